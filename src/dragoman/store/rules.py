@@ -1,0 +1,94 @@
+"""What every store refuses, and in which words."""
+
+from typing import Any
+
+from dragoman.engine.events import Ask, Settled
+from dragoman.engine.faults import (
+    AlreadySettled,
+    BadInput,
+    InUse,
+    StaleEpoch,
+    StoreFailed,
+    UnknownAsk,
+    WrongState,
+)
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import Batch
+
+
+def check_batch(batch: Batch, epoch: int, last_seq: int) -> None:
+    """Refuse a batch of a former writer, or one that does not continue the stored history."""
+    if batch.epoch != epoch:
+        raise StaleEpoch(
+            f"Session {batch.session} was taken over by another writer.",
+            "Open the session again to go on with it.",
+            session=batch.session,
+        )
+    if batch.info.id != batch.session:
+        raise BadInput(f"A batch of session {batch.session} carries the row of {batch.info.id}.")
+    for seq, entry in enumerate(batch.entries, last_seq + 1):
+        if entry.seq != seq:
+            raise StoreFailed(
+                f"Session {batch.session}: entry {entry.seq} does not follow entry {seq - 1}.",
+                "Open the session again to go on with it.",
+                session=batch.session,
+            )
+
+
+def check_ask(ask: Ask, session: str) -> None:
+    if ask.session != session:
+        raise BadInput(f"Approval {ask.id} belongs to session {ask.session}, not {session}.")
+
+
+def check_limit(limit: int | None) -> None:
+    if limit is not None and limit < 0:
+        raise BadInput(f"The limit {limit} is negative.", "Leave it out to read everything.")
+
+
+def check_find(extra: dict[str, Any]) -> None:
+    if not extra:
+        raise BadInput("Nothing was said about the session to find.", "Name at least one value.")
+
+
+def has_extra(info: SessionInfo, wanted: dict[str, Any]) -> bool:
+    missing = object()
+    return all(info.extra.get(key, missing) == value for key, value in wanted.items())
+
+
+def moment(batch: Batch) -> int:
+    """When a batch happened."""
+    return batch.entries[-1].at if batch.entries else batch.info.updated_at
+
+
+def exists(session: str) -> WrongState:
+    return WrongState(f"Session {session} exists already.", "Choose another id.", session=session)
+
+
+def in_use(session: str, owner: str) -> InUse:
+    return InUse(
+        f"Session {session} is in use by another process ({owner}).",
+        "Attach to that process, or close the session there first.",
+        owner=owner,
+        session=session,
+    )
+
+
+def no_ask(ask_id: str) -> UnknownAsk:
+    return UnknownAsk(f"Approval not found: {ask_id}", ask=ask_id)
+
+
+def ask_exists(ask_id: str) -> WrongState:
+    return WrongState(f"Approval {ask_id} exists already.", "Choose another id.", ask=ask_id)
+
+
+def already(settled: Settled) -> AlreadySettled:
+    return AlreadySettled(
+        f"Approval {settled.ask_id} was answered before: {settled.verdict}.",
+        by=settled.by,
+        verdict=settled.verdict,
+        ask=settled.ask_id,
+    )
+
+
+def closed() -> StoreFailed:
+    return StoreFailed("The store is closed.", "Start the program again.")
