@@ -1,0 +1,1 @@
+"""Parts for tests of Dragoman and of programs that talk to it."""
