@@ -1,0 +1,330 @@
+"""Reading JSON-RPC 2.0: what each line is, and exactly what is wrong with the others.
+
+A well-formed request takes the fast path: one typed decode per line. Everything else (responses,
+batches, malformed envelopes) is looked at member by member. Lines are decoded one by one because a
+decoder for many lines also accepts two values on a line and one value over two lines.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from .calls import CallFailed, LinkLost, Outbound, TooManyCalls
+from .codec import is_deep, mend_text
+from .envelope import (
+    ABSENT,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    Batch,
+    ErrorBody,
+    Id,
+    Invalid,
+    Message,
+    Reason,
+    Request,
+    Response,
+    error,
+    notification,
+    reply,
+    request,
+)
+
+__all__ = [
+    "ABSENT",
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "PARSE_ERROR",
+    "Batch",
+    "BatchReply",
+    "CallFailed",
+    "ErrorBody",
+    "Id",
+    "Invalid",
+    "LinkLost",
+    "Message",
+    "Outbound",
+    "Reader",
+    "Request",
+    "Response",
+    "Rules",
+    "TooManyCalls",
+    "error",
+    "notification",
+    "reply",
+    "request",
+]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Where protocols built on JSON-RPC differ."""
+
+    batches: bool = True  # False: an array is answered with one -32600
+    null_params: bool = False  # `"params":null` counts as no params; else it is -32600
+    scalar_params: bool = False  # params of any type are let through to the verb
+    any_version: bool = False  # `jsonrpc` may be missing or anything
+    any_id: bool = False  # the id may be any JSON value
+    always_answered: bool = False  # a missing id counts as null: there are no notifications
+    folded_keys: bool = False  # member names match whatever their case
+    typed_parse: bool = False  # a member of the wrong type makes the line a parse error
+    blank_lines: bool = False  # a line of only white space is a parse error, not skipped
+
+
+_decode_request = msgspec.json.Decoder(Request).decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
+_decode_error = msgspec.json.Decoder(ErrorBody).decode
+_decode_any = msgspec.json.Decoder().decode
+
+_ID_KEY = re.compile(rb'"id"\s*:', re.IGNORECASE)
+_PARAMS_KEY = re.compile(rb'"params"\s*:', re.IGNORECASE)
+_OBJECT, _ARRAY, _NULL = b"{"[0], b"["[0], b"n"[0]
+_NUMBER = frozenset(b"-0123456789")
+_STRING = b'"'[0]
+_LONG = 257  # a shorter line cannot nest too deep
+
+
+class Reader:
+    """Turns the lines of one dialect into messages."""
+
+    __slots__ = ("_answered", "_folded", "dropped", "rules")
+
+    def __init__(self, rules: Rules = Rules()) -> None:  # noqa: B008 - frozen
+        self.rules = rules
+        self.dropped = 0  # malformed responses, which get no answer
+        self._answered = rules.always_answered
+        self._folded = rules.folded_keys
+
+    def read(self, lines: list[bytes]) -> list[Message]:
+        """What these lines say, in order. Malformed responses and blank lines are left out."""
+        messages: list[Message] = []
+        for line in lines:
+            try:
+                if not line.isascii():
+                    line.decode()
+                if len(line) > _LONG and is_deep(line):
+                    messages.append(_broken("depth", "nesting is deeper than 128 levels"))
+                    continue
+                message = _decode_request(line)
+            except UnicodeDecodeError:
+                messages.append(_broken("utf8", "the line is not valid UTF-8"))
+                continue
+            except (msgspec.DecodeError, RecursionError):
+                self._read_odd(line, messages)
+                continue
+            params = message.params
+            if (
+                message.result
+                or message.error
+                or (params and memoryview(params)[0] not in b"{[")
+                or (self._folded and _misses(message, line))
+            ):
+                self._read_odd(line, messages)
+                continue
+            if self._answered and message.id is UNSET:
+                message.id = None
+            messages.append(message)
+        return messages
+
+    def read_one(self, line: bytes) -> Message | None:
+        """What one line says; None when it needs no attention."""
+        messages = self.read([line])
+        return messages[0] if messages else None
+
+    def _read_odd(self, line: bytes, messages: list[Message]) -> None:
+        if not line.strip():
+            if self.rules.blank_lines:
+                messages.append(_broken("json", "the line is blank"))
+            return
+        try:
+            value = _raw(line)
+        except RecursionError:
+            messages.append(_broken("depth", "nesting is deeper than 128 levels"))
+            return
+        except msgspec.DecodeError as trouble:
+            messages.append(_broken("json", str(trouble)))
+            return
+        if _first(value) == _ARRAY:
+            messages.append(self._batch(value))
+            return
+        message = self._member_wise(value)
+        if message is not None:
+            messages.append(message)
+
+    def _batch(self, value: Raw) -> Message:
+        if not self.rules.batches:
+            return _invalid("batch", None, "batches are not supported")
+        items = _decode_items(value)
+        if not items:
+            return _invalid("shape", None, "a batch must not be empty")
+        read = [
+            self._member_wise(item)
+            if _first(item) == _OBJECT
+            else _invalid("shape", None, "a message must be a JSON object")
+            for item in items
+        ]
+        return Batch([message for message in read if message is not None])
+
+    def _member_wise(self, value: Raw) -> Request | Response | Invalid | None:
+        """Judge one JSON value that is no plain request; None for a response to be dropped."""
+        rules = self.rules
+        kind = _first(value)
+        if kind != _OBJECT:
+            if rules.typed_parse and kind != _NULL:
+                return _broken("shape", "a message must be a JSON object")
+            return _invalid("shape", None, "a message must be a JSON object")
+        members: dict[str, Raw] = _decode_members(value)
+        if rules.folded_keys:
+            members = {name.lower(): member for name, member in members.items()}
+        has_method = "method" in members
+        outcome = "result" in members or "error" in members
+        if outcome and not has_method:
+            return self._response(members)
+
+        wrong = self._wrong_type(members)
+        if wrong is not None:
+            return wrong
+        if not has_method:
+            id = self._known_id(members) if rules.typed_parse else None
+            return _invalid("method", id, "the method is missing")
+        if _first(members["method"]) != _STRING:
+            return _invalid("method", None, "the method must be a string")
+        if outcome:
+            return _invalid("ambiguous", None, "a message is a request or a response, not both")
+        if not rules.any_version and _text(members.get("jsonrpc")) != "2.0":
+            return _invalid("version", self._known_id(members), 'jsonrpc must be "2.0"')
+        if "id" in members and not self._good_id(members["id"]):
+            return _invalid("id", None, "the id must be a string, a number or null")
+        params = members.get("params", ABSENT)
+        if params and _first(params) == _NULL and rules.null_params:
+            params = ABSENT
+        if params and not rules.scalar_params and _first(params) not in b"{[":
+            return _invalid("params", self._known_id(members), "params must be an object or array")
+        id = _decode_any(members["id"]) if "id" in members else UNSET
+        if id is UNSET and rules.always_answered:
+            id = None
+        return Request("2.0", _decode_any(members["method"]), id, params)
+
+    def _wrong_type(self, members: dict[str, Raw]) -> Invalid | None:
+        if self.rules.typed_parse:
+            for name in ("jsonrpc", "method"):
+                if name in members and _first(members[name]) not in (_STRING, _NULL):
+                    return _broken("shape", f"{name} must be a string")
+        return None
+
+    def _response(self, members: dict[str, Raw]) -> Response | None:
+        try:
+            return self._good_response(members)
+        except msgspec.DecodeError:
+            self.dropped += 1
+            return None
+
+    def _good_response(self, members: dict[str, Raw]) -> Response:
+        sound = (
+            ("result" in members) != ("error" in members)
+            and "params" not in members
+            and "id" in members
+            and self._good_id(members["id"])
+            and (self.rules.any_version or _text(members.get("jsonrpc")) == "2.0")
+        )
+        if not sound:
+            raise msgspec.DecodeError("malformed response")
+        id = _decode_any(members["id"])
+        if "error" in members:
+            return Response(id, error=_decode_error(members["error"]))
+        return Response(id, members["result"])
+
+    def _good_id(self, id: Raw) -> bool:
+        kind = _first(id)
+        return self.rules.any_id or kind == _STRING or kind == _NULL or kind in _NUMBER
+
+    def _known_id(self, members: dict[str, Raw]) -> Id:
+        id = members.get("id")
+        return _decode_any(id) if id is not None and self._good_id(id) else None
+
+
+class BatchReply:
+    """Collects the answers to one batch and sends them as one array, in the batch's order.
+
+    Give each item of the batch its `sink(item)`; an item that is not to be answered gets one that
+    swallows. Nothing is sent when nothing was to be answered.
+    """
+
+    __slots__ = ("_answers", "_missing", "_send", "_slots")
+
+    def __init__(self, batch: Batch, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._slots = {
+            id(item): place
+            for place, item in enumerate(batch.items)
+            if isinstance(item, Invalid) or (isinstance(item, Request) and not item.is_notification)
+        }
+        self._answers: list[bytes | None] = [None] * len(batch.items)
+        self._missing = len(self._slots)
+
+    def sink(self, item: Request | Response | Invalid) -> Callable[[bytes], None]:
+        """Where the answer to this item goes."""
+        place = self._slots.get(id(item))
+        if place is None:
+            return _swallow
+
+        def take(answer: bytes, place: int = place) -> None:
+            if self._answers[place] is not None:
+                return
+            self._answers[place] = answer
+            self._missing -= 1
+            if not self._missing:
+                answers = [given for given in self._answers if given is not None]
+                self._send(b"[" + b",".join(answers) + b"]")
+
+        return take
+
+
+def _swallow(answer: bytes) -> None:
+    """Take an answer to something that wants none."""
+
+
+def _raw(line: bytes) -> Raw:
+    """The line as one undecoded JSON value; lone surrogate escapes are mended, not refused."""
+    line = line.strip(b" \t\r")
+    try:
+        _decode_any(line)
+    except msgspec.DecodeError:
+        mended = mend_text(line)
+        if mended == line:
+            raise
+        _decode_any(mended)
+        line = mended
+    return Raw(line)
+
+
+def _misses(message: Request, line: bytes) -> bool:
+    """Whether a member that the decoder did not see is there in another case."""
+    return (message.id is UNSET and _ID_KEY.search(line) is not None) or (
+        not message.params and _PARAMS_KEY.search(line) is not None
+    )
+
+
+def _first(value: Raw) -> int:
+    return memoryview(value)[0]
+
+
+def _text(value: Raw | None) -> Any:
+    if value is None or _first(value) != _STRING:
+        return None
+    return _decode_any(value)
+
+
+def _broken(reason: Reason, detail: str) -> Invalid:
+    return Invalid(PARSE_ERROR, None, f"Parse error: {detail}", reason)
+
+
+def _invalid(reason: Reason, id: Id, detail: str) -> Invalid:
+    return Invalid(INVALID_REQUEST, id, f"Invalid request: {detail}", reason)

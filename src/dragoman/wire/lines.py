@@ -1,0 +1,116 @@
+"""LF framing with limits, without I/O.
+
+Bytes go in as they arrive, complete lines come out. Only LF ends a line: a splitter that knows
+more line ends would cut JSON strings that hold U+2028 and its like.
+"""
+
+
+class Lines:
+    """Cuts a byte stream into lines.
+
+    An unfinished line is gathered in one growing buffer and copied out once, at its newline. A line
+    over the limit is reported and skipped without being kept. It is reported as soon as it is over
+    the limit; with `max_pending` only at its newline, or when more than that came without one.
+    """
+
+    __slots__ = ("_ceiling", "_most", "_reported", "_seen", "_skipping", "_tail", "overlong")
+
+    def __init__(self, limit: int, *, counts_newline: bool = False, max_pending: int = 0) -> None:
+        if limit < 2:
+            raise ValueError("the limit of a line must be at least two bytes")
+        self._most = limit - 1 if counts_newline else limit  # bytes of a line without its newline
+        # A CR before the newline to come is no part of the line: allow one byte for it.
+        self._ceiling = max(max_pending, self._most + 1)
+        self._tail: bytearray | None = None
+        self._skipping = False
+        self._reported = False
+        self._seen = 0  # bytes of the line that is being skipped
+        self.overlong: list[tuple[int, int]] = []
+        """Over-long lines of the last `feed`: (lines returned before it, bytes seen of it)."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes held of a line that has no newline yet."""
+        return len(self._tail) if self._tail else 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take a chunk; return the lines it completes, without LF, one CR and empty lines."""
+        if self.overlong:
+            self.overlong = []
+        cut = data.find(b"\n")
+        if cut < 0:
+            self._keep(data, 0)
+            return []
+        if self._tail is None and not self._skipping and len(data) <= self._most:
+            # Nothing pending and too short to break the limit: no line needs to be measured.
+            if cut == len(data) - 1:
+                line = data[:-2] if data[-2:-1] == b"\r" else data[:-1]
+                return [line] if line else []
+            lines = data.split(b"\n")
+            rest = lines.pop()
+            if rest:
+                self._tail = bytearray(rest)
+            if b"\r" in data:
+                lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
+            return lines if all(lines) else [line for line in lines if line]
+        return self._measured(data, cut)
+
+    def end(self) -> list[bytes]:
+        """The stream is over: return the last line if it had no newline."""
+        self.overlong = []
+        line = bytes(self._tail or b"")
+        if self._skipping and not self._reported:
+            self.overlong.append((0, self._seen))
+        self._tail = None
+        self._skipping = self._reported = False
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if len(line) > self._most:
+            self.overlong.append((0, len(line)))
+            return []
+        return [line] if line else []
+
+    def _keep(self, data: bytes, before: int) -> None:
+        """Hold the beginning of a line, or count it when the line is over the limit already."""
+        if not self._skipping:
+            size = self.pending + len(data)
+            if size <= self._most + 1:
+                if self._tail is None:
+                    self._tail = bytearray(data)
+                else:
+                    self._tail += data
+                return
+            self._seen = self.pending
+            self._tail = None
+            self._skipping = True
+        self._seen += len(data)
+        if self._seen > self._ceiling and not self._reported:
+            self._reported = True
+            self.overlong.append((before, self._seen))
+
+    def _measured(self, data: bytes, cut: int) -> list[bytes]:
+        lines: list[bytes] = []
+        start = 0
+        while cut >= 0:
+            if self._skipping:
+                if not self._reported:
+                    self.overlong.append((len(lines), self._seen + cut - start))
+                self._skipping = self._reported = False
+            else:
+                if self._tail is None:
+                    line = data[start:cut]
+                else:
+                    self._tail += data[start:cut]
+                    line = bytes(self._tail)
+                    self._tail = None
+                if line.endswith(b"\r"):
+                    line = line[:-1]
+                if len(line) > self._most:
+                    self.overlong.append((len(lines), len(line)))
+                elif line:
+                    lines.append(line)
+            start = cut + 1
+            cut = data.find(b"\n", start)
+        if start < len(data):
+            self._keep(data[start:], len(lines))
+        return lines
