@@ -1,0 +1,1 @@
+"""The command line: a table of commands, a small parser, one module per verb."""

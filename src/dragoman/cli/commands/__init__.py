@@ -1,0 +1,1 @@
+"""What every command is called, takes and shows in its help; one module per group."""

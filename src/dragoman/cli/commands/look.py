@@ -1,0 +1,118 @@
+"""Commands that show what goes on, and answer it."""
+
+from ..parse import Arg, Command, Flag
+from .shared import AGENT, COMMON, CONFIG_DIR
+
+GROUP = "Look and answer"
+
+
+def commands() -> tuple[Command, ...]:
+    ask = Arg("id", "the approval's id")
+    return (
+        Command(
+            "status",
+            "what the running daemon does",
+            group=GROUP,
+            example="dragoman status --json",
+            flags=COMMON,
+        ),
+        Command(
+            "doctor",
+            "check the installation; each row says how to repair it",
+            group=GROUP,
+            example="dragoman doctor",
+            text="Exit code 0: all is well, 1: something needs repair. Nothing is changed.",
+            flags=COMMON,
+        ),
+        Command(
+            "approvals",
+            "questions that wait for an answer",
+            group=GROUP,
+            example="dragoman approvals --watch",
+            flags=(
+                *COMMON,
+                Flag("watch", "stay, show new ones, answer them here", kind=bool, short="w"),
+                Flag("all", "the answered ones too", kind=bool),
+            ),
+        ),
+        Command(
+            "approve",
+            "answer yes to an approval",
+            group=GROUP,
+            example="dragoman approve ask_1a2b",
+            args=(ask,),
+            flags=(
+                *COMMON,
+                Flag("always", "and do not ask again for this tool in this session", kind=bool),
+                Flag("comment", "a word to the agent", metavar="TEXT"),
+            ),
+        ),
+        Command(
+            "deny",
+            "answer no to an approval",
+            group=GROUP,
+            example='dragoman deny ask_1a2b --reason "not on a Friday"',
+            args=(ask,),
+            flags=(*COMMON, Flag("reason", "told to the agent", metavar="TEXT")),
+        ),
+        Command(
+            "agents",
+            "the agents of the configuration",
+            group=GROUP,
+            example="dragoman agents",
+            flags=COMMON,
+        ),
+        Command(
+            "models",
+            "the models that can be used",
+            group=GROUP,
+            example="dragoman models --provider anthropic",
+            flags=(*COMMON, Flag("provider", "only this provider's", metavar="NAME")),
+        ),
+        Command(
+            "logs",
+            "the daemon's log",
+            group=GROUP,
+            example="dragoman logs -f",
+            flags=(
+                CONFIG_DIR,
+                Flag("follow", "go on with what comes", kind=bool, short="f"),
+                Flag("lines", "how many to begin with", kind=int, default=50, short="n"),
+            ),
+        ),
+        Command(
+            "tap",
+            "watch the wire lines of all connections of a session",
+            group=GROUP,
+            example="dragoman tap ses_1a2b",
+            args=(Arg("session", "the session's id; all when left out", optional=True),),
+            flags=COMMON,
+        ),
+        Command(
+            "replay",
+            "play a recorded transcript as a server, to test a client",
+            group=GROUP,
+            example="dragoman replay talk.ndjson",
+            args=(Arg("file", "the transcript"),),
+            flags=(CONFIG_DIR,),
+        ),
+        Command(
+            "memory",
+            "what agents remember across sessions",
+            group=GROUP,
+            example="dragoman memory list",
+            default="list",
+            flags=COMMON,
+            subs=(
+                Command(
+                    "list", "what is remembered", example="dragoman memory list", flags=(AGENT,)
+                ),
+                Command(
+                    "forget",
+                    "remove one entry",
+                    example="dragoman memory forget mem_1a2b",
+                    args=(Arg("id", "the entry's id"),),
+                ),
+            ),
+        ),
+    )

@@ -1,0 +1,69 @@
+"""Commands that serve a protocol."""
+
+from ..parse import Command, Flag
+from .shared import CONFIG_DIR, EFFORTS
+
+GROUP = "Serve"
+
+
+def commands() -> tuple[Command, ...]:
+    return (
+        Command(
+            "daemon",
+            "run the host: all socket protocols and the gateway, in the foreground",
+            group=GROUP,
+            example="dragoman daemon --no-gateway",
+            flags=(
+                CONFIG_DIR,
+                Flag("ephemeral", "leave when the last client has left", kind=bool),
+                Flag("no-gateway", "do not listen for HTTP and WebSocket", kind=bool),
+                Flag("native", "listen also where each protocol's own clients look", kind=bool),
+            ),
+        ),
+        Command(
+            "acp",
+            "speak ACP on stdin and stdout, for editors",
+            group=GROUP,
+            example="dragoman acp --max-sessions 4",
+            flags=(
+                CONFIG_DIR,
+                Flag("max-sessions", "how many sessions may be open", kind=int),
+                Flag(
+                    "session-timeout",
+                    "seconds after which an idle session may be dropped",
+                    kind=int,
+                    metavar="SECS",
+                ),
+            ),
+        ),
+        Command(
+            "rpc",
+            "speak zot RPC on stdin and stdout, for scripts",
+            group=GROUP,
+            raw=True,
+            example='echo \'{"type":"prompt","message":"hello"}\' | dragoman rpc --provider demo',
+            flags=(
+                CONFIG_DIR,
+                Flag("provider", "the provider to use", metavar="NAME"),
+                Flag("model", "the model to use", metavar="ID"),
+                Flag("cwd", "the working directory", metavar="DIR"),
+                Flag("api-key", "the provider's key", metavar="KEY"),
+                Flag("base-url", "the provider's address", metavar="URL"),
+                Flag("system-prompt", "replaces the built-in system prompt", metavar="TEXT"),
+                Flag(
+                    "append-system-prompt", "added to the system prompt", metavar="TEXT", many=True
+                ),
+                Flag("reasoning", "how hard to think", metavar="LEVEL", choices=EFFORTS),
+                Flag("max-steps", "model calls in one turn", kind=int),
+                Flag("no-tools", "offer no tools to the model", kind=bool),
+                Flag("tools", "offer only these tools, separated by commas", metavar="LIST"),
+            ),
+        ),
+        Command(
+            "acp-bridge",
+            "join an ACP editor on stdin and stdout to the running daemon's gateway",
+            group=GROUP,
+            example="dragoman acp-bridge --config-dir ~/.config/dragoman",
+            flags=(CONFIG_DIR,),
+        ),
+    )

@@ -1,0 +1,107 @@
+"""Commands that set things up."""
+
+from ..parse import Arg, Command, Flag
+from .shared import COMMON
+
+GROUP = "Set up"
+
+
+def commands() -> tuple[Command, ...]:
+    key = Arg("key", "dotted, such as acp.max_sessions")
+    return (
+        Command(
+            "config",
+            "read and change the configuration",
+            group=GROUP,
+            example="dragoman config set agents.default.model anthropic/claude-sonnet-4-5",
+            flags=COMMON,
+            subs=(
+                Command(
+                    "get",
+                    "the value of a key, or all that is set",
+                    example="dragoman config get acp.max_sessions",
+                    args=(Arg("key", "dotted; all when left out", optional=True),),
+                    flags=(Flag("secrets", "show keys and tokens as they are", kind=bool),),
+                ),
+                Command(
+                    "set",
+                    "write a value to config.toml, comments and order are kept",
+                    example="dragoman config set acp.max_sessions 5",
+                    args=(key, Arg("value", "a string, number, true, false or a TOML list")),
+                ),
+                Command(
+                    "unset",
+                    "take a key out of config.toml",
+                    example="dragoman config unset acp.max_sessions",
+                    args=(key,),
+                ),
+                Command(
+                    "explain",
+                    "what a key means, what is allowed, its value and where that comes from",
+                    example="dragoman config explain gateway",
+                    args=(Arg("key", "a key or a section; all when left out", optional=True),),
+                ),
+                Command(
+                    "schema",
+                    "the JSON Schema of config.toml",
+                    example="dragoman config schema > dragoman.schema.json",
+                ),
+                Command(
+                    "path", "where config.toml and the data are", example="dragoman config path"
+                ),
+            ),
+        ),
+        Command(
+            "pair",
+            "show a code that lets a browser or another machine in",
+            group=GROUP,
+            example="dragoman pair",
+            flags=COMMON,
+        ),
+        Command(
+            "token",
+            "list, make and revoke the gateway's tokens",
+            group=GROUP,
+            example="dragoman token new --name laptop",
+            default="list",
+            flags=COMMON,
+            subs=(
+                Command("list", "tokens, without their secrets", example="dragoman token list"),
+                Command(
+                    "new",
+                    "make a token; it is shown once",
+                    example="dragoman token new --name laptop",
+                    flags=(Flag("name", "what it is for", metavar="NAME"),),
+                ),
+                Command(
+                    "revoke",
+                    "make a token worthless",
+                    example="dragoman token revoke tok_1a2b",
+                    args=(Arg("id", "the token's id"),),
+                ),
+            ),
+        ),
+        Command(
+            "service",
+            "start the daemon when you log in",
+            group=GROUP,
+            example="dragoman service install",
+            flags=COMMON,
+            subs=(
+                Command(
+                    "install",
+                    "write and start a systemd user unit or launchd file",
+                    example="dragoman service install",
+                ),
+                Command("uninstall", "stop and remove it", example="dragoman service uninstall"),
+                Command("status", "whether it runs", example="dragoman service status"),
+            ),
+        ),
+        Command(
+            "completion",
+            "print a completion script for your shell",
+            group=GROUP,
+            example="dragoman completion bash > ~/.dragoman-completion.bash",
+            args=(Arg("shell", "which one", choices=("bash", "zsh", "fish")),),
+        ),
+    )

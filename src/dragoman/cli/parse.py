@@ -1,0 +1,307 @@
+"""A small table-driven argument parser.
+
+It exists because importing the standard one costs more than all of `dragoman --help` may take.
+Nothing but `sys` and `os` may be imported at the top of this module, of `table` and of `main`.
+"""
+
+TYPE_CHECKING = False  # `typing` and `collections.abc` are not loaded just for annotations
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+class Usage(Exception):
+    """The command line cannot be understood; `command` is where its help can be read."""
+
+    def __init__(self, message: str, command: "Command | None" = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.command = command
+
+
+class Flag:
+    """`--name VALUE`, or a switch when `kind` is bool."""
+
+    __slots__ = ("choices", "default", "help", "kind", "many", "metavar", "name", "short")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        *,
+        kind: "Callable[[str], object]" = str,
+        metavar: str = "",
+        short: str = "",
+        choices: "Sequence[str]" = (),
+        default: object = None,
+        many: bool = False,
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.kind = kind
+        self.metavar = metavar or ("N" if kind in (int, float) else name.upper().replace("-", "_"))
+        self.short = short
+        self.choices = tuple(choices)
+        self.default = False if kind is bool and default is None else default
+        self.many = many
+
+    @property
+    def key(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def takes_value(self) -> bool:
+        return self.kind is not bool
+
+
+class Arg:
+    """A positional argument."""
+
+    __slots__ = ("choices", "help", "many", "name", "optional")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        *,
+        optional: bool = False,
+        many: bool = False,
+        choices: "Sequence[str]" = (),
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.optional = optional
+        self.many = many
+        self.choices = tuple(choices)
+
+    @property
+    def key(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def shown(self) -> str:
+        word = self.name.upper().replace("_", "-")
+        word = f"{word}..." if self.many else word
+        return f"[{word}]" if self.optional else word
+
+
+class Command:
+    """One command: its flags and arguments, or its sub-commands."""
+
+    __slots__ = (
+        "args",
+        "default",
+        "example",
+        "flags",
+        "group",
+        "help",
+        "name",
+        "parent",
+        "raw",
+        "subs",
+        "text",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        *,
+        example: str,
+        flags: "Sequence[Flag]" = (),
+        args: "Sequence[Arg]" = (),
+        subs: "Sequence[Command]" = (),
+        default: str = "",
+        group: str = "",
+        text: str = "",
+        raw: bool = False,
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.example = example
+        self.flags = tuple(flags)
+        self.args = tuple(args)
+        self.subs = tuple(subs)
+        self.default = default  # the sub-command that runs when none is named
+        self.group = group
+        self.text = text
+        self.raw = (
+            raw  # the verb reads its own arguments; the table is for help and completion
+        )
+        self.parent: Command | None = None
+        for sub in self.subs:
+            sub.parent = self
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.parent.full_name} {self.name}" if self.parent else self.name
+
+    def sub(self, name: str) -> "Command | None":
+        return next((one for one in self.subs if one.name == name), None)
+
+    def all_flags(self) -> tuple[Flag, ...]:
+        """This command's flags and those it has from its parents, nearest first."""
+        above = self.parent.all_flags() if self.parent else ()
+        own = {flag.name for flag in self.flags}
+        return self.flags + tuple(flag for flag in above if flag.name not in own)
+
+
+class Args:
+    """What was parsed: one attribute per flag and argument, `command` and `path` of the verb."""
+
+    def __init__(self, command: Command, values: dict[str, object]) -> None:
+        self.command = command
+        self.path = tuple(command.full_name.split())
+        self.values = values
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            return self.__dict__["values"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def verb(self) -> str:
+        return self.path[0]
+
+    @property
+    def sub(self) -> str:
+        return self.path[1] if len(self.path) > 1 else ""
+
+
+def parse(command: Command, words: "Sequence[str]") -> Args:
+    """Read the words after `command`'s name. Raises Usage."""
+    command, words = _descend(command, list(words))
+    flags = command.all_flags()
+    by_name = {f"--{flag.name}": flag for flag in flags}
+    by_name.update((f"-{flag.short}", flag) for flag in flags if flag.short)
+    values: dict[str, object] = {flag.key: ([] if flag.many else flag.default) for flag in flags}
+    loose: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            loose.extend(rest)
+        elif word.startswith("-") and word != "-" and not _is_number(word):
+            _take_flag(command, by_name, word, rest, values)
+        else:
+            loose.append(word)
+    _place(command, loose, values)
+    return Args(command, values)
+
+
+def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
+    while command.subs:
+        # Flags of the parent may stand before the sub-command's name.
+        at = _first_loose(command, words)
+        name = words[at] if at is not None else command.default
+        if not name:
+            names = ", ".join(sub.name for sub in command.subs)
+            raise Usage(f"{command.full_name} needs one of: {names}", command)
+        found = command.sub(name)
+        if found is None and command.default and at is not None:
+            default = command.sub(command.default)
+            if default and default.args and not _close(name, command):
+                return default, words
+        if found is None:
+            hint = suggest(name, [sub.name for sub in command.subs])
+            raise Usage(f"unknown sub-command {name!r} of {command.full_name}{hint}", command)
+        if at is not None:
+            del words[at]
+        command = found
+    return command, words
+
+
+def _close(name: str, command: Command) -> bool:
+    return bool(suggest(name, [sub.name for sub in command.subs]))
+
+
+def _first_loose(command: Command, words: list[str]) -> int | None:
+    valued = {f"--{flag.name}" for flag in command.all_flags() if flag.takes_value}
+    skip = False
+    for at, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word == "--":
+            return None
+        elif word.startswith("-") and word != "-":
+            skip = word in valued
+        else:
+            return at
+    return None
+
+
+def _take_flag(
+    command: Command,
+    by_name: dict[str, Flag],
+    word: str,
+    rest: "Iterator[str]",
+    values: dict[str, object],
+) -> None:
+    name, equals, given = word.partition("=")
+    flag = by_name.get(name)
+    if flag is None:
+        raise Usage(f"unknown flag {name}{suggest(name, list(by_name))}", command)
+    if not flag.takes_value:
+        if equals and given.lower() not in ("true", "false"):
+            raise Usage(f"{name} is a switch and takes no value (got {given!r})", command)
+        values[flag.key] = given.lower() != "false"
+        return
+    if not equals:
+        try:
+            given = next(rest)
+        except StopIteration:
+            raise Usage(f"{name} needs a value: {name} {flag.metavar}", command) from None
+    value = _convert(command, flag, name, given)
+    if flag.many:
+        values[flag.key] = [*values[flag.key], value]  # type: ignore[misc]
+    else:
+        values[flag.key] = value
+
+
+def _convert(command: Command, flag: Flag, name: str, given: str) -> object:
+    if flag.choices and given not in flag.choices:
+        hint = suggest(given, flag.choices)
+        allowed = ", ".join(flag.choices)
+        raise Usage(f"{name} must be one of {allowed} (got {given!r}){hint}", command)
+    try:
+        return flag.kind(given)
+    except ValueError as problem:
+        what = {int: "a whole number", float: "a number"}.get(flag.kind)  # type: ignore[call-overload]
+        reason = f"must be {what} (got {given!r})" if what else str(problem)
+        raise Usage(f"{name}: {reason}", command) from None
+
+
+def _place(command: Command, loose: list[str], values: dict[str, object]) -> None:
+    for arg in command.args:
+        if arg.many:
+            if not loose and not arg.optional:
+                raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
+            values[arg.key], loose = loose, []
+        elif loose:
+            given = loose.pop(0)
+            if arg.choices and given not in arg.choices:
+                hint = suggest(given, arg.choices)
+                allowed = ", ".join(arg.choices)
+                raise Usage(f"{arg.shown} must be one of {allowed} (got {given!r}){hint}", command)
+            values[arg.key] = given
+        elif arg.optional:
+            values[arg.key] = None
+        else:
+            raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
+    if loose:
+        raise Usage(f"unexpected argument {loose[0]!r}", command)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def suggest(word: str, known: "Sequence[str]") -> str:
+    """`; did you mean X?` for the nearest known word, or nothing."""
+    from difflib import get_close_matches  # 8 ms, and only ever needed after a mistake
+
+    near = get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,130 @@
+"""What the command line prints: tables for people, JSON for programs, colours on a terminal."""
+
+import os
+import sys
+
+TYPE_CHECKING = False  # `typing` and `collections.abc` are not loaded just for annotations
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
+
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+
+
+def colours(stream: "TextIO | None" = None) -> bool:
+    """Whether this stream may carry colours: a terminal, not a dumb one, and NO_COLOR not set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    try:
+        return (stream or sys.stdout).isatty()
+    except ValueError:  # closed
+        return False
+
+
+def style(text: str, *names: str, stream: "TextIO | None" = None) -> str:
+    """The text in these styles, or as it is where colours do not belong."""
+    if not names or not colours(stream):
+        return text
+    codes = ";".join(_STYLES[name] for name in names)
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def clean(text: str) -> str:
+    """The text without control characters, so that what a model wrote cannot steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _visible(char) for char in text)
+
+
+def _visible(char: str) -> str:
+    return " " if char in "\n\t\r" else "\N{REPLACEMENT CHARACTER}"
+
+
+def out(text: str = "") -> None:
+    """One line for the reader of the result."""
+    print(text)
+
+
+def err(text: str) -> None:
+    """One line for the person, never for the program that reads the result."""
+    print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    err(f"{style('warning:', 'yellow', stream=sys.stderr)} {clean(text)}")
+
+
+def json(value: "Any", *, indent: int = 2) -> None:
+    """A value as JSON; structs are written by their fields."""
+    import msgspec
+
+    raw = msgspec.json.encode(value)
+    out((msgspec.json.format(raw, indent=indent) if indent else raw).decode())
+
+
+def table(
+    headers: "Sequence[str]",
+    rows: "Iterable[Sequence[object]]",
+    *,
+    empty: str = "nothing",
+) -> None:
+    """Rows in columns; on a terminal the widest column is cut so that each row fits one line."""
+    cells = [[clean("" if cell is None else str(cell)) for cell in row] for row in rows]
+    if not cells:
+        out(style(empty, "dim"))
+        return
+    widths = [max(width(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
+    _fit(widths)
+    out(style(_line([header.upper() for header in headers], widths), "bold"))
+    for row in cells:
+        out(_line(row, widths))
+
+
+def _fit(widths: list[int]) -> None:
+    """Narrow the widest columns until a row fits the terminal; pipes get everything."""
+    try:
+        room = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return
+    room -= 2 * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > 8:
+        widths[widths.index(max(widths))] -= 1
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    padded = (
+        cut(cell, room) + " " * (room - width(cut(cell, room)))
+        for cell, room in zip(cells, widths, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def cut(text: str, room: int) -> str:
+    """The text, shortened with an ellipsis to so many columns."""
+    if width(text) <= room:
+        return text
+    while text and width(text) > room - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def width(text: str) -> int:
+    """How many columns a terminal uses for the text."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
+    )

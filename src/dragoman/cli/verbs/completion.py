@@ -1,0 +1,188 @@
+"""`dragoman completion bash|zsh|fish`: a completion script made from the table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import say, table
+from ..parse import Command, Flag
+
+
+def run(args: Any) -> int:
+    """Print the script for one shell."""
+    commands = table.commands()
+    script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](commands)
+    say.out(script)
+    return 0
+
+
+def walk(commands: tuple[Command, ...]) -> Iterator[Command]:
+    """Every command, each before its sub-commands."""
+    for command in commands:
+        yield command
+        yield from walk(command.subs)
+
+
+def _words(command: Command) -> list[str]:
+    """What may follow a command's name."""
+    words = [sub.name for sub in command.subs]
+    for arg in command.args:
+        words += arg.choices
+    if command.default:
+        default = command.sub(command.default)
+        words += [f"--{flag.name}" for flag in default.flags] if default else []
+    words += [f"--{flag.name}" for flag in command.all_flags()]
+    return [*words, "--help"]
+
+
+def _top(commands: tuple[Command, ...]) -> list[str]:
+    return [*(command.name for command in commands), "help", "--help", "--version"]
+
+
+def _value_cases(commands: tuple[Command, ...]) -> dict[str, tuple[str, ...]]:
+    """Flags with a fixed set of values, over all commands."""
+    return {
+        f"--{flag.name}": flag.choices
+        for command in walk(commands)
+        for flag in command.flags
+        if flag.choices
+    }
+
+
+def _path_flags(commands: tuple[Command, ...]) -> list[str]:
+    found = {
+        f"--{flag.name}" for command in walk(commands) for flag in command.flags if _is_path(flag)
+    }
+    return sorted(found)
+
+
+def _is_path(flag: Flag) -> bool:
+    return flag.metavar in ("DIR", "FILE")
+
+
+def bash(commands: tuple[Command, ...]) -> str:
+    lines = [
+        "# bash completion for dragoman",
+        "_dragoman() {",
+        '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"',
+        '  local path="" word i',
+        "  for ((i = 1; i < COMP_CWORD; i++)); do",
+        '    word="${COMP_WORDS[i]}"',
+        '    case "$path $word" in',
+    ]
+    for command in walk(commands):
+        lines.append(f'      "{_before(command)}") path=" {command.full_name}" ;;')
+    lines += ["    esac", "  done", '  case "$prev" in']
+    for name, choices in _value_cases(commands).items():
+        lines.append(
+            f"    {name}) COMPREPLY=($(compgen -W '{' '.join(choices)}' -- \"$cur\")); return ;;"
+        )
+    if paths := _path_flags(commands):
+        lines.append(f'    {"|".join(paths)}) COMPREPLY=($(compgen -f -- "$cur")); return ;;')
+    lines += ["  esac", "  local words", '  case "$path" in']
+    lines.append(f"    \"\") words='{' '.join(_top(commands))}' ;;")
+    for command in walk(commands):
+        lines.append(f"    \" {command.full_name}\") words='{' '.join(_words(command))}' ;;")
+    lines += [
+        "  esac",
+        '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
+        "}",
+        "complete -F _dragoman dragoman",
+    ]
+    return "\n".join(lines)
+
+
+def _before(command: Command) -> str:
+    above = f" {command.parent.full_name}" if command.parent else ""
+    return f"{above} {command.name}"
+
+
+def zsh(commands: tuple[Command, ...]) -> str:
+    lines = [
+        "#compdef dragoman",
+        "_dragoman() {",
+        '  local path="" word i',
+        "  for ((i = 2; i < CURRENT; i++)); do",
+        '    word="${words[i]}"',
+        '    case "$path $word" in',
+    ]
+    for command in walk(commands):
+        lines.append(f'      "{_before(command)}") path=" {command.full_name}" ;;')
+    lines += ["    esac", "  done", '  case "${words[CURRENT-1]}" in']
+    for name, choices in _value_cases(commands).items():
+        lines.append(f"    {name}) compadd -- {' '.join(choices)}; return ;;")
+    if paths := _path_flags(commands):
+        lines.append(f"    {'|'.join(paths)}) _files; return ;;")
+    lines += ["  esac", "  local -a found", '  case "$path" in']
+    rows = [(one.name, one.help) for one in commands]
+    rows += [("help", "help of a command"), ("--help", "help"), ("--version", "the version")]
+    lines.append(f'    "") found=({_described(rows)}) ;;')
+    for command in walk(commands):
+        lines.append(f'    " {command.full_name}") found=({_described(_rows(command))}) ;;')
+    lines += [
+        "  esac",
+        "  _describe dragoman found",
+        "}",
+        'if [ "$funcstack[1]" = "_dragoman" ]; then _dragoman "$@"; '
+        "else compdef _dragoman dragoman; fi",
+    ]
+    return "\n".join(lines)
+
+
+def _rows(command: Command) -> list[tuple[str, str]]:
+    rows = [(sub.name, sub.help) for sub in command.subs]
+    rows += [(choice, arg.help) for arg in command.args for choice in arg.choices]
+    rows += [(f"--{flag.name}", flag.help) for flag in command.all_flags()]
+    return [*rows, ("--help", "help")]
+
+
+def _described(rows: list[tuple[str, str]]) -> str:
+    return " ".join(_quoted(f"{name}:{text.replace(':', ' -')}") for name, text in rows)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def fish(commands: tuple[Command, ...]) -> str:
+    names = " ".join(command.name for command in commands)
+    lines = [
+        "# fish completion for dragoman",
+        "complete -c dragoman -f",
+        "complete -c dragoman -n __fish_use_subcommand -s V -l version -d 'the version'",
+        "complete -c dragoman -s h -l help -d 'help'",
+    ]
+    for command in commands:
+        lines.append(
+            f"complete -c dragoman -n 'not __fish_seen_subcommand_from {names}' "
+            f"-a {command.name} -d {_quoted(command.help)}"
+        )
+    for command in walk(commands):
+        seen = " ".join(
+            f"__fish_seen_subcommand_from {part};" for part in command.full_name.split()
+        )
+        condition = seen.rstrip(";").replace("; ", "; and ")
+        subs = " ".join(sub.name for sub in command.subs)
+        for sub in command.subs:
+            lines.append(
+                f"complete -c dragoman -n '{condition}; "
+                f"and not __fish_seen_subcommand_from {subs}' "
+                f"-a {sub.name} -d {_quoted(sub.help)}"
+            )
+        for arg in command.args:
+            if arg.choices:
+                lines.append(f"complete -c dragoman -n '{condition}' -a '{' '.join(arg.choices)}'")
+        lines += (_fish_flag(flag, condition) for flag in command.flags)
+    return "\n".join(lines)
+
+
+def _fish_flag(flag: Flag, condition: str) -> str:
+    line = f"complete -c dragoman -n '{condition}' -l {flag.name}"
+    if flag.short:
+        line += f" -s {flag.short}"
+    if flag.takes_value:
+        line += " -r"
+        if _is_path(flag):
+            line += " -F"
+        if flag.choices:
+            line += f" -a '{' '.join(flag.choices)}'"
+    return f"{line} -d {_quoted(flag.help)}"
