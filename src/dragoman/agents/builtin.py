@@ -1,0 +1,140 @@
+"""The built-in agent: ask the model, run the tools it asks for, until it rests.
+
+One pass of the loop is a step: a model call and its tools. The loop knows nothing of clients,
+approvals or storage; all of that is behind `turn`.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from dragoman.engine.content import ToolCall
+from dragoman.engine.faults import BadInput, ProviderFailed
+from dragoman.engine.ports import (
+    ModelInfo,
+    ModelRequest,
+    Models,
+    Provider,
+    TurnPort,
+    TurnResult,
+)
+
+from .compaction import KEEP, summarise
+from .prompt import system_prompt
+from .reply import Reply
+
+Extras = Callable[[TurnPort], Sequence[str]]
+
+
+class BuiltinAgent:
+    """Implements `ports.Agent` over any model provider."""
+
+    def __init__(self, models: Models, extras: Extras = lambda turn: ()) -> None:
+        self._models = models
+        self._extras = extras  # further parts of the system prompt: skills, memory, personality
+
+    async def run(self, turn: TurnPort) -> TurnResult:
+        await self._finish_calls(turn)
+        system = system_prompt(turn.profile, turn.info.cwd, tuple(self._extras(turn)))
+        step = 0
+        while True:
+            limit = turn.profile.max_steps
+            if limit and step >= limit:
+                return TurnResult("max_steps", f"max steps ({limit}) exceeded")
+            step += 1
+            provider, model = self._models.resolve(turn.info.model)
+            await self._keep_room(turn, provider, model)
+            stop = await self._step(turn, step, provider, model, system)
+            if stop == "tool_use":
+                await self._finish_calls(turn)
+                await turn.steering()
+            elif not await turn.steering():
+                return TurnResult(stop)
+
+    async def _finish_calls(self, turn: TurnPort) -> None:
+        """Run every call of the last message that has no result, one after the other."""
+        cancelled: asyncio.CancelledError | None = None
+        for call in _unanswered(turn):
+            try:
+                await turn.call(call)
+            except asyncio.CancelledError as error:
+                cancelled = error  # the others still need their (aborted) results
+        if cancelled is not None:
+            raise cancelled
+
+    async def _step(
+        self, turn: TurnPort, step: int, provider: Provider, model: ModelInfo, system: str
+    ) -> str:
+        turn.step_began(step)
+        reply = Reply(turn, step)
+        request = ModelRequest(
+            model=model,
+            system=system,
+            messages=tuple(turn.messages),
+            tools=turn.specs(),
+            reasoning=turn.profile.reasoning,
+            temperature=turn.profile.temperature,
+            session=turn.info.id,
+            cwd=turn.info.cwd,
+        )
+        try:
+            take = reply.take
+            async for part in provider.stream(request):
+                take(part)
+        except asyncio.CancelledError:
+            if reply.opened:  # half a tool call is worth nothing: drop such a message
+                content = () if reply.drafting_call else reply.content()
+                await self._spoke(turn, reply, model, content, "aborted", "cancelled")
+            raise
+        except ProviderFailed as failure:
+            if reply.opened:
+                content = reply.content(calls=False)
+                await self._spoke(turn, reply, model, content, "error", str(failure))
+            raise
+        content = reply.content()
+        calls = any(isinstance(block, ToolCall) for block in content)
+        stop = "tool_use" if calls else (reply.stop or "end_turn")
+        if stop == "tool_use" and not calls:
+            stop = "end_turn"
+        await self._spoke(turn, reply, model, content, stop, "")
+        return stop
+
+    async def _spoke(
+        self,
+        turn: TurnPort,
+        reply: Reply,
+        model: ModelInfo,
+        content: tuple[object, ...],
+        stop: str,
+        error: str,
+    ) -> None:
+        usage = reply.usage
+        await turn.spoke(reply.step, content, stop, usage, model.cost(usage), error=error)
+
+    async def _keep_room(self, turn: TurnPort, provider: Provider, model: ModelInfo) -> None:
+        """Compact before the context window is full."""
+        share = turn.profile.auto_compact
+        used = turn.info.last_usage.context
+        if not share or used < share * model.context_window or len(turn.messages) <= KEEP + 1:
+            return
+        try:
+            await summarise(turn, provider, model, automatic=True)
+        except (BadInput, ProviderFailed) as fault:
+            await turn.note("warning", "The history could not be compacted", str(fault))
+
+    async def compact(self, turn: TurnPort) -> str:
+        provider, model = self._models.resolve(turn.info.model)
+        return await summarise(turn, provider, model, automatic=False)
+
+
+def _unanswered(turn: TurnPort) -> list[ToolCall]:
+    """Calls of the last assistant message without a result after it."""
+    answered: set[str] = set()
+    for message in reversed(turn.messages):
+        if message.role == "assistant":
+            return [
+                block
+                for block in message.content
+                if isinstance(block, ToolCall) and block.id not in answered
+            ]
+        answered.update(getattr(block, "call_id", "") for block in message.content)
+    return []

@@ -1,0 +1,77 @@
+"""Makes a long history short: everything but its tail becomes one summary."""
+
+import msgspec
+
+from dragoman.engine.content import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from dragoman.engine.faults import BadInput, ProviderFailed
+from dragoman.engine.ports import (
+    ModelInfo,
+    ModelRequest,
+    ModelRetry,
+    ModelText,
+    ModelUsage,
+    Provider,
+    TurnPort,
+)
+
+KEEP = 4  # messages at the end that stay as they are
+_PIECE = 4_000  # characters of one tool result that the summariser sees
+_SYSTEM = (
+    "You summarise a conversation between a user and an agent so that the agent can go on with "
+    "the work knowing only your summary. Keep: what the user wants, decisions, names of files and "
+    "commands, what was changed, what failed, what is open. Leave out greetings and repetition. "
+    "Write plain text, no preamble."
+)
+
+
+async def summarise(
+    turn: TurnPort, provider: Provider, model: ModelInfo, *, automatic: bool
+) -> str:
+    """Ask the model for a summary and put it in place of the history."""
+    messages = turn.messages
+    if not messages:
+        raise BadInput("nothing to compact")
+    if len(messages) <= KEEP:
+        raise BadInput("nothing to compact: keep-tail covers the whole transcript")
+    old = messages[: len(messages) - KEEP]
+    text = "<conversation>\n" + "\n\n".join(_flat(message) for message in old) + "\n</conversation>"
+    request = ModelRequest(
+        model=model,
+        system=_SYSTEM,
+        messages=(Message("user", (Text(text),)),),
+        max_output=min(4_096, model.max_output),
+        session=turn.info.id,
+        cwd=turn.info.cwd,
+    )
+    pieces: list[str] = []
+    usage = Usage()
+    async for part in provider.stream(request):
+        if type(part) is ModelText:
+            pieces.append(part.text)
+        elif type(part) is ModelUsage:
+            usage = part.usage
+        elif type(part) is ModelRetry:
+            pieces.clear()
+    summary = "".join(pieces).strip()
+    if not summary:
+        raise ProviderFailed("empty summary from model", "server")
+    await turn.compacted(summary, KEEP, usage, model.cost(usage), automatic=automatic)
+    return summary
+
+
+def _flat(message: Message) -> str:
+    lines = [f"--- {message.role} ---"]
+    for block in message.content:
+        match block:
+            case Text(text=text):
+                lines.append(text)
+            case ToolCall(name=name, args=args):
+                lines.append(f"[tool_call {name} {msgspec.json.encode(args).decode()[:_PIECE]}]")
+            case ToolResult(content=content, is_error=is_error):
+                said = " ".join(b.text if isinstance(b, Text) else "[image]" for b in content)
+                lines.append(f"[tool_result{' error' if is_error else ''}] {said[:_PIECE]}")
+            case Image(mime_type=mime, data=data):
+                lines.append(f"[image: {mime}, {len(data)} bytes]")
+            case Thinking():
+                pass  # reasoning does not outlive its turn
+    return "\n".join(lines)

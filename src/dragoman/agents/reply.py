@@ -1,0 +1,109 @@
+"""Gathers one model call's stream into a message, telling the turn as it grows."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Text, Thinking, ToolCall, Usage
+from dragoman.engine.ports import (
+    ModelCallArgs,
+    ModelCallBegan,
+    ModelCallEnded,
+    ModelOpened,
+    ModelPart,
+    ModelRetry,
+    ModelStop,
+    ModelText,
+    ModelThought,
+    ModelUsage,
+    TurnPort,
+)
+
+
+class Reply:
+    """What the model has said so far in this call."""
+
+    __slots__ = ("_blocks", "_calls", "_open", "opened", "stop", "step", "turn", "usage")
+
+    def __init__(self, turn: TurnPort, step: int) -> None:
+        self.turn = turn
+        self.step = step
+        self.opened = False
+        self.stop = ""
+        self.usage = Usage()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._blocks: list[list[Any]] = []  # [kind, pieces, signature] or ["call", id]
+        self._calls: dict[str, list[Any]] = {}  # id -> [name, pieces, complete]
+
+    def take(self, part: ModelPart) -> None:
+        """One part of the stream."""
+        kind = type(part)
+        if kind is ModelText:
+            self._piece("text", part.text)  # type: ignore[union-attr]
+            self.turn.text(part.text)  # type: ignore[union-attr]
+        elif kind is ModelThought:
+            self._piece("thought", part.text)  # type: ignore[union-attr]
+            if part.signature:  # type: ignore[union-attr]
+                self._blocks[-1][2] = part.signature  # type: ignore[union-attr]
+            self.turn.thought(part.text)  # type: ignore[union-attr]
+        elif kind is ModelCallArgs:
+            self._calls[part.id][1].append(part.fragment)  # type: ignore[union-attr]
+            self.turn.call_args(part.id, part.fragment)  # type: ignore[union-attr]
+        else:
+            self._rare(part)
+
+    def _piece(self, kind: str, text: str) -> None:
+        blocks = self._blocks
+        if not blocks or blocks[-1][0] != kind or blocks[-1][2]:
+            blocks.append([kind, [], ""])
+        blocks[-1][1].append(text)
+
+    def _rare(self, part: ModelPart) -> None:
+        match part:
+            case ModelOpened():
+                if not self.opened:
+                    self.opened = True
+                    self.turn.stream_opened(self.step)
+            case ModelCallBegan(id=call_id, name=name):
+                self._calls[call_id] = [name, [], False]
+                self._blocks.append(["call", call_id, ""])
+                self.turn.call_drafted(call_id, name)
+            case ModelCallEnded(id=call_id):
+                self._calls[call_id][2] = True
+                self.turn.call_ready(call_id)
+            case ModelUsage(usage=usage):
+                self.usage = usage
+            case ModelStop(reason=reason):
+                self.stop = reason
+            case ModelRetry(attempt=attempt, delay=delay, reason=reason):
+                self._reset()
+                self.turn.retrying(attempt, delay, reason)
+
+    def content(self, *, calls: bool = True) -> tuple[Any, ...]:
+        """The message. Without `calls`, what was written of tool calls is left out."""
+        made: list[Any] = []
+        for kind, value, signature in self._blocks:
+            if kind == "call":
+                if calls:
+                    made.append(self._call(value))
+            elif text := "".join(value):
+                made.append(Text(text) if kind == "text" else Thinking(text, signature))
+            elif signature:
+                made.append(Thinking("", signature))
+        return tuple(made)
+
+    @property
+    def drafting_call(self) -> bool:
+        """Whether the model was writing a tool call when the stream stopped."""
+        return bool(self._calls)
+
+    def _call(self, call_id: str) -> ToolCall:
+        name, pieces, _ = self._calls[call_id]
+        raw = "".join(pieces)
+        try:
+            args = msgspec.json.decode(raw.encode(), type=dict[str, Any]) if raw.strip() else {}
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return ToolCall(call_id, name, None, raw)
+        return ToolCall(call_id, name, args)

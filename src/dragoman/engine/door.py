@@ -1,0 +1,388 @@
+"""The only API that dialects may call.
+
+Everything a client can do to a session goes through here, whatever protocol it speaks. Methods that
+only touch what is in memory are plain; those that may read or write the store are coroutines.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+from uuid import uuid4
+
+import msgspec
+
+from . import events as ev
+from .content import Message, Prompt, text_of
+from .events import Ask, Event, Mode, Settled, Verdict, Who
+from .faults import (
+    BadInput,
+    Busy,
+    NothingRunning,
+    UnknownAsk,
+    UnknownSession,
+    WrongState,
+)
+from .host import Host, OpenSpec
+from .info import Page, SessionInfo, SessionQuery
+from .ports import AgentProfile, AskRow, ModelInfo
+from .session import Session
+from .state import State
+from .watch import Shape, Watch
+from .work import Work
+
+MODES: tuple[Mode, ...] = ("readonly", "supervised", "full")
+EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
+
+
+class ConfigPort(Protocol):
+    """The running configuration, for dialects that show or change it. Secrets are redacted."""
+
+    def get(self, path: str = "") -> Any: ...
+
+    def watch(self, callback: Callable[[str, Any, Any], None]) -> Callable[[], None]:
+        """Call back with (path, old, new) on each change; returns how to stop."""
+        ...
+
+    def set(self, path: str, value: Any) -> None: ...
+
+    def unset(self, path: str) -> None: ...
+
+    def reload(self) -> None: ...
+
+
+class Client(msgspec.Struct, frozen=True):
+    """A connected client, as lists of connections show it."""
+
+    who: Who
+    since: int
+
+
+class Door:
+    """What a dialect holds of the engine."""
+
+    def __init__(
+        self,
+        host: Host,
+        config: ConfigPort | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.host = host
+        self.config = config
+        self.facts: dict[str, Any] = dict(facts or {})  # version, config_dir, data_dir, endpoints…
+        self.hooks = host.hooks
+        self.offers = host.offers
+        self.clients: dict[str, Client] = {}
+        self.on_clients: list[Callable[[], None]] = []
+
+    @property
+    def durable(self) -> bool:
+        """Whether sessions survive this process."""
+        return self.host.store.durable
+
+    def now_ms(self) -> int:
+        return self.host.clock.now_ms()
+
+    # --- connections ---
+
+    def arrive(self, who: Who) -> None:
+        self.clients[who.id] = Client(who, self.now_ms())
+        for told in self.on_clients:
+            told()
+
+    def leave(self, who: Who) -> None:
+        self.clients.pop(who.id, None)
+        for told in self.on_clients:
+            told()
+
+    # --- agents and models ---
+
+    def agents(self) -> Sequence[str]:
+        return self.host.agents.names()
+
+    def default_agent(self) -> str | None:
+        return self.host.agents.default()
+
+    def profile(self, alias: str) -> AgentProfile:
+        return self.host.agents.profile(alias)
+
+    def models(self, provider: str | None = None) -> Sequence[ModelInfo]:
+        return self.host.models.list(provider)
+
+    def model(self, ref: str) -> ModelInfo:
+        """Raises UnknownModel, or BadInput when the provider has no key."""
+        return self.host.models.resolve(ref)[1]
+
+    # --- sessions ---
+
+    async def open(self, spec: OpenSpec, by: Who | None = None) -> SessionInfo:
+        return (await self.host.open(spec, by)).state.info()
+
+    async def fork(
+        self, session_id: str, by: Who | None = None, spec: OpenSpec | None = None
+    ) -> SessionInfo:
+        """A new session that begins with what was said in another one."""
+        parent = await self.state(session_id)
+        given = spec or OpenSpec()
+        spec = msgspec.structs.replace(
+            given,
+            agent=given.agent or parent.agent,
+            cwd=given.cwd or parent.cwd,
+            model=given.model or parent.model,
+            mode=given.mode or parent.mode,
+            reasoning=given.reasoning or parent.reasoning,
+            parent=session_id,
+        )
+        session = await self.host.open(spec, by)
+        if parent.messages:
+            await session.append(ev.Seeded(session_id, tuple(parent.messages)))
+        return session.state.info()
+
+    def live(self, session_id: str) -> Session | None:
+        """The session if it is in memory; no reading."""
+        return self.host.live.get(session_id)
+
+    def live_infos(self) -> list[SessionInfo]:
+        return [session.state.info() for session in self.host.live.values()]
+
+    async def load(self, session_id: str) -> SessionInfo:
+        """Bring a session back into memory. Raises UnknownSession, InUse."""
+        return (await self.host.get(session_id)).state.info()
+
+    async def info(self, session_id: str) -> SessionInfo:
+        session = self.host.live.get(session_id)
+        if session is not None:
+            return session.state.info()
+        info = await self.host.store.info(session_id)
+        if info is None:
+            raise UnknownSession(session_id)
+        return info
+
+    async def state(self, session_id: str) -> State:
+        """The folded state (treat it as read-only)."""
+        session = self.host.live.get(session_id)
+        return session.state if session is not None else await self.host.rebuild(session_id)
+
+    async def messages(self, session_id: str) -> Sequence[Message]:
+        return tuple((await self.state(session_id)).messages)
+
+    async def find(self, **extra: Any) -> SessionInfo | None:
+        """The newest session whose `extra` has these values (`run_id`, `key`)."""
+        return await self.host.store.find(**extra)
+
+    async def list(self, query: SessionQuery | None = None) -> Page:
+        return await self.host.store.list(query or SessionQuery())
+
+    async def ancestry(self, session_id: str) -> Sequence[SessionInfo]:
+        return await self.host.store.ancestry(session_id)
+
+    async def history(
+        self, session_id: str, after: int = 0, limit: int = 10_000
+    ) -> Sequence[Event]:
+        """Kept events after a sequence number, oldest first."""
+        events = await self.host.read(session_id, after, limit)
+        if not events and after == 0:
+            raise UnknownSession(session_id)
+        return events
+
+    async def close(self, session_id: str, cause: str = "close") -> None:
+        """Cancel what runs and let the session go; the store keeps it. Raises UnknownSession."""
+        await self.host.close(session_id, cause)
+
+    async def delete(self, session_id: str, by: Who | None = None) -> bool:
+        """Remove a session and its history for good; False when there was none."""
+        session = self.host.live.get(session_id)
+        if session is not None:
+            session.emit(ev.Deleted(by))
+            await self.host.close(session_id, "delete")
+        return await self.host.store.delete(session_id)
+
+    # --- driving ---
+
+    async def prompt(
+        self,
+        session_id: str,
+        content: Prompt,
+        by: Who | None = None,
+        *,
+        key: str = "",
+        metadata: dict[str, Any] | None = None,
+        when_busy: Literal["queue", "refuse"] = "queue",
+        limit: int = 32,
+        wait: float | None = None,
+    ) -> Work:
+        """Give the session something to do. The work's `done` tells how it ended.
+
+        The same `key` again returns without a second turn (`WrongState` with the first one's id in
+        `data`), so a client may retry safely.
+        """
+        session = await self.host.get(session_id)
+        if key and key in session.state.keys:
+            turn = session.state.keys[key]
+            raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
+        if when_busy == "refuse" and session.busy:
+            raise Busy(
+                f"Session already has an active prompt turn: {session_id}",
+                "Wait for it to end, or cancel it.",
+            )
+        work = Work("prompt", f"trn_{uuid4().hex}", content, by, key, metadata)
+        session.enqueue(work, limit=limit, wait=wait)
+        session.tell("message_received", {"content": text_of(content), "metadata": metadata or {}})
+        return work
+
+    async def compact(self, session_id: str, by: Who | None = None, *, limit: int = 32) -> Work:
+        session = await self.host.get(session_id)
+        work = Work("compact", f"trn_{uuid4().hex}", (), by)
+        session.enqueue(work, limit=limit, wait=None)
+        return work
+
+    async def steer(self, session_id: str, content: Prompt, by: Who | None = None) -> str:
+        """Say something into the running turn; the model sees it at its next step."""
+        return (await self.host.get(session_id)).steer(content, by)
+
+    def cancel(self, session_id: str, cause: str = "client") -> str:
+        """Stop the running turn at once; returns its id. Raises NothingRunning, UnknownSession."""
+        session = self.host.live.get(session_id)
+        if session is None:
+            raise UnknownSession(session_id)
+        return session.cancel(cause)
+
+    async def interrupt(self, session_id: str, by: Who | None = None) -> str:
+        """Like cancel, but the session rests as `interrupted` and tells so."""
+        session = await self.host.get(session_id)
+        state = session.state
+        if session.turn is None and state.turn:  # waits for an answer since before a restart
+            words = session.closing_words("interrupt")
+            words.append(ev.StatusChanged(state.status, "interrupted", "interrupt"))
+            await session.append(*words)
+            return ""
+        if session.turn is None:
+            raise NothingRunning("No active turn for this session", status=state.status)
+        turn_id = session.cancel("interrupt", interrupt=True)
+        if state.status in ("running", "waiting_input", "starting"):
+            await session.append(ev.StatusChanged(state.status, "interrupting"))
+        return turn_id
+
+    async def idle(self, session_id: str) -> None:
+        """Wait until the session has nothing to do."""
+        session = self.host.live.get(session_id)
+        if session is not None:
+            await session.idle()
+
+    async def clear(self, session_id: str, by: Who | None = None) -> None:
+        session = await self.host.get(session_id)
+        if session.busy:
+            raise Busy("The agent is busy.", "Cancel the turn first.")
+        await session.append(ev.Cleared(by))
+
+    # --- changing ---
+
+    async def set_model(self, session_id: str, ref: str, by: Who | None = None) -> str:
+        """Use another model from the next model call on. Raises UnknownModel, BadInput."""
+        session = await self.host.get(session_id)
+        model = self.model(ref)
+        if model.ref != session.state.model:
+            await session.append(ev.ModelSet(model.ref, by))
+            session.vision = model.vision
+        return model.ref
+
+    async def set_mode(self, session_id: str, mode: str, by: Who | None = None) -> None:
+        if mode not in MODES:
+            raise BadInput(f"Unknown mode: {mode}.", f"Use one of: {', '.join(MODES)}.")
+        session = await self.host.get(session_id)
+        if mode != session.state.mode:
+            await session.append(ev.ModeSet(mode, by))  # type: ignore[arg-type]
+
+    async def set_reasoning(self, session_id: str, effort: str, by: Who | None = None) -> None:
+        if effort not in EFFORTS:
+            raise BadInput(f"Unknown effort: {effort}.", f"Use one of: {', '.join(EFFORTS)}.")
+        session = await self.host.get(session_id)
+        await session.append(ev.ReasoningSet(effort, by))
+
+    async def rename(self, session_id: str, title: str, by: Who | None = None) -> None:
+        await (await self.host.get(session_id)).append(ev.Renamed(title[:500], by))
+
+    async def archive(self, session_id: str, archived: bool = True) -> None:
+        await (await self.host.get(session_id)).append(ev.Archived(archived))
+
+    async def set_extra(
+        self, session_id: str, values: dict[str, Any], by: Who | None = None
+    ) -> None:
+        """Keep facts with a session; None removes one."""
+        session = await self.host.get(session_id)
+        await session.append(ev.ExtraSet(values, by))
+        session.configure()
+
+    async def note(
+        self, session_id: str, level: Literal["info", "warning", "error"], title: str,
+        text: str = "", data: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        await (await self.host.get(session_id)).append(ev.Noted(level, title, text, data))
+
+    # --- watching ---
+
+    async def watch(
+        self,
+        session_id: str,
+        who: Who,
+        shape: Shape,
+        deliver: Callable[[Any], None],
+        is_paused: Callable[[], bool] = lambda: False,
+        *,
+        since: int | None = None,
+        exact: bool = False,
+        draft: bool = True,
+    ) -> Watch:
+        """Attach to a session. See `Hub.watch`; `shape_of` gives shapes that are shared."""
+        session = await self.host.get(session_id)
+        return session.hub.watch(
+            who, shape, deliver, is_paused, since=since, exact=exact, draft=draft
+        )
+
+    async def shape_of(self, session_id: str, key: Any, make: Callable[[], Shape]) -> Shape:
+        return (await self.host.get(session_id)).hub.shape(key, make)
+
+    def watch_all(
+        self,
+        who: Who,
+        shape: Shape,
+        deliver: Callable[[Any], None],
+        is_paused: Callable[[], bool] = lambda: False,
+        *,
+        since: int | None = None,
+    ) -> Watch:
+        """Watch every session of this host. `since` is a `gseq`."""
+        return self.host.hub.watch(who, shape, deliver, is_paused, since=since)
+
+    def present(self, session_id: str) -> tuple[Who, ...]:
+        session = self.host.live.get(session_id)
+        return session.present() if session is not None else ()
+
+    # --- approvals ---
+
+    async def asks(
+        self, session_id: str | None = None, *, pending: bool = True
+    ) -> Sequence[AskRow]:
+        return await self.host.store.asks(session_id, pending=pending)
+
+    async def ask(self, ask_id: str) -> AskRow:
+        row = await self.host.store.ask(ask_id)
+        if row is None:
+            raise UnknownAsk(f"approval not found: {ask_id}")
+        return row
+
+    async def put_ask(self, ask: Ask) -> None:
+        """Show a question that a client asks (not one of our own tool calls)."""
+        await (await self.host.get(ask.session)).put_ask(ask)
+
+    async def answer(
+        self,
+        ask_id: str,
+        verdict: Verdict,
+        by: Who | None = None,
+        *,
+        comment: str = "",
+        text: str = "",
+    ) -> Settled:
+        """Answer an approval or a question. Raises UnknownAsk, AlreadySettled, BadInput."""
+        row = await self.ask(ask_id)
+        session = await self.host.get(row.ask.session)
+        return await session.answer(ask_id, verdict, by, comment=comment, text=text)

@@ -1,0 +1,377 @@
+"""Facts about a session.
+
+*Kept* bodies get a sequence number, are stored, and folded into the session's state (`state.py`).
+*Passing* bodies (`seq` 0) are streamed to whoever watches and are never stored.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from .content import Block, Detail, Image, Message, PlanEntry, Text, Usage
+
+Status = Literal[
+    "idle",
+    "starting",
+    "running",
+    "waiting_input",
+    "interrupting",
+    "interrupted",
+    "completed",
+    "failed",
+]
+ACTIVE: frozenset[str] = frozenset({"starting", "running", "waiting_input", "interrupting"})
+Mode = Literal["readonly", "supervised", "full"]
+Stop = Literal["end_turn", "tool_use", "length", "refusal", "error", "aborted", "max_steps"]
+Outcome = Literal["completed", "cancelled", "failed", "interrupted"]
+CallOutcome = Literal["done", "failed", "denied", "cancelled", "unknown"]
+AskKind = Literal["tool", "question"]
+Verdict = Literal[
+    "allow",
+    "allow_always",
+    "deny",
+    "deny_always",
+    "edit",  # the tool does not run; `text` becomes its result
+    "answer",  # reply to a question, in `text`
+    "cancelled",  # dismissed, or the turn was cancelled
+    "expired",
+]
+
+
+class Who(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The client behind an act: its dialect, how it is connected, and the name it gave."""
+
+    dialect: str
+    peer: str = ""
+    name: str = ""
+    id: str = ""
+
+
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A question to a human. Stored until somebody answers; the first answer wins."""
+
+    id: str
+    session: str
+    kind: AskKind
+    title: str
+    at: int
+    turn: str = ""
+    call_id: str = ""
+    tool: str = ""
+    args: dict[str, Any] | None = None
+    summary: str = ""
+    choices: tuple[str, ...] = ()
+    risk: str = ""
+    reason: str = ""
+    expires_at: int | None = None
+    external: bool = (
+        False  # asked by a client (humanlayer createApproval), no tool call of ours waits
+    )
+
+
+# --- kept ------------------------------------------------------------------------------------
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened", omit_defaults=True):
+    agent: str
+    cwd: str
+    model: str
+    mode: Mode
+    interactive: bool = True
+    title: str = ""
+    parent: str | None = None
+    by: Who | None = None
+    extra: dict[str, Any] | None = None
+
+
+class Seeded(msgspec.Struct, frozen=True, tag="seeded"):
+    """A forked or continued session begins with what was said in its parent."""
+
+    parent: str
+    messages: tuple[Message, ...]
+
+
+class TurnBegan(msgspec.Struct, frozen=True, tag="turn_began", omit_defaults=True):
+    turn: str
+    content: tuple[Text | Image, ...]
+    by: Who | None = None
+    key: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+class Steered(msgspec.Struct, frozen=True, tag="steered", omit_defaults=True):
+    """A message put into a running turn; the model sees it at its next step."""
+
+    turn: str
+    content: tuple[Text | Image, ...]
+    by: Who | None = None
+
+
+class Spoke(msgspec.Struct, frozen=True, tag="spoke", omit_defaults=True):
+    """The model finished one call. `content` is empty when nothing usable arrived."""
+
+    turn: str
+    step: int
+    content: tuple[Block, ...]
+    stop: Stop
+    usage: Usage = Usage()
+    cost: float = 0.0
+    model: str = ""
+    error: str = ""
+
+
+class CallStarted(msgspec.Struct, frozen=True, tag="call_started", omit_defaults=True):
+    """Written before a tool runs, so that a crash leaves a mark."""
+
+    turn: str
+    call_id: str
+    name: str
+    args: dict[str, Any] | None = None  # as they are run, after hooks changed them
+
+
+class CallEnded(msgspec.Struct, frozen=True, tag="call_ended", omit_defaults=True):
+    turn: str
+    call_id: str
+    name: str
+    outcome: CallOutcome
+    content: tuple[Text | Image, ...] = ()
+    is_error: bool = False
+    detail: Detail | None = None
+
+
+class TurnEnded(msgspec.Struct, frozen=True, tag="turn_ended", omit_defaults=True):
+    turn: str
+    outcome: Outcome
+    stop: Stop
+    text: str = ""  # the text of the last assistant message of the turn
+    error: str = ""
+    cause: str = ""  # why it was cancelled or interrupted: client, shutdown, restart, close, ...
+
+
+class Asked(msgspec.Struct, frozen=True, tag="asked"):
+    ask: Ask
+
+
+class Settled(msgspec.Struct, frozen=True, tag="settled", omit_defaults=True):
+    ask_id: str
+    verdict: Verdict
+    by: Who | None = None
+    comment: str = ""
+    text: str = ""
+    call_id: str = ""
+    tool: str = ""
+
+
+class StatusChanged(msgspec.Struct, frozen=True, tag="status", omit_defaults=True):
+    old: Status
+    new: Status
+    reason: str = ""
+
+
+class Renamed(msgspec.Struct, frozen=True, tag="renamed", omit_defaults=True):
+    title: str
+    by: Who | None = None
+
+
+class ModelSet(msgspec.Struct, frozen=True, tag="model_set", omit_defaults=True):
+    model: str
+    by: Who | None = None
+
+
+class ModeSet(msgspec.Struct, frozen=True, tag="mode_set", omit_defaults=True):
+    mode: Mode
+    by: Who | None = None
+
+
+class ReasoningSet(msgspec.Struct, frozen=True, tag="reasoning_set", omit_defaults=True):
+    effort: str
+    by: Who | None = None
+
+
+class Planned(msgspec.Struct, frozen=True, tag="planned"):
+    entries: tuple[PlanEntry, ...]
+
+
+class Compacted(msgspec.Struct, frozen=True, tag="compacted", omit_defaults=True):
+    """All but the last `kept` messages were replaced by a summary."""
+
+    summary: str
+    kept: int
+    usage: Usage = Usage()
+    cost: float = 0.0
+    automatic: bool = False
+
+
+class Cleared(msgspec.Struct, frozen=True, tag="cleared", omit_defaults=True):
+    by: Who | None = None
+
+
+class Allowed(msgspec.Struct, frozen=True, tag="allowed"):
+    """A tool that is not asked about any more in this session (or is refused, when `deny`)."""
+
+    tool: str
+    deny: bool = False
+
+
+class Archived(msgspec.Struct, frozen=True, tag="archived"):
+    archived: bool
+
+
+class ExtraSet(msgspec.Struct, frozen=True, tag="extra_set", omit_defaults=True):
+    """Facts a dialect keeps with a session. A value of None removes the key."""
+
+    values: dict[str, Any]
+    by: Who | None = None
+
+
+class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
+    """Something clients should know: a broken MCP server, an injected event, a trimmed history."""
+
+    level: Literal["info", "warning", "error"]
+    title: str
+    text: str = ""
+    data: dict[str, Any] | None = None
+
+
+Kept = (
+    Opened
+    | Seeded
+    | TurnBegan
+    | Steered
+    | Spoke
+    | CallStarted
+    | CallEnded
+    | TurnEnded
+    | Asked
+    | Settled
+    | StatusChanged
+    | Renamed
+    | ModelSet
+    | ModeSet
+    | ReasoningSet
+    | Planned
+    | Compacted
+    | Cleared
+    | Allowed
+    | Archived
+    | ExtraSet
+    | Noted
+)
+
+# --- passing ---------------------------------------------------------------------------------
+
+
+class StepBegan(msgspec.Struct, frozen=True, tag="step_began", gc=False):
+    turn: str
+    step: int
+
+
+class StreamOpened(msgspec.Struct, frozen=True, tag="stream_opened", gc=False):
+    """The provider accepted the request and will stream."""
+
+    turn: str
+    step: int
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag="text_delta", gc=False):
+    turn: str
+    text: str
+
+
+class ThoughtDelta(msgspec.Struct, frozen=True, tag="thought_delta", gc=False):
+    turn: str
+    text: str
+
+
+class CallDrafted(msgspec.Struct, frozen=True, tag="call_drafted", gc=False):
+    """The model began to write a tool call."""
+
+    turn: str
+    call_id: str
+    name: str
+
+
+class CallArgs(msgspec.Struct, frozen=True, tag="call_args", gc=False):
+    turn: str
+    call_id: str
+    fragment: str
+
+
+class CallReady(msgspec.Struct, frozen=True, tag="call_ready", gc=False):
+    turn: str
+    call_id: str
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress", gc=False):
+    """Output of a tool while it runs."""
+
+    turn: str
+    call_id: str
+    text: str
+
+
+class Retrying(msgspec.Struct, frozen=True, tag="retrying", gc=False):
+    turn: str
+    attempt: int
+    delay: float
+    reason: str
+
+
+class Presence(msgspec.Struct, frozen=True, tag="presence"):
+    """Who is attached to the session now."""
+
+    clients: tuple[Who, ...]
+
+
+class Lagged(msgspec.Struct, frozen=True, tag="lagged", gc=False):
+    """This watcher read too slowly: `dropped` passing events were lost to it, no kept ones."""
+
+    dropped: int
+
+
+class Deleted(msgspec.Struct, frozen=True, tag="deleted", gc=False):
+    """The session is gone. Passing: there is no log left to keep it in."""
+
+    by: Who | None = None
+
+
+Passing = (
+    StepBegan
+    | StreamOpened
+    | TextDelta
+    | ThoughtDelta
+    | CallDrafted
+    | CallArgs
+    | CallReady
+    | Progress
+    | Retrying
+    | Presence
+    | Lagged
+    | Deleted
+)
+Body = Kept | Passing
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One fact with its place. `seq` counts within the session, `gseq` over the whole store."""
+
+    session: str
+    at: int
+    body: Body
+    seq: int = 0
+    gseq: int = 0
+
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Kept] | None = None
+
+
+def encode_body(body: Kept) -> bytes:
+    return _encoder.encode(body)
+
+
+def decode_body(data: bytes) -> Kept:
+    global _decoder
+    if _decoder is None:  # building the decoder of a wide union costs milliseconds: on first use
+        _decoder = msgspec.json.Decoder(Kept)
+    return _decoder.decode(data)

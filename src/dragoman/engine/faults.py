@@ -1,0 +1,123 @@
+"""Why something could not be done: one class per reason, each with a code, a text and a way out.
+
+Dialects map `code` to their own numbers by a table; nobody parses the text.
+"""
+
+
+class Fault(Exception):
+    """Base of every failure that a client may cause or see."""
+
+    code = "internal"
+
+    def __init__(self, message: str, hint: str = "", **data: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class BadInput(Fault):
+    """A parameter is missing, malformed or not allowed."""
+
+    code = "bad_input"
+
+
+class UnknownSession(Fault):
+    code = "unknown_session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"Session not found: {session_id}", session=session_id)
+
+
+class UnknownAgent(Fault):
+    code = "unknown_agent"
+
+
+class UnknownModel(Fault):
+    code = "unknown_model"
+
+
+class UnknownAsk(Fault):
+    code = "unknown_approval"
+
+
+class AlreadySettled(Fault):
+    """The approval was answered before. `data` has `by` and `verdict`."""
+
+    code = "already_settled"
+
+
+class Busy(Fault):
+    """A turn runs and the caller did not want to wait, or waited too long, or the queue is full."""
+
+    code = "busy"
+
+
+class NothingRunning(Fault):
+    code = "nothing_running"
+
+
+class TooMany(Fault):
+    """A limit on a number of things (sessions, approvals) is reached."""
+
+    code = "limit"
+
+
+class WrongState(Fault):
+    """The session's status does not permit this. `data` has `status`."""
+
+    code = "wrong_state"
+
+
+class InUse(Fault):
+    """Another live process owns the session. `data` has `owner`."""
+
+    code = "in_use"
+
+
+class StaleEpoch(Fault):
+    """Somebody else took the session over; this process may not append to it any more."""
+
+    code = "stale_epoch"
+
+
+class StoreFailed(Fault):
+    """The store could not write or read (disk full, permissions, corruption)."""
+
+    code = "store_failed"
+
+
+class Refused(Fault):
+    """Policy, a hook or a human said no."""
+
+    code = "refused"
+
+
+class ProviderFailed(Fault):
+    """The model could not answer. `kind` says whether waiting may help.
+
+    kind: auth | rate_limit | overloaded | server | network | bad_request | context_full | refused
+    """
+
+    code = "provider_failed"
+
+    def __init__(
+        self,
+        message: str,
+        kind: str = "server",
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, hint, status=status, kind=kind)
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
+
+    @property
+    def may_retry(self) -> bool:
+        return self.kind in ("rate_limit", "overloaded", "server", "network")

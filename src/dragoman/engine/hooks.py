@@ -1,0 +1,123 @@
+"""Points where an app may watch or change what passes.
+
+Interceptors run one after the other in the order they subscribed, each seeing what the one before
+made of the data. Observers are told and never waited for.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+INTERCEPTABLE = frozenset({"message_sending", "tool_executing"})
+OBSERVABLE = INTERCEPTABLE | {
+    "message_received",
+    "agent_starting",
+    "agent_completed",
+    "tool_completed",
+    "message_sent",
+    "session_start",
+    "session_end",
+}
+
+
+class HookContext(msgspec.Struct, frozen=True):
+    """Where a hook fires."""
+
+    agent: str = ""
+    session: str = ""
+    key: str = ""  # the app-level session key, when the session has one
+    channel: str = ""
+    account: str = ""
+    turn: str = ""
+
+
+class Block(msgspec.Struct, frozen=True):
+    """An interceptor's no."""
+
+    reason: str = ""
+
+
+class Subscriber(Protocol):
+    """An app that subscribed. `name` says who it is in reasons and logs."""
+
+    name: str
+
+    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None: ...
+
+    async def intercept(
+        self, hook: str, data: dict[str, Any], context: HookContext
+    ) -> dict[str, Any] | Block | None:
+        """Changed data, a block, or None for no opinion. Cancelled when the time is over."""
+        ...
+
+
+class Hooks:
+    """Who listens at which hook."""
+
+    __slots__ = ("_interceptors", "_observers", "fail_closed", "on_trouble", "timeout", "timeouts")
+
+    def __init__(
+        self,
+        timeout: float = 5.0,
+        timeouts: Mapping[str, float] | None = None,
+        fail_closed: frozenset[str] = frozenset(),
+    ) -> None:
+        self.timeout = timeout
+        self.timeouts = dict(timeouts or {})
+        self.fail_closed = fail_closed
+        self.on_trouble: Callable[[str, str, str], None] = lambda hook, who, what: None
+        self._interceptors: dict[str, list[Subscriber]] = {}
+        self._observers: dict[str, list[Subscriber]] = {}
+
+    def subscribe(self, hook: str, subscriber: Subscriber, *, intercepts: bool) -> None:
+        self.unsubscribe(hook, subscriber)
+        intercepts = intercepts and hook in INTERCEPTABLE
+        group = self._interceptors if intercepts else self._observers
+        group.setdefault(hook, []).append(subscriber)
+
+    def unsubscribe(self, hook: str, subscriber: Subscriber) -> None:
+        for group in (self._interceptors, self._observers):
+            members = group.get(hook, [])
+            if subscriber in members:
+                members.remove(subscriber)
+            if hook in group and not members:
+                del group[hook]
+
+    def forget(self, subscriber: Subscriber) -> None:
+        for hook in {*self._interceptors, *self._observers}:
+            self.unsubscribe(hook, subscriber)
+
+    def intercepted(self, hook: str) -> bool:
+        return hook in self._interceptors
+
+    def tell(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+        """Tell the observers; never waits."""
+        for subscriber in tuple(self._observers.get(hook, ())):
+            subscriber.observe(hook, data, context)
+
+    async def run(
+        self, hook: str, data: dict[str, Any], context: HookContext
+    ) -> dict[str, Any] | Block:
+        """Pass data through the interceptors, then tell the observers what came out."""
+        for subscriber in tuple(self._interceptors.get(hook, ())):
+            try:
+                async with asyncio.timeout(self.timeouts.get(hook, self.timeout)):
+                    said = await subscriber.intercept(hook, data, context)
+            except TimeoutError:
+                said = self._trouble(hook, subscriber, "did not answer in time")
+            except ConnectionError:
+                said = self._trouble(hook, subscriber, "left before it answered")
+            if isinstance(said, Block):
+                return Block(said.reason or f"blocked by {subscriber.name}")
+            if said is not None:
+                data = {**data, **said}
+        self.tell(hook, data, context)
+        return data
+
+    def _trouble(self, hook: str, subscriber: Subscriber, what: str) -> Block | None:
+        self.on_trouble(hook, subscriber.name, what)
+        if hook in self.fail_closed:
+            return Block(f"{subscriber.name} {what}")
+        return None

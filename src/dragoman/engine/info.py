@@ -1,0 +1,61 @@
+"""What is known about a session without reading its history: the row that lists show."""
+
+from typing import Any
+
+import msgspec
+
+from .content import Usage
+from .events import Mode, Status
+
+
+class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=False):
+    id: str
+    agent: str
+    cwd: str
+    model: str  # "provider/model"
+    mode: Mode
+    status: Status
+    created_at: int
+    updated_at: int
+    title: str = ""
+    query: str = ""  # the first prompt, cut to 4,000 characters
+    parent: str | None = None
+    interactive: bool = True
+    origin: str = ""  # dialect that opened it
+    reasoning: str = ""
+    messages: int = 0
+    turns: int = 0
+    steps: int = 0
+    usage: Usage = Usage()
+    last_usage: Usage = Usage()  # of the last model call: what is in the context now
+    cost: float = 0.0
+    error: str = ""
+    result: str = ""  # last assistant text of the last turn, cut to 4,000 characters
+    archived: bool = False
+    ended_at: int | None = None
+    active_ms: int = 0  # time spent in turns
+    last_seq: int = 0
+    extra: dict[str, Any] = {}  # what dialects keep with it (run_id, session key, settings)
+
+
+class SessionQuery(msgspec.Struct, frozen=True):
+    """Which sessions to list, newest activity first. `cursor` is opaque, from the page before."""
+
+    cwd: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    status: tuple[str, ...] = ()
+    archived: bool | None = None  # None: both
+    origin: str | None = None
+    text: str = ""  # words that must be in title or first prompt
+    leaves: bool = False  # only sessions that are nobody's parent
+    extra: dict[str, Any] = {}  # top-level keys of `extra` that must have these values
+    limit: int = 100
+    offset: int = 0
+    cursor: str = ""
+
+
+class Page(msgspec.Struct, frozen=True):
+    sessions: tuple[SessionInfo, ...]
+    cursor: str = ""  # empty: no more
+    total: int | None = None  # filled when `offset` paging is used

@@ -1,0 +1,437 @@
+"""One session and its one writer.
+
+All changes go through `append`: the fold takes them in, the store commits them, then they are told
+to the watchers, in that order and in one line however many coroutines append at once. Work (turns,
+compactions) waits in a bounded inbox; a task exists only while there is some, so an idle session is
+a small object and nothing else.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import events as ev
+from .asking import Asking
+from .content import Prompt, Text, ToolCall, text_of
+from .events import Event, Who
+from .faults import Busy, Fault, NothingRunning, StaleEpoch, StoreFailed
+from .hooks import Block, HookContext
+from .ports import (
+    Agent,
+    AgentProfile,
+    Batch,
+    Entry,
+    Files,
+    Policy,
+    Terminals,
+    Toolbox,
+    TurnResult,
+)
+from .state import State
+from .turn import NOT_RUN, Turn
+from .watch import Hub
+from .work import Finished, Work
+
+if TYPE_CHECKING:
+    from .host import Host
+
+_UNWIND_SECONDS = 5.0
+RESTARTED = "daemon restarted while session was active"
+UNKNOWN = (
+    "unknown: the host stopped while this call was running. It may or may not have taken effect; "
+    "check before you run it again."
+)
+NOT_RUN_RESTART = "not run: the host stopped before this call was started"
+_OVERRIDES = (
+    "system_prompt",
+    "append_system_prompt",
+    "tools",
+    "max_steps",
+    "approval_timeout",
+    "temperature",
+    "memory",
+    "context_files",
+    "auto_compact",
+)
+
+
+class Session(Asking):
+    """A live session. Made by the host, driven through the door."""
+
+    __slots__ = (
+        "_committing", "_task", "agent", "closing", "epoch", "files", "host", "hub", "id",
+        "inbox", "last_used", "parked", "policy", "roots", "state", "terminals", "toolbox", "turn",
+        "vision",
+    )  # fmt: skip
+
+    def __init__(self, host: "Host", state: State, epoch: int) -> None:
+        super().__init__()
+        self.host = host
+        self.id = state.id
+        self.state = state
+        self.epoch = epoch
+        self.hub = Hub(state.id, self._read, host.spawn, draft=self.draft, changed=self._presence)
+        self.hub.last = state.seq
+        self.inbox: deque[Work] = deque()
+        self.turn: Turn | None = None
+        self.toolbox: Toolbox | None = None
+        self.files: Files | None = None
+        self.terminals: Terminals | None = None
+        self.closing = False
+        self.parked = False
+        self.vision = False
+        self.last_used = host.clock.monotonic()
+        self._task: asyncio.Task[None] | None = None
+        # Appends on their way to the store, oldest first: [events, committed].
+        self._committing: deque[list[Any]] = deque()
+        self.configure()
+
+    def configure(self) -> None:
+        """Take the agent's parts from the configuration as it is now."""
+        profile = self.profile()
+        self.policy: Policy = self.host.agents.policy(profile)
+        self.agent: Agent = self.host.agents.backend(profile)
+        self.roots: Sequence[str] = tuple(self.state.extra.get("roots") or ())
+
+    def profile(self) -> AgentProfile:
+        """The agent's profile with what this session was opened with on top."""
+        profile = self.host.agents.profile(self.state.agent)
+        given = {
+            key: self.state.extra[key]
+            for key in _OVERRIDES
+            if self.state.extra.get(key) is not None
+        }
+        for key in ("append_system_prompt", "tools"):
+            if key in given:
+                given[key] = tuple(given[key])
+        if self.state.reasoning:
+            given["reasoning"] = self.state.reasoning
+        return msgspec.structs.replace(profile, model=self.state.model, **given)
+
+    # --- facts ---
+
+    async def append(self, *bodies: ev.Kept) -> None:
+        """Keep these facts: fold, commit in one transaction, then tell."""
+        if self.parked:
+            raise asyncio.CancelledError("the host stopped")
+        at = self.host.clock.now_ms()
+        state = self.state
+        entries, events = [], []
+        for body in bodies:
+            seq = state.apply(body, at)
+            tag = type(body).__struct_config__.tag
+            entries.append(Entry(seq, at, str(tag), ev.encode_body(body)))
+            events.append(Event(self.id, at, body, seq))
+        asked = [b.ask for b in bodies if type(b) is ev.Asked]
+        settled = [b for b in bodies if type(b) is ev.Settled]
+        batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
+        slot: list[Any] = [events, False]
+        self._committing.append(slot)
+        try:
+            first = await self.host.store.append(batch)
+        except BaseException as error:
+            if slot in self._committing:
+                self._committing.remove(slot)
+            await self._lost(error)
+            raise
+        slot[0] = [msgspec.structs.replace(e, gseq=first + i) for i, e in enumerate(events)]
+        slot[1] = True
+        while self._committing and self._committing[0][1]:
+            for event in self._committing.popleft()[0]:
+                self._tell(event)
+
+    async def _lost(self, error: BaseException) -> None:
+        """An append failed: what was folded is not stored. Go back to what is."""
+        if isinstance(error, StaleEpoch):
+            self.host.drop(self)
+        elif isinstance(error, Fault):
+            try:
+                self.state = await self.host.rebuild(self.id)
+            except StoreFailed:
+                self.host.drop(self)  # read again by whoever comes next
+
+    def _tell(self, event: Event) -> None:
+        self.hub.emit(event)
+        self.host.hub.emit(event)
+
+    def emit(self, body: ev.Passing) -> None:
+        """Tell a passing event."""
+        host = self.host
+        if self.hub.watches or host.hub.watches:
+            self._tell(Event(self.id, host.clock.now_ms(), body))
+
+    def draft(self) -> Sequence[Event]:
+        turn = self.turn
+        return turn.draft.events(self.id, turn.id, self.host.clock.now_ms()) if turn else ()
+
+    async def _read(self, after: int, limit: int) -> Sequence[Event]:
+        return await self.host.read(self.id, after, limit)
+
+    def _presence(self) -> None:
+        if self.host.live.get(self.id) is self:
+            self.emit(ev.Presence(self.present()))
+
+    def present(self) -> tuple[Who, ...]:
+        return tuple(dict.fromkeys(watch.who for watch in self.hub.watches))
+
+    # --- hooks ---
+
+    def _hook_context(self, turn: str) -> HookContext:
+        state = self.state
+        extra = state.extra
+        return HookContext(
+            agent=state.agent,
+            session=self.id,
+            key=str(extra.get("key") or self.id),
+            channel=str(extra.get("channel") or ""),
+            account=str(extra.get("account") or ""),
+            turn=turn,
+        )
+
+    def tell(self, hook: str, data: dict[str, Any], turn: str = "") -> None:
+        self.host.hooks.tell(hook, data, self._hook_context(turn))
+
+    async def run_hook(self, hook: str, data: dict[str, Any], turn: str) -> dict[str, Any] | Block:
+        return await self.host.hooks.run(hook, data, self._hook_context(turn))
+
+    # --- work ---
+
+    @property
+    def busy(self) -> bool:
+        return self.turn is not None or self._task is not None
+
+    def enqueue(self, work: Work, *, limit: int, wait: float | None) -> None:
+        """Put work in the inbox. With `wait`, it is given up when it has not begun by then."""
+        if self.closing:
+            raise Busy(f"Session {self.id} is closing.", "Open it again, then send the prompt.")
+        waiting = len(self.inbox) + (1 if self.turn is not None else 0)
+        if waiting >= limit:
+            raise Busy(
+                f"Session busy: queue full ({limit} pending requests)",
+                "Wait for a turn to end, or cancel it.",
+            )
+        if wait is not None and self.busy:
+            loop = asyncio.get_running_loop()
+            work.timer = loop.call_later(wait, self._give_up, work)
+        self.inbox.append(work)
+        self.last_used = self.host.clock.monotonic()
+        if self._task is None:
+            self._task = self.host.spawn(self._run())
+
+    def _give_up(self, work: Work) -> None:
+        if work in self.inbox:
+            self.inbox.remove(work)
+            work.fail(Busy(f"Session busy: Timed out waiting for session {self.id}"))
+
+    async def _run(self) -> None:
+        try:
+            while self.inbox:
+                work = self.inbox.popleft()
+                if work.done.done():
+                    continue
+                try:
+                    await self._do(work)
+                except asyncio.CancelledError as error:
+                    work.fail(error)
+                    raise
+                except Exception as error:
+                    self.turn = None
+                    if not isinstance(error, Fault):
+                        self.host.trouble("turn broke", error, session=self.id)
+                    work.fail(error)
+        finally:
+            self._task = None
+            self.last_used = self.host.clock.monotonic()
+
+    async def _do(self, work: Work) -> None:
+        turn = Turn(self, work.turn, work.metadata)
+        self.turn = turn
+        state = self.state
+        running = ev.StatusChanged(state.status, "running")
+        try:
+            if work.kind == "prompt":
+                if state.turn:  # left open by a restart, and now overtaken by a new prompt
+                    await self.append(*self.closing_words("superseded"))
+                    state = self.state
+                began = ev.TurnBegan(turn.id, work.content, work.by, work.key, work.metadata)
+                running = ev.StatusChanged(state.status, "running")
+                await self.append(began, *([running] if state.status != "running" else []))
+                self.tell("agent_starting", {"prompt": text_of(work.content)}, turn.id)
+            elif state.status != "running":
+                await self.append(running)
+            work.begin()
+            result = await self._supervise(turn, work.kind)
+            finished = await self._conclude(turn, work.kind, result)
+        finally:
+            turn.closed = True
+            self.turn = None
+        data = {"outcome": finished.outcome, "text": finished.text, "error": finished.error}
+        self.tell("agent_completed", data, turn.id)
+        work.finish(finished)
+
+    async def _supervise(self, turn: Turn, kind: str) -> TurnResult | BaseException:
+        """Run the agent in a task of its own, so that it can be cancelled and, if need be, left."""
+        turn.task = task = asyncio.create_task(self._take(turn, kind))
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:  # the host stops: unwind the turn, then go
+            turn.cancelled, turn.cause = True, turn.cause or "shutdown"
+            task.cancel()
+            await asyncio.wait({task}, timeout=_UNWIND_SECONDS)
+        if not task.done():
+            self.host.trouble("turn did not unwind", TimeoutError(), session=self.id)
+            return asyncio.CancelledError()
+        if task.cancelled():
+            return asyncio.CancelledError()
+        return task.exception() or task.result()
+
+    async def _take(self, turn: Turn, kind: str) -> TurnResult:
+        if turn.cancelled:
+            raise asyncio.CancelledError
+        profile = turn.profile
+        if self.toolbox is None:
+            self.toolbox = await self.host.agents.toolbox(profile, self.state.info())
+        if kind == "compact":
+            await self.agent.compact(turn)
+            return TurnResult()
+        return await self.agent.run(turn)
+
+    async def _conclude(
+        self, turn: Turn, kind: str, result: TurnResult | BaseException
+    ) -> Finished:
+        """Write how the turn ended and what the session is now."""
+        state = self.state
+        error, stop = "", "end_turn"
+        outcome: ev.Outcome = "completed"
+        if isinstance(result, TurnResult):
+            stop, error = result.stop, result.error
+            if error:
+                outcome = "failed"
+        elif isinstance(result, asyncio.CancelledError):
+            outcome = "interrupted" if turn.interrupted or turn.cause == "shutdown" else "cancelled"
+            stop = "aborted"
+        else:
+            outcome, stop, error = "failed", "error", str(result) or type(result).__name__
+            if not isinstance(result, Fault):
+                self.host.trouble("agent broke", result, session=self.id)
+        bodies: list[ev.Kept] = [
+            ev.CallEnded(turn.id, call.id, call.name, "cancelled", (Text(NOT_RUN),), True)
+            for call in state.unanswered()
+        ]
+        bodies += self.withdraw(turn.id)
+        text = "" if kind == "compact" else _last_text(state)
+        if kind != "compact":
+            bodies.append(
+                ev.TurnEnded(turn.id, outcome, stop, text, error, turn.cause)  # type: ignore[arg-type]
+            )
+        rest = self._rest(outcome, kind)
+        if rest != state.status:
+            bodies.append(ev.StatusChanged(state.status, rest, turn.cause or error))
+        if bodies:
+            await self.append(*bodies)
+        return Finished(turn.id, outcome, stop, text, error, turn.cause)  # type: ignore[arg-type]
+
+    def closing_words(self, cause: str) -> list[ev.Kept]:
+        """The facts that end a turn whose task is gone (restart, takeover)."""
+        state = self.state
+        words: list[ev.Kept] = []
+        for call in state.unanswered():
+            started = state.journal[call.id][1]
+            text, outcome = (UNKNOWN, "unknown") if started else (NOT_RUN_RESTART, "cancelled")
+            words.append(
+                ev.CallEnded(state.turn, call.id, call.name, outcome, (Text(text),), True)  # type: ignore[arg-type]
+            )
+        words += self.withdraw(state.turn)
+        error = RESTARTED if cause == "restart" else ""
+        words.append(
+            ev.TurnEnded(state.turn, "interrupted", "aborted", _last_text(state), error, cause)
+        )
+        return words
+
+    def _rest(self, outcome: ev.Outcome, kind: str) -> ev.Status:
+        if outcome == "interrupted":
+            return "interrupted"
+        if self.state.interactive or kind == "compact":
+            return "idle"
+        return {"completed": "completed", "failed": "failed"}.get(outcome, "interrupted")  # type: ignore[return-value]
+
+    # --- stopping ---
+
+    def cancel(self, cause: str = "client", *, interrupt: bool = False) -> str:
+        """Stop the running turn; returns its id. The turn ends by itself soon after."""
+        turn = self.turn
+        if turn is None or turn.task is None and not self._task:
+            raise NothingRunning("No active turn for this session")
+        if not turn.cancelled:
+            turn.cancelled = True
+            turn.interrupted = interrupt
+            turn.cause = cause
+            if turn.task is not None:
+                turn.task.cancel()
+                loop = asyncio.get_running_loop()
+                loop.call_later(_UNWIND_SECONDS, self._abandon, turn)
+        return turn.id
+
+    def _abandon(self, turn: Turn) -> None:
+        if self.turn is turn and turn.task is not None and not turn.task.done():
+            turn.task.cancel()  # an agent or tool swallowed the first cancellation
+
+    def steer(self, content: Prompt, by: Who | None) -> str:
+        if self.turn is None:
+            raise NothingRunning("No active turn for this session", "Send it as a prompt instead.")
+        if len(self.turn.steer) >= 32:
+            raise Busy("Too many messages wait for the running turn already.")
+        self.turn.steer.append(ev.Steered(self.turn.id, content, by))
+        return self.turn.id
+
+    async def idle(self) -> None:
+        """Wait until nothing runs and nothing waits."""
+        while self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def shut(self) -> None:
+        """Free what the session holds; the session itself stays in the store."""
+        self.closing = True
+        self.stop_timers()
+        if self.toolbox is not None:
+            toolbox, self.toolbox = self.toolbox, None
+            await toolbox.close()
+
+    def park(self) -> None:
+        """Leave a turn that waits for a human as it is: nothing more is written here."""
+        self.parked = True
+        if self.turn is not None:
+            self.turn.closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def fail_waiting(self, error: Fault) -> None:
+        while self.inbox:
+            self.inbox.popleft().fail(error)
+
+    def allows(self, call: ToolCall) -> bool:
+        """Whether an earlier answer or a setting of the session already allows this call."""
+        extra = self.state.extra
+        if call.name in self.state.allowed:
+            return True
+        if extra.get("skip_permissions"):
+            until = extra.get("skip_permissions_until")
+            return until is None or self.host.clock.now_ms() < until
+        return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
+
+
+def _last_text(state: State) -> str:
+    for message in reversed(state.messages):
+        if message.role == "user":
+            return ""
+        if message.role == "assistant":
+            text = text_of(message.content)
+            if text:
+                return text
+    return ""
+
+
+__all__ = ["Session"]

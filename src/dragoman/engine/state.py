@@ -1,0 +1,283 @@
+"""A session's state: the fold of its kept events.
+
+Every fact about a session gets here through `apply`, live and after a restart alike, so the state
+that is rebuilt from the store equals the live one.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+from . import events as ev
+from .content import Message, Text, ToolCall, ToolResult, Usage, text_of
+from .events import Ask, Mode, Settled, Status
+from .info import SessionInfo
+
+_CUT = 4_000  # characters of prompt and result that the session's row repeats
+_REMEMBERED = 256  # settled approvals and idempotency keys a session remembers
+
+SUMMARY_HEAD = "## Context Summary (compacted)"
+
+
+class State:
+    """What a session is now. Only `apply` changes it."""
+
+    __slots__ = (
+        "active_ms", "agent", "allowed", "archived", "asks", "began_at", "cost", "created_at",
+        "cwd", "denied", "ended_at", "error", "extra", "id", "interactive", "journal", "keys",
+        "last_usage", "messages", "mode", "model", "origin", "parent", "plan", "query",
+        "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn", "turns",
+        "updated_at", "usage",
+    )  # fmt: skip
+
+    def __init__(self, session_id: str) -> None:
+        self.id = session_id
+        self.seq = 0
+        self.agent = ""
+        self.cwd = ""
+        self.model = ""
+        self.mode: Mode = "supervised"
+        self.status: Status = "idle"
+        self.interactive = True
+        self.title = ""
+        self.query = ""
+        self.result = ""
+        self.error = ""
+        self.parent: str | None = None
+        self.origin = ""
+        self.reasoning = ""
+        self.created_at = 0
+        self.updated_at = 0
+        self.began_at = 0
+        self.ended_at: int | None = None
+        self.active_ms = 0
+        self.messages: list[Message] = []
+        self.turn = ""
+        self.turns = 0
+        self.steps = 0
+        self.usage = Usage()
+        self.last_usage = Usage()
+        self.cost = 0.0
+        self.archived = False
+        self.extra: dict[str, Any] = {}
+        self.plan: tuple[Any, ...] = ()
+        self.asks: dict[str, Ask] = {}
+        self.settled: OrderedDict[str, Settled] = OrderedDict()
+        self.keys: OrderedDict[str, str] = OrderedDict()
+        self.allowed: set[str] = set()
+        self.denied: set[str] = set()
+        # Calls the model asked for that have no result yet: call id -> (name, started).
+        self.journal: dict[str, tuple[str, bool]] = {}
+
+    def info(self) -> SessionInfo:
+        return SessionInfo(
+            id=self.id,
+            agent=self.agent,
+            cwd=self.cwd,
+            model=self.model,
+            mode=self.mode,
+            status=self.status,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            title=self.title,
+            query=self.query,
+            parent=self.parent,
+            interactive=self.interactive,
+            origin=self.origin,
+            reasoning=self.reasoning,
+            messages=len(self.messages),
+            turns=self.turns,
+            steps=self.steps,
+            usage=self.usage,
+            last_usage=self.last_usage,
+            cost=self.cost,
+            error=self.error,
+            result=self.result,
+            archived=self.archived,
+            ended_at=self.ended_at,
+            active_ms=self.active_ms,
+            last_seq=self.seq,
+            extra=self.extra,
+        )
+
+    def apply(self, body: ev.Kept, at: int) -> int:
+        """Take one fact in; returns its sequence number."""
+        self.seq += 1
+        fold = _FOLDS.get(type(body))
+        if fold is not None:
+            fold(self, body, at)
+        if type(body) not in _QUIET:
+            self.updated_at = at
+        return self.seq
+
+    def unanswered(self) -> list[ToolCall]:
+        """Tool calls of the last assistant message that have no result yet, in order."""
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                return [
+                    block
+                    for block in message.content
+                    if isinstance(block, ToolCall) and block.id in self.journal
+                ]
+        return []
+
+
+def _opened(state: State, body: ev.Opened, at: int) -> None:
+    state.agent, state.cwd = body.agent, body.cwd
+    state.model, state.mode = body.model, body.mode
+    state.interactive, state.title, state.parent = body.interactive, body.title, body.parent
+    state.origin = body.by.dialect if body.by else ""
+    state.extra = dict(body.extra or {})
+    state.created_at = at
+    state.status = "idle" if body.interactive else "starting"
+
+
+def _seeded(state: State, body: ev.Seeded, at: int) -> None:
+    state.messages = list(body.messages)
+
+
+def _turn_began(state: State, body: ev.TurnBegan, at: int) -> None:
+    state.messages.append(Message("user", body.content, at))
+    state.turn = body.turn
+    state.turns += 1
+    state.began_at = at
+    state.ended_at = None
+    state.error = ""
+    if not state.query:
+        state.query = text_of(body.content)[:_CUT]
+    if body.key:
+        _remember(state.keys, body.key, body.turn)
+
+
+def _steered(state: State, body: ev.Steered, at: int) -> None:
+    state.messages.append(Message("user", body.content, at))
+
+
+def _spoke(state: State, body: ev.Spoke, at: int) -> None:
+    state.steps += 1
+    state.usage = state.usage + body.usage
+    state.cost += body.cost
+    if body.usage.context:
+        state.last_usage = body.usage
+    if not body.content:
+        return
+    state.messages.append(Message("assistant", body.content, at))
+    for block in body.content:
+        if isinstance(block, ToolCall):
+            state.journal[block.id] = (block.name, False)
+
+
+def _call_started(state: State, body: ev.CallStarted, at: int) -> None:
+    state.journal[body.call_id] = (body.name, True)
+
+
+def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
+    state.journal.pop(body.call_id, None)
+    result = ToolResult(body.call_id, body.content, body.is_error, body.name, body.detail)
+    if state.messages and state.messages[-1].role == "tool":
+        last = state.messages[-1]
+        state.messages[-1] = Message("tool", (*last.content, result), last.at)
+    else:
+        state.messages.append(Message("tool", (result,), at))
+
+
+def _turn_ended(state: State, body: ev.TurnEnded, at: int) -> None:
+    state.turn = ""
+    state.journal.clear()
+    state.result = body.text[:_CUT]
+    state.error = body.error
+    state.ended_at = at
+    state.active_ms += max(0, at - state.began_at)
+
+
+def _asked(state: State, body: ev.Asked, at: int) -> None:
+    state.asks[body.ask.id] = body.ask
+
+
+def _settled(state: State, body: ev.Settled, at: int) -> None:
+    state.asks.pop(body.ask_id, None)
+    _remember(state.settled, body.ask_id, body)
+
+
+def _status(state: State, body: ev.StatusChanged, at: int) -> None:
+    state.status = body.new
+
+
+def _renamed(state: State, body: ev.Renamed, at: int) -> None:
+    state.title = body.title
+
+
+def _model_set(state: State, body: ev.ModelSet, at: int) -> None:
+    state.model = body.model
+
+
+def _mode_set(state: State, body: ev.ModeSet, at: int) -> None:
+    state.mode = body.mode
+
+
+def _reasoning_set(state: State, body: ev.ReasoningSet, at: int) -> None:
+    state.reasoning = body.effort
+
+
+def _planned(state: State, body: ev.Planned, at: int) -> None:
+    state.plan = body.entries
+
+
+def _compacted(state: State, body: ev.Compacted, at: int) -> None:
+    tail = state.messages[len(state.messages) - body.kept :] if body.kept else []
+    while tail and tail[0].role == "tool":  # its calls are gone: providers refuse such results
+        tail = tail[1:]
+    summary = Text(f"{SUMMARY_HEAD}\n\n{body.summary}")
+    state.messages = [Message("user", (summary,), at), *tail]
+    state.last_usage = Usage()
+
+
+def _cleared(state: State, body: ev.Cleared, at: int) -> None:
+    state.messages = []
+    state.plan = ()
+    state.last_usage = Usage()
+
+
+def _allowed(state: State, body: ev.Allowed, at: int) -> None:
+    (state.denied if body.deny else state.allowed).add(body.tool)
+
+
+def _archived(state: State, body: ev.Archived, at: int) -> None:
+    state.archived = body.archived
+
+
+def _extra_set(state: State, body: ev.ExtraSet, at: int) -> None:
+    merged = {**state.extra, **body.values}
+    state.extra = {key: value for key, value in merged.items() if value is not None}
+
+
+def _remember(memory: OrderedDict[str, Any], key: str, value: Any) -> None:
+    memory[key] = value
+    while len(memory) > _REMEMBERED:
+        memory.popitem(last=False)
+
+
+_FOLDS: dict[type, Any] = {
+    ev.Opened: _opened,
+    ev.Seeded: _seeded,
+    ev.TurnBegan: _turn_began,
+    ev.Steered: _steered,
+    ev.Spoke: _spoke,
+    ev.CallStarted: _call_started,
+    ev.CallEnded: _call_ended,
+    ev.TurnEnded: _turn_ended,
+    ev.Asked: _asked,
+    ev.Settled: _settled,
+    ev.StatusChanged: _status,
+    ev.Renamed: _renamed,
+    ev.ModelSet: _model_set,
+    ev.ModeSet: _mode_set,
+    ev.ReasoningSet: _reasoning_set,
+    ev.Planned: _planned,
+    ev.Compacted: _compacted,
+    ev.Cleared: _cleared,
+    ev.Allowed: _allowed,
+    ev.Archived: _archived,
+    ev.ExtraSet: _extra_set,
+}
+# Housekeeping that must not move a session to the top of the lists.
+_QUIET = frozenset({ev.Renamed, ev.Archived, ev.ExtraSet, ev.Noted})

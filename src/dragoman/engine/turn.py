@@ -1,0 +1,407 @@
+"""One turn of a session: what an agent may do, and the whole life of a tool call.
+
+A call goes through: hooks (an app may change or block it), policy (allow, ask, deny), a human when
+policy asks, the journal (written before the tool runs, so a crash leaves a mark), the tool, the
+result. However it ends, every call gets exactly one result.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import events as ev
+from .content import Detail, Image, Message, PlanEntry, Text, ToolCall, Usage, text_of
+from .events import Event, Settled
+from .faults import BadInput, Fault
+from .hooks import Block
+from .info import SessionInfo
+from .ports import Answer, Files, Judgement, Terminals, Tool, ToolSpec
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
+
+ABORTED = "aborted: the turn was cancelled before this call finished"
+NOT_RUN = "aborted: the turn was cancelled before this call was run"
+
+
+class Draft:
+    """What the running step has streamed so far, for watchers that join in the middle."""
+
+    __slots__ = ("args", "calls", "opened", "order", "progress", "ready", "step", "texts")
+
+    def __init__(self) -> None:
+        self.reset(0)
+
+    def reset(self, step: int) -> None:
+        self.step = step
+        self.opened = False
+        self.texts: list[tuple[bool, list[str]]] = []  # (is thought, pieces), in order
+        self.calls: dict[str, str] = {}
+        self.args: dict[str, list[str]] = {}
+        self.ready: set[str] = set()
+        self.progress: dict[str, str] = {}
+
+    def add(self, thought: bool, delta: str) -> None:
+        if not self.texts or self.texts[-1][0] is not thought:
+            self.texts.append((thought, []))
+        self.texts[-1][1].append(delta)
+
+    def said(self) -> None:
+        """The model's message is kept now: only what runs after it is still a draft."""
+        self.texts, self.calls, self.args, self.ready = [], {}, {}, set()
+        self.opened = False
+
+    def events(self, session: str, turn: str, at: int) -> list[Event]:
+        bodies: list[ev.Passing] = []
+        if self.opened:
+            bodies.append(ev.StepBegan(turn, self.step))
+            bodies.append(ev.StreamOpened(turn, self.step))
+        for thought, pieces in self.texts:
+            kind = ev.ThoughtDelta if thought else ev.TextDelta
+            bodies.append(kind(turn, "".join(pieces)))
+        for call_id, name in self.calls.items():
+            bodies.append(ev.CallDrafted(turn, call_id, name))
+            bodies.append(ev.CallArgs(turn, call_id, "".join(self.args.get(call_id, ()))))
+            if call_id in self.ready:
+                bodies.append(ev.CallReady(turn, call_id))
+        for call_id, text in self.progress.items():
+            bodies.append(ev.Progress(turn, call_id, text))
+        return [Event(session, at, body) for body in bodies]
+
+
+class Turn:
+    """The running turn. Implements `ports.TurnPort` for the agent that takes it."""
+
+    __slots__ = (
+        "_call_id", "cancelled", "cause", "closed", "draft", "held", "id", "interrupted",
+        "metadata", "profile", "session", "steer", "task",
+    )  # fmt: skip
+
+    def __init__(self, session: "Session", turn_id: str, metadata: dict[str, Any] | None) -> None:
+        self.session = session
+        self.id = turn_id
+        self.profile = session.profile()
+        self.metadata = metadata
+        self.draft = Draft()
+        self.steer: list[ev.Steered] = []
+        self.held: list[str] = []  # text kept back while an app may still rewrite it
+        self.cancelled = False
+        self.interrupted = False
+        self.cause = ""
+        self.closed = False
+        self.task: asyncio.Task[Any] | None = None
+
+    # --- what the agent may look at ---
+
+    @property
+    def info(self) -> SessionInfo:
+        return self.session.state.info()
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.session.state.messages
+
+    def specs(self) -> Sequence[ToolSpec]:
+        return self.session.toolbox.specs() if self.session.toolbox else ()
+
+    # --- what it streams ---
+
+    def _emit(self, body: ev.Passing) -> None:
+        if not self.closed:
+            self.session.emit(body)
+
+    def step_began(self, step: int) -> None:
+        self.draft.reset(step)
+        self._emit(ev.StepBegan(self.id, step))
+
+    def stream_opened(self, step: int) -> None:
+        self.draft.opened = True
+        self._emit(ev.StreamOpened(self.id, step))
+
+    def text(self, delta: str) -> None:
+        if not delta:
+            return
+        if self.session.host.hooks.intercepted("message_sending"):
+            self.held.append(delta)
+            return
+        self.draft.add(False, delta)
+        self._emit(ev.TextDelta(self.id, delta))
+
+    def thought(self, delta: str) -> None:
+        if delta:
+            self.draft.add(True, delta)
+            self._emit(ev.ThoughtDelta(self.id, delta))
+
+    def call_drafted(self, call_id: str, name: str) -> None:
+        self.draft.calls[call_id] = name
+        self._emit(ev.CallDrafted(self.id, call_id, name))
+
+    def call_args(self, call_id: str, fragment: str) -> None:
+        if fragment:
+            self.draft.args.setdefault(call_id, []).append(fragment)
+            self._emit(ev.CallArgs(self.id, call_id, fragment))
+
+    def call_ready(self, call_id: str) -> None:
+        self.draft.ready.add(call_id)
+        self._emit(ev.CallReady(self.id, call_id))
+
+    def retrying(self, attempt: int, delay: float, reason: str) -> None:
+        self.draft.reset(self.draft.step)
+        self.held.clear()
+        self._emit(ev.Retrying(self.id, attempt, delay, reason))
+
+    # --- what is kept ---
+
+    async def spoke(
+        self,
+        step: int,
+        content: tuple[Any, ...],
+        stop: str,
+        usage: Usage,
+        cost: float,
+        *,
+        error: str = "",
+    ) -> None:
+        """Keep the model's message, after apps had their say about its text."""
+        if self.held:
+            content = await self._moderate(content)
+        elif content and text_of(content):
+            self.session.tell("message_sending", self._outgoing(text_of(content)), self.id)
+        model = self.session.state.model
+        body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error)  # type: ignore[arg-type]
+        await self._append(body)
+        self.draft.said()
+        self.session.host.spent(self.session, cost)
+        if content and text_of(content):
+            self.session.tell("message_sent", self._outgoing(text_of(content)), self.id)
+
+    def _outgoing(self, text: str) -> dict[str, Any]:
+        extra = self.session.state.extra
+        return {
+            "channelId": extra.get("channel", ""),
+            "target": extra.get("target", ""),
+            "content": text,
+            "metadata": self.metadata or extra.get("metadata") or {},
+        }
+
+    async def _moderate(self, content: tuple[Any, ...]) -> tuple[Any, ...]:
+        text = text_of(content)
+        self.held.clear()
+        if not text:
+            return content
+        result = await self.session.run_hook("message_sending", self._outgoing(text), self.id)
+        if isinstance(result, Block):
+            final = f"[message blocked: {result.reason}]"
+        else:
+            changed = result.get("content", text)
+            final = changed if isinstance(changed, str) else text
+        self.draft.add(False, final)
+        self._emit(ev.TextDelta(self.id, final))
+        if final == text:
+            return content
+        rest = tuple(block for block in content if not isinstance(block, Text))
+        thoughts = tuple(b for b in rest if not isinstance(b, ToolCall))
+        calls = tuple(b for b in rest if isinstance(b, ToolCall))
+        return (*thoughts, Text(final), *calls)
+
+    async def steering(self) -> bool:
+        if not self.steer:
+            return False
+        said, self.steer = self.steer, []
+        await self._append(*said)
+        return True
+
+    async def compacted(
+        self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
+    ) -> None:
+        await self._append(ev.Compacted(summary, kept, usage, cost, automatic))
+
+    async def note(self, level: str, title: str, text: str = "", **data: Any) -> None:
+        await self._append(ev.Noted(level, title, text, data or None))  # type: ignore[arg-type]
+
+    async def plan(self, entries: Sequence[PlanEntry]) -> None:
+        await self._append(ev.Planned(tuple(entries)))
+
+    async def _append(self, *bodies: ev.Kept) -> None:
+        if self.closed:
+            raise asyncio.CancelledError("this turn is over")
+        await self.session.append(*bodies)
+
+    # --- tool calls ---
+
+    async def call(self, call: ToolCall) -> None:
+        if self.cancelled:
+            await self._end(call, "cancelled", NOT_RUN)
+            return
+        session = self.session
+        tool = session.toolbox.find(call.name) if session.toolbox else None
+        if tool is None:
+            known = ", ".join(spec.name for spec in self.specs()) or "none"
+            await self._end(call, "failed", f'unknown tool "{call.name}" (there are: {known})')
+            return
+        if call.args is None:
+            await self._end(call, "failed", f"invalid args: not a JSON object: {call.raw[:200]}")
+            return
+        try:
+            await self._permitted_call(call, tool)
+        except asyncio.CancelledError:
+            if call.id in session.state.journal and not self.closed:
+                started = session.state.journal[call.id][1]
+                await self._end(call, "cancelled", ABORTED if started else NOT_RUN)
+            raise
+
+    async def _permitted_call(self, call: ToolCall, tool: Tool) -> None:
+        session = self.session
+        args = dict(call.args or {})
+        if session.host.hooks.intercepted("tool_executing"):
+            data = {"toolName": call.name, "name": call.name, "params": args, "callId": call.id}
+            result = await session.run_hook("tool_executing", data, self.id)
+            if isinstance(result, Block):
+                await self._end(call, "denied", f"Blocked: {result.reason}")
+                return
+            changed = result.get("params", args)
+            args = dict(changed) if isinstance(changed, dict) else args
+        else:
+            data = {"toolName": call.name, "name": call.name, "params": args, "callId": call.id}
+            session.tell("tool_executing", data, self.id)
+        call = ToolCall(call.id, call.name, args, call.raw)
+        judgement = self._judge(call, tool)
+        if judgement.verdict == "deny":
+            await self._end(call, "denied", judgement.reason or "Denied by policy.")
+            return
+        if judgement.verdict == "ask":
+            settled = session.settled_for(call.id)
+            if settled is None:
+                settled = await session.ask_about(self, call, tool, judgement)
+            if settled.verdict == "edit":
+                await self._end(call, "done", settled.text)
+                return
+            if settled.verdict not in ("allow", "allow_always"):
+                await self._end(call, "denied", _refusal(settled))
+                if settled.verdict == "cancelled" and self.cancelled:
+                    raise asyncio.CancelledError
+                return
+        await self._execute(call, tool)
+
+    def _judge(self, call: ToolCall, tool: Tool) -> Judgement:
+        state = self.session.state
+        if call.name in state.denied:
+            return Judgement("deny", f"Denied by user: {call.name} is refused for this session.")
+        judgement = self.session.policy.judge(
+            call, tool.spec, mode=state.mode, cwd=state.cwd, roots=self.session.roots
+        )
+        if judgement.verdict == "ask" and self.session.allows(call):
+            return Judgement("allow", risk=judgement.risk)
+        return judgement
+
+    async def _execute(self, call: ToolCall, tool: Tool) -> None:
+        assert call.args is not None
+        await self._append(ev.CallStarted(self.id, call.id, call.name, call.args))
+        env = Env(self, call.id)
+        detail: Detail | None = None
+        outcome: ev.CallOutcome = "done"
+        is_error = False
+        try:
+            result = await tool.run(call.args, env)
+            content, is_error, detail = result.content, result.is_error, result.detail
+            if is_error:
+                outcome = "failed"
+        except Fault as fault:
+            content, outcome, is_error = (Text(str(fault)),), "failed", True
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # a broken tool must not end the turn
+            self.session.host.trouble("tool failed", error, tool=call.name)
+            content = (Text(f"{call.name} broke: {type(error).__name__}: {error}"),)
+            outcome, is_error = "failed", True
+        self.draft.progress.pop(call.id, None)
+        await self._append(
+            ev.CallEnded(self.id, call.id, call.name, outcome, content, is_error, detail)
+        )
+        data = {
+            "toolName": call.name,
+            "name": call.name,
+            "params": call.args,
+            "callId": call.id,
+            "isError": is_error,
+            "result": text_of(content),
+        }
+        self.session.tell("tool_completed", data, self.id)
+
+    async def _end(self, call: ToolCall, outcome: ev.CallOutcome, text: str) -> None:
+        self.draft.progress.pop(call.id, None)
+        await self._append(
+            ev.CallEnded(self.id, call.id, call.name, outcome, (Text(text),), outcome != "done")
+        )
+
+
+def _refusal(settled: Settled) -> str:
+    """What the model is told when a human, or nobody, let the call pass."""
+    if settled.verdict in ("deny", "deny_always"):
+        return f"Denied by user: {settled.comment}" if settled.comment else "Denied by user."
+    if settled.verdict == "expired":
+        return "Denied: nobody decided about this call in time."
+    return "Denied: the request for permission was dismissed without a decision."
+
+
+class Env:
+    """What a tool sees of its session (`ports.ToolEnv`)."""
+
+    __slots__ = ("_turn", "call_id", "vision")
+
+    def __init__(self, turn: Turn, call_id: str) -> None:
+        self._turn = turn
+        self.call_id = call_id
+        self.vision = turn.session.vision
+
+    @property
+    def session(self) -> str:
+        return self._turn.session.id
+
+    @property
+    def turn(self) -> str:
+        return self._turn.id
+
+    @property
+    def agent(self) -> str:
+        return self._turn.session.state.agent
+
+    @property
+    def cwd(self) -> str:
+        return self._turn.session.state.cwd
+
+    @property
+    def roots(self) -> Sequence[str]:
+        return self._turn.session.roots
+
+    @property
+    def mode(self) -> ev.Mode:
+        return self._turn.session.state.mode
+
+    @property
+    def files(self) -> Files | None:
+        return self._turn.session.files
+
+    @property
+    def terminals(self) -> Terminals | None:
+        return self._turn.session.terminals
+
+    def progress(self, text: str) -> None:
+        if not text:
+            return
+        draft = self._turn.draft.progress
+        draft[self.call_id] = (draft.get(self.call_id, "") + text)[-_DRAFT_PROGRESS:]
+        self._turn._emit(ev.Progress(self._turn.id, self.call_id, text))
+
+    async def ask(self, question: str, choices: Sequence[str] = ()) -> Answer:
+        if not question.strip():
+            raise BadInput("The question is empty.", "Give the text to ask the human.")
+        return await self._turn.session.ask_human(self._turn, self.call_id, question, choices)
+
+    async def plan(self, entries: Sequence[PlanEntry]) -> None:
+        await self._turn.plan(entries)
+
+
+__all__ = ["Draft", "Env", "Image", "Turn"]

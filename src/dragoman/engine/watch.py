@@ -1,0 +1,320 @@
+"""How events reach those who watch: shared encoding, merged deltas, bounded patience.
+
+A `Hub` belongs to one session (or to the whole host). It hands events to *shapes*: a shape turns
+events into whatever its dialect sends, once, however many watchers share it. Deltas are gathered:
+the first goes out at once, those of the next two milliseconds together. A watcher whose client does
+not read holds merged events up to a bound; past it the passing ones are dropped (and the client is
+told), the kept ones are read again from the store. Nobody waits for a slow reader.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from . import events as ev
+from .events import Event, Who
+
+FLUSH_SECONDS = 0.002
+HOLD_BYTES = 4 * 1024 * 1024
+_REPLAY_PAGE = 512
+
+
+class Shape(Protocol):
+    """Turns events into something a watcher's `deliver` takes; None when there is nothing to say."""
+
+    def speak(self, events: Sequence[Event]) -> Any | None: ...
+
+
+class Reader(Protocol):
+    """Reads kept events again, for watchers that join late or fell behind."""
+
+    async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
+
+
+_MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
+
+
+def merge(events: Sequence[Event]) -> Sequence[Event]:
+    """Join neighbouring deltas of the same kind, turn and call into one."""
+    if len(events) < 2:
+        return events
+    merged: list[Event] = []
+    run: list[str] = []  # texts of the delta at the end of `merged`, joined when the run ends
+
+    def close() -> None:
+        if len(run) > 1:
+            last = merged[-1]
+            merged[-1] = Event(last.session, last.at, _with_text(last.body, "".join(run)))
+        run.clear()
+
+    for event in events:
+        body = event.body
+        if isinstance(body, _MERGED):
+            if run and _same_stream(merged[-1], event):
+                run.append(_text(body))
+                continue
+            close()
+            run.append(_text(body))
+        else:
+            close()
+        merged.append(event)
+    close()
+    return merged
+
+
+def _text(body: Any) -> str:
+    return body.fragment if type(body) is ev.CallArgs else body.text
+
+
+def _with_text(body: Any, text: str) -> Any:
+    kind = type(body)
+    if kind is ev.TextDelta or kind is ev.ThoughtDelta:
+        return kind(body.turn, text)
+    return kind(body.turn, body.call_id, text)
+
+
+def _same_stream(one: Event, other: Event) -> bool:
+    a: Any = one.body
+    b: Any = other.body
+    return (
+        type(a) is type(b)
+        and one.session == other.session
+        and a.turn == b.turn
+        and getattr(a, "call_id", "") == getattr(b, "call_id", "")
+    )
+
+
+def _weight(event: Event) -> int:
+    body: Any = event.body
+    return 200 + len(_text(body)) if isinstance(body, _MERGED) else 1_000
+
+
+class Watch:
+    """One client's view of a hub. Close it when the client leaves."""
+
+    __slots__ = (
+        "closed", "cursor", "deliver", "draft", "dropped", "exact", "held", "hub", "is_paused",
+        "replaying", "shape", "weight", "who",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        hub: "Hub",
+        who: Who,
+        shape: Shape,
+        deliver: Callable[[Any], None],
+        is_paused: Callable[[], bool],
+        *,
+        exact: bool,
+        draft: bool,
+        cursor: int,
+    ) -> None:
+        self.hub = hub
+        self.who = who
+        self.shape = shape
+        self.deliver = deliver
+        self.is_paused = is_paused
+        self.exact = exact
+        self.draft = draft
+        self.cursor = cursor
+        self.held: list[Event] | None = None
+        self.weight = 0
+        self.dropped = 0
+        self.replaying = False
+        self.closed = False
+
+    def hold(self, events: Sequence[Event]) -> None:
+        """Keep events for a client that does not read, merged and bounded."""
+        held = self.held if self.held is not None else []
+        held.extend(events)
+        self.weight += sum(_weight(event) for event in events)
+        if self.weight > HOLD_BYTES or len(held) > 4_096:
+            held = list(merge(held))
+            self.weight = sum(_weight(event) for event in held)
+            if self.weight > HOLD_BYTES or len(held) > 4_096:
+                # Too much: forget it all. Kept events come back from the store.
+                self.dropped += sum(1 for event in held if not event.seq)
+                held = []
+                self.weight = 0
+                self.dropped = max(self.dropped, 1)
+        self.held = held
+
+    def resume(self) -> None:
+        """The client reads again: give it what was held, or what it missed from the store."""
+        if self.closed or self.replaying or self.held is None or self.is_paused():
+            return
+        if self.dropped:
+            self.hub.replay(self)
+            return
+        held, self.held, self.weight = self.held, None, 0
+        self.give(held if self.exact else merge(held))
+
+    def give(self, events: Sequence[Event]) -> None:
+        """Speak and deliver to this watcher alone."""
+        if not events:
+            return
+        said = self.shape.speak(events)
+        self.advance(events)
+        if said is not None:
+            self.deliver(said)
+
+    def advance(self, events: Sequence[Event]) -> None:
+        for event in reversed(events):
+            if event.seq:
+                self.cursor = self.hub.place(event)
+                return
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.hub.remove(self)
+
+
+class Hub:
+    """Fans the events of one session (or of all) out to its watchers."""
+
+    __slots__ = (
+        "_changed", "_draft", "_pending", "_read", "_shapes", "_spawn", "_timer", "by_gseq",
+        "last", "session", "watches",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: str,
+        read: Reader,
+        spawn: Callable[[Awaitable[None]], Any],
+        *,
+        by_gseq: bool = False,
+        draft: Callable[[], Sequence[Event]] = lambda: (),
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.session = session  # "" for the hub of the whole host
+        self.watches: list[Watch] = []
+        self.by_gseq = by_gseq
+        self.last = 0  # place of the newest kept event that was emitted
+        self._read = read
+        self._spawn = spawn
+        self._draft = draft
+        self._changed = changed
+        self._pending: list[Event] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._shapes: dict[Any, Shape] = {}
+
+    def place(self, event: Event) -> int:
+        return event.gseq if self.by_gseq else event.seq
+
+    def shape(self, key: Any, make: Callable[[], Shape]) -> Shape:
+        """The shape that all watchers with this key share."""
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = make()
+        return found
+
+    def watch(
+        self,
+        who: Who,
+        shape: Shape,
+        deliver: Callable[[Any], None],
+        is_paused: Callable[[], bool] = lambda: False,
+        *,
+        since: int | None = None,
+        exact: bool = False,
+        draft: bool = False,
+    ) -> Watch:
+        """Add a watcher. With `since`, kept events after that place come first, from the store.
+
+        With `draft`, a watcher that joins in the middle of a step is first given what the step has
+        streamed so far. `exact` watchers get every delta on its own.
+        """
+        self.flush()  # what is pending belongs to those who were here before
+        watch = Watch(
+            self, who, shape, deliver, is_paused, exact=exact, draft=draft, cursor=self.last
+        )
+        self.watches.append(watch)
+        self._changed()
+        if since is not None and since < self.last:
+            watch.cursor = since
+            self.replay(watch)
+        elif draft:
+            watch.give(self._draft())
+        return watch
+
+    def remove(self, watch: Watch) -> None:
+        if watch in self.watches:
+            self.watches.remove(watch)
+            if not self.watches:
+                self._shapes.clear()
+            self._changed()
+
+    def emit(self, event: Event) -> None:
+        if event.seq:
+            self.last = self.place(event)
+        if not self.watches:
+            return
+        self._pending.append(event)
+        if isinstance(event.body, _MERGED):
+            if self._timer is not None:
+                return
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._tick)
+        self.flush()
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._pending:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._tick)
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what is pending to every watcher: one encoding per shape."""
+        if not self._pending:
+            return
+        events = self._pending
+        self._pending = []
+        merged: Sequence[Event] | None = None
+        spoken: dict[tuple[int, bool], Any] = {}
+        for watch in tuple(self.watches):
+            if watch.exact:
+                chosen: Sequence[Event] = events
+            else:
+                if merged is None:
+                    merged = merge(events)
+                chosen = merged
+            if watch.held is not None or watch.is_paused():
+                watch.hold(chosen)
+                continue
+            key = (id(watch.shape), watch.exact)
+            if key in spoken:
+                said = spoken[key]
+            else:
+                said = spoken[key] = watch.shape.speak(chosen)
+            watch.advance(chosen)
+            if said is not None:
+                watch.deliver(said)
+
+    def replay(self, watch: Watch) -> None:
+        if not watch.replaying:
+            watch.replaying = True
+            if watch.held is None:
+                watch.held = []
+            self._spawn(self._replay(watch))
+
+    async def _replay(self, watch: Watch) -> None:
+        try:
+            if watch.dropped:
+                watch.give((Event(self.session, 0, ev.Lagged(watch.dropped)),))
+                watch.dropped = 0
+            while not watch.closed:
+                page = await self._read(watch.cursor, _REPLAY_PAGE)
+                watch.give(page)
+                if len(page) < _REPLAY_PAGE:
+                    break
+        finally:
+            watch.replaying = False
+        if watch.closed:
+            return
+        self.flush()
+        held, watch.held, watch.weight = watch.held or [], None, 0
+        draft = self._draft() if watch.draft else ()
+        later = [e for e in held if (self.place(e) > watch.cursor if e.seq else not draft)]
+        watch.give(later)
+        watch.give(draft)
