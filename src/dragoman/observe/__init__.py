@@ -1,0 +1,1 @@
+"""Structured logs and what must never be in them."""

@@ -1,0 +1,207 @@
+"""Structured log lines: time, level, area, event, key=value. Never on stdout, which may be a wire.
+
+    log = get_log("store")
+    log.info("opened", path=path, sessions=12)
+
+Values bound with `bind` (session, turn, client) are added to every line of that task. Secrets are
+hidden. A line below the level costs one comparison. The `logging` module is not needed; `capture`
+joins libraries that use it.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .redact import HIDDEN, is_secret, scrub
+
+DEBUG, INFO, WARNING, ERROR, OFF = 10, 20, 30, 40, 100
+LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": ERROR, "off": OFF}
+
+_MAX_VALUE = 2_000  # characters of one value; a log is not a transcript
+
+_bound: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("dragoman_log", default=())
+
+
+class _Sink:
+    """Where lines go, shared by all logs of the process."""
+
+    __slots__ = ("as_json", "fd", "level", "limit", "lost", "path", "size")
+
+    def __init__(self) -> None:
+        self.level = WARNING
+        self.as_json = False
+        self.path = ""
+        self.fd = -1  # -1: stderr
+        self.size = 0
+        self.limit = 0
+        self.lost = 0  # lines that could not be written (disk full, pipe closed)
+
+    def write(self, line: str) -> None:
+        data = line.encode("utf-8", "backslashreplace")
+        try:
+            if self.fd < 0:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+                return
+            if self.limit and self.size + len(data) > self.limit:
+                self.rotate()
+            os.write(self.fd, data)
+            self.size += len(data)
+        except (OSError, ValueError):
+            # A log that cannot be written must not stop the work; `lost` is shown by `status`.
+            self.lost += 1
+
+    def open(self, path: str) -> None:
+        folder = os.path.dirname(path)
+        if folder:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self.fd = os.open(path, flags, 0o600)
+        self.path = path
+        self.size = os.fstat(self.fd).st_size
+
+    def rotate(self) -> None:
+        """Keep one older file beside the current one."""
+        os.replace(self.path, f"{self.path}.1")
+        os.close(self.fd)
+        self.open(self.path)
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+        self.path = ""
+
+
+_sink = _Sink()
+
+
+class Log:
+    """The log of one area of the program."""
+
+    __slots__ = ("area",)
+
+    def __init__(self, area: str) -> None:
+        self.area = area
+
+    def debug(self, event: str, **pairs: Any) -> None:
+        if _sink.level <= DEBUG:
+            _write("debug", self.area, event, pairs)
+
+    def info(self, event: str, **pairs: Any) -> None:
+        if _sink.level <= INFO:
+            _write("info", self.area, event, pairs)
+
+    def warning(self, event: str, **pairs: Any) -> None:
+        if _sink.level <= WARNING:
+            _write("warning", self.area, event, pairs)
+
+    def error(self, event: str, **pairs: Any) -> None:
+        """An error; inside an `except` block the exception is added by itself."""
+        if _sink.level <= ERROR:
+            problem = sys.exc_info()[1]
+            if problem is not None and "problem" not in pairs:
+                pairs["problem"] = f"{type(problem).__name__}: {problem}"
+            _write("error", self.area, event, pairs)
+
+    def wants(self, level: str) -> bool:
+        """Whether a line of this level is written; ask before making a costly value."""
+        return _sink.level <= LEVELS[level]
+
+
+def get_log(area: str) -> Log:
+    """The log of an area, such as "store" or "dialect.acp"."""
+    return Log(area)
+
+
+def configure(
+    level: str = "warning", file: str | None = None, *, as_json: bool = False, limit: int = 0
+) -> None:
+    """Say what is logged and where; `limit` is the size in bytes at which a file is turned over.
+
+    Raises OSError when the file cannot be opened, ValueError for an unknown level.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"unknown log level {level!r}: use one of {', '.join(LEVELS)}")
+    _sink.close()
+    _sink.level = LEVELS[level]
+    _sink.as_json = as_json
+    _sink.limit = limit
+    if file:
+        _sink.open(file)
+
+
+def lost() -> int:
+    """How many lines could not be written."""
+    return _sink.lost
+
+
+@contextmanager
+def bind(**pairs: Any) -> Iterator[None]:
+    """Add these pairs to every line written inside the block and in tasks started there."""
+    token = _bound.set((*(one for one in _bound.get() if one[0] not in pairs), *pairs.items()))
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def capture(level: str = "warning") -> None:
+    """Send what libraries log through the standard module to our sink."""
+    import logging
+
+    class Forward(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            name = "debug"
+            for known, number in LEVELS.items():
+                if number <= record.levelno and number != OFF:
+                    name = known
+            if _sink.level <= LEVELS[name]:
+                _write(name, record.name, record.getMessage(), {})
+
+    root = logging.getLogger()
+    root.handlers[:] = [Forward()]
+    root.setLevel(max(LEVELS[level], 1))
+
+
+def _write(level: str, area: str, event: str, pairs: dict[str, Any]) -> None:
+    now = time.time()
+    stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"
+    items = [(name, value) for name, value in _bound.get() if name not in pairs]
+    items += pairs.items()
+    if _sink.as_json:
+        _sink.write(_json_line(stamp, level, area, event, items))
+        return
+    words = [stamp, level, area, _word(event)]
+    words += (f"{name}={_word(_shown(name, value))}" for name, value in items)
+    _sink.write(" ".join(words) + "\n")
+
+
+def _json_line(stamp: str, level: str, area: str, event: str, items: list[tuple[str, Any]]) -> str:
+    import json
+
+    row = {"time": stamp, "level": level, "area": area, "event": scrub(event)}
+    for name, value in items:
+        plain = isinstance(value, int | float | bool) and not is_secret(name)
+        row[f"{name}_" if name in row else name] = value if plain else _shown(name, value)
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _shown(name: str, value: Any) -> str:
+    if is_secret(name) and value not in (None, "", True, False):
+        return HIDDEN
+    text = scrub(value if isinstance(value, str) else str(value))
+    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
+
+
+def _word(text: str) -> str:
+    """The text as one word: quoted when it has spaces, quotes, = or control characters."""
+    if text and text.isprintable() and not any(char in text for char in ' "=\\'):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    shown = (char if char.isprintable() else repr(char)[1:-1] for char in escaped)
+    return f'"{"".join(shown)}"'

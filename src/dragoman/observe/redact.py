@@ -1,0 +1,65 @@
+"""Which names and values are secrets, and how they are hidden."""
+
+from collections.abc import Mapping
+
+HIDDEN = "***"
+
+# Whole words inside a name (split at _ - and .): `max_tokens` is no secret, `auth_token` is.
+_SECRET_WORDS = frozenset(
+    "key apikey secret secrets password passwd passphrase token authorization auth cookie "
+    "credential credentials bearer private signature".split()
+)
+_PLAIN_NAMES = frozenset({"key", "idempotency_key", "public_key", "tls_key", "require_token"})
+
+_PATTERNS = (
+    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}",  # the usual shape of provider keys
+    r"\bAIza[A-Za-z0-9_-]{20,}",
+    r"\b(?:ghp|gho|ghs|ghu)_[A-Za-z0-9]{20,}",
+    r"\bgithub_pat_[A-Za-z0-9_]{20,}",
+    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
+    r"\bAKIA[A-Z0-9]{16}\b",
+    r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}",
+    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # JSON web tokens
+    r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",  # user:password in an address
+)
+_compiled = None
+
+
+def is_secret(name: str) -> bool:
+    """Whether a value of this name must not be shown."""
+    plain = name.lower().replace("-", "_").replace(".", "_")
+    if plain in _PLAIN_NAMES or plain.endswith("_path") or plain.endswith("_file"):
+        return False
+    return not _SECRET_WORDS.isdisjoint(plain.split("_"))
+
+
+def scrub(text: str) -> str:
+    """The text with everything that looks like a key or token hidden."""
+    global _compiled
+    if len(text) < 12:
+        return text
+    if _compiled is None:
+        import re
+
+        _compiled = re.compile("|".join(f"(?:{one})" for one in _flagless(_PATTERNS)))
+    return _compiled.sub(HIDDEN, text)
+
+
+def _flagless(patterns: tuple[str, ...]) -> list[str]:
+    # An inline flag may stand only at the start of a whole expression; scope it instead.
+    return [one.replace("(?i)", "(?i:", 1) + ")" if "(?i)" in one else one for one in patterns]
+
+
+def redact(value: object, name: str = "") -> object:
+    """A copy of plain data in which secrets are hidden, by name and by shape."""
+    if name and is_secret(name) and value not in (None, "", False, True):
+        return HIDDEN if not isinstance(value, Mapping) else dict.fromkeys(value, HIDDEN)
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, Mapping):
+        if name == "headers":
+            return {key: HIDDEN if item else item for key, item in value.items()}
+        return {key: redact(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact(item) for item in value]
+    return value
