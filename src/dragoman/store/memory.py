@@ -43,7 +43,7 @@ class Kept:
 
 
 class MemoryStore:
-    """The store port in plain dictionaries. `problem` says why no file is used, if one was wanted."""
+    """The store port in dictionaries. `problem` says why no file is used, if one was wanted."""
 
     durable = False
 

@@ -1,0 +1,186 @@
+"""The database file on disk: who has it open, whether it is sound, and what its errors mean."""
+
+import fcntl
+import os
+import time
+from typing import TYPE_CHECKING
+
+from dragoman.engine.faults import BadInput, Fault, StoreFailed
+
+from .paging import has_words
+from .writer import BUSY_MS
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+CHECK_SECONDS = 2.0  # a check after a crash looks at as much of the file as it can in this time
+OPEN = b"open"
+
+
+class Damaged(StoreFailed):
+    """The file is no database, or a broken one."""
+
+
+class Unwritable(StoreFailed):
+    """The file cannot be created or written where it should be."""
+
+
+class Claim:
+    """A mark beside the database that says which processes have it open.
+
+    Whoever comes first holds it alone while it opens the file, so two processes never prepare it at
+    once; it also learns whether the last one to leave closed properly.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.alone = self._alone()
+        if not self.alone:
+            fcntl.flock(self._file, fcntl.LOCK_SH)
+        self.unclean = self.alone and os.pread(self._file, len(OPEN), 0) == OPEN
+
+    def share(self) -> None:
+        """Let others open the file too."""
+        if self.alone:
+            os.pwrite(self._file, OPEN, 0)
+            fcntl.flock(self._file, fcntl.LOCK_SH)
+            self.alone = False
+
+    def release(self, *, clean: bool) -> None:
+        """Leave; the last one that leaves a sound file says so."""
+        if self._file >= 0:
+            if clean and self._alone():
+                os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = -1
+
+    def _alone(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def prepare(path: str) -> None:
+    """Make the directory and an empty file that only its owner may read."""
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+
+
+def connect(path: str) -> "Connection":
+    """A connection in autocommit mode (transactions are begun by hand); nothing is touched yet."""
+    import sqlite3
+
+    return sqlite3.connect(
+        path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+    )
+
+
+def adjust(connection: "Connection", path: str, synchronous: str) -> None:
+    """Give our own file its mode, and the connection our settings."""
+    if synchronous not in ("NORMAL", "FULL"):
+        raise BadInput(f"Unknown durability {synchronous!r}.", "Choose NORMAL or FULL.")
+    if os.stat(path).st_mode & 0o077:
+        os.chmod(path, 0o600)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.create_function(
+        "has_word",
+        3,
+        lambda word, title, prompt: has_words((word,), title, prompt),
+        deterministic=True,
+    )
+
+
+def check(connection: "Connection", path: str) -> None:
+    """Look through the file after a crash, for a bounded time; Damaged when it is broken."""
+    import sqlite3
+
+    deadline = time.monotonic() + CHECK_SECONDS
+    connection.set_progress_handler(lambda: int(time.monotonic() > deadline), 100_000)
+    try:
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return  # large file, nothing found in time
+    finally:
+        connection.set_progress_handler(None, 0)
+    if verdict != "ok":
+        raise damaged(path)
+
+
+def explain(error: Exception, path: str) -> Fault:
+    """What went wrong in one sentence, and the way out."""
+    import sqlite3
+
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, OSError):
+        return Unwritable(
+            f"The session store {path} cannot be used: {error.strerror or error}.",
+            "Make its directory writable, or choose another one.",
+        )
+    if not isinstance(error, sqlite3.Error):
+        return StoreFailed(f"The session store cannot keep this: {error}.")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path)
+    where = os.path.dirname(path) or "."
+    texts = {
+        sqlite3.SQLITE_FULL: (
+            f"The disk with {where} is full: nothing was saved.",
+            "Free some space and try again; what was saved before is safe.",
+        ),
+        sqlite3.SQLITE_IOERR: (
+            f"The disk with {where} failed to read or write: nothing was saved.",
+            "Check its free space, quota and health, then try again.",
+        ),
+        sqlite3.SQLITE_BUSY: (
+            f"Another process kept {path} locked for {BUSY_MS // 1000} seconds.",
+            "Try again, or end the process that holds it.",
+        ),
+        sqlite3.SQLITE_READONLY: (
+            f"{path} is read-only.",
+            "Make it and its directory writable, or choose another directory.",
+        ),
+        sqlite3.SQLITE_CANTOPEN: (
+            f"{path} cannot be opened or created.",
+            "Make its directory writable, or choose another one.",
+        ),
+    }
+    if code in texts:
+        kind = Unwritable if code in _UNWRITABLE else StoreFailed
+        return kind(*texts[code], path=path)
+    return StoreFailed(f"The session store failed: {error}.", f"Check the file {path}.", path=path)
+
+
+_UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
+
+
+def damaged(path: str) -> Damaged:
+    return Damaged(
+        f"The session store {path} is damaged.",
+        "Start the program again: the file is moved aside and a fresh one begun.",
+        path=path,
+    )
+
+
+def move_aside(path: str) -> str:
+    """Rename a damaged database with its log, so that it can still be examined."""
+    stem = f"{path}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
+    target, number = stem, 1
+    while os.path.lexists(target):
+        number += 1
+        target = f"{stem}-{number}"
+    os.rename(path, target)
+    for suffix in ("-wal", "-shm"):
+        if os.path.lexists(path + suffix):
+            os.rename(path + suffix, target + suffix)
+    return target

@@ -1,0 +1,247 @@
+"""Sessions in one SQLite file that several processes may share."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.faults import Fault, StoreFailed
+from dragoman.engine.info import Page, SessionInfo, SessionQuery
+from dragoman.engine.ports import AskRow, Batch, Entry
+
+from . import changes, file
+from .lists import find_newest, find_page
+from .memory import MemoryStore
+from .migrations import Foreign, migrate, recognise
+from .rows import ask_of, info_of
+from .rules import check_find, check_limit, in_use
+from .worker import Reader
+from .writer import GROUP, IDLE, Writer
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+Rows = list[tuple[Any, ...]]
+ENTRIES = (
+    "SELECT seq, at, kind, body, gseq FROM events"
+    " WHERE session = (SELECT num FROM sessions WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
+)
+SINCE = (
+    "SELECT seq, at, kind, body, gseq, id FROM events"
+    " CROSS JOIN sessions ON sessions.num = events.session"
+    " WHERE gseq > ? ORDER BY gseq LIMIT ?"
+)
+TRIES = 8  # times to ask for a session whose dead owner changes while we ask
+
+
+class SqliteStore:
+    """The store port on a file. Opening it may take a moment: do it before the loop serves.
+
+    `synchronous` NORMAL survives a crash of the process; FULL also a loss of power.
+    """
+
+    durable = True
+    problem = ""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: str = "NORMAL",
+        group: int = GROUP,
+        idle: float = IDLE,
+    ) -> None:
+        self.path = os.path.abspath(path)
+        self._suspect = False
+        self._closed = False
+        try:
+            file.prepare(self.path)
+            self._claim = file.Claim(self.path)
+        except OSError as error:
+            raise file.explain(error, self.path) from error
+        try:
+            write, read = self._connect(synchronous)
+        except Exception as error:
+            fault = file.explain(error, self.path)
+            fault.data["alone"] = self._claim.alone
+            self._claim.release(clean=False)
+            raise fault from error
+        self._claim.share()
+        self._writer = Writer(write, self._explain, group=group, idle=idle)
+        self._reader = Reader(read, self._explain)
+
+    @property
+    def commits(self) -> int:
+        return self._writer.commits
+
+    async def create(self, info: SessionInfo, owner: str) -> int:
+        return await self._writer.run(changes.Create(info, owner))
+
+    async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
+        former: str | None = None
+        for _ in range(TRIES):
+            epoch, former = await self._writer.run(changes.Take(session, owner, former))
+            if former is None:
+                return epoch
+            if is_alive(former):
+                break
+        assert former is not None
+        raise in_use(session, former)
+
+    async def give(self, session: str, epoch: int) -> None:
+        await self._writer.run(changes.Give(session, epoch))
+
+    async def append(self, batch: Batch) -> int:
+        return await self._writer.run(changes.Append(batch))
+
+    async def info(self, session: str) -> SessionInfo | None:
+        rows = await self._read("SELECT info FROM sessions WHERE id = ?", session)
+        return info_of(rows[0][0]) if rows else None
+
+    async def owner(self, session: str) -> str | None:
+        rows = await self._read("SELECT owner FROM sessions WHERE id = ?", session)
+        return rows[0][0] if rows else None
+
+    async def find(self, **extra: Any) -> SessionInfo | None:
+        check_find(extra)
+        return await self._reader.run(lambda connection: find_newest(connection, extra))
+
+    async def entries(
+        self, session: str, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
+        check_limit(limit)
+        wanted = (session, after, -1 if limit is None else limit)
+        return await self._reader.run(
+            lambda connection: [
+                Entry(seq, at, kind, body, gseq, session)
+                for seq, at, kind, body, gseq in connection.execute(ENTRIES, wanted)
+            ]
+        )
+
+    async def entries_since(self, gseq: int, limit: int) -> Sequence[Entry]:
+        check_limit(limit)
+        return await self._reader.run(
+            lambda connection: [Entry(*row) for row in connection.execute(SINCE, (gseq, limit))]
+        )
+
+    async def newest_gseq(self) -> int:
+        rows = await self._read("SELECT value FROM counters WHERE name = 'gseq'")
+        newest: int = rows[0][0]
+        return newest
+
+    async def list(self, query: SessionQuery) -> Page:
+        return await self._reader.run(lambda connection: find_page(connection, query))
+
+    async def ancestry(self, session: str) -> Sequence[SessionInfo]:
+        return await self._reader.run(lambda connection: ancestry(connection, session))
+
+    async def delete(self, session: str) -> bool:
+        return await self._writer.run(changes.Delete(session))
+
+    async def asks(self, session: str | None = None, *, pending: bool = True) -> Sequence[AskRow]:
+        terms = ["pending = 1"] if pending else []
+        if session is not None:
+            terms.append("session = (SELECT num FROM sessions WHERE id = ?)")
+        where = f"WHERE {' AND '.join(terms)}" if terms else ""
+        rows = await self._read(
+            f"SELECT ask, settled, settled_at FROM asks {where} ORDER BY at, num",
+            *(() if session is None else (session,)),
+        )
+        return [ask_of(row) for row in rows]
+
+    async def ask(self, ask_id: str) -> AskRow | None:
+        rows = await self._read("SELECT ask, settled, settled_at FROM asks WHERE id = ?", ask_id)
+        return ask_of(rows[0]) if rows else None
+
+    async def put(self, space: str, key: str, value: bytes | None) -> None:
+        await self._writer.run(changes.Put(space, key, value))
+
+    async def get(self, space: str, key: str) -> bytes | None:
+        rows = await self._read("SELECT value FROM kv WHERE space = ? AND key = ?", space, key)
+        return rows[0][0] if rows else None
+
+    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]:
+        return await self._read("SELECT key, value FROM kv WHERE space = ? ORDER BY key", space)
+
+    async def close(self) -> None:
+        """Write what is queued, fold the log into the file, and let it go."""
+        if not self._closed:
+            self._closed = True
+            await self._reader.stop()
+            await self._writer.stop()
+            self._claim.release(clean=not self._suspect)
+
+    async def _read(self, sql: str, *values: Any) -> Rows:
+        return await self._reader.run(lambda connection: connection.execute(sql, values).fetchall())
+
+    def _connect(self, synchronous: str) -> "tuple[Connection, Connection]":
+        write, read = file.connect(self.path), file.connect(self.path)
+        try:
+            recognise(write, self.path)
+            if self._claim.unclean:
+                file.check(write, self.path)
+            file.adjust(write, self.path, synchronous)
+            migrate(write, self.path)
+            write.execute("BEGIN IMMEDIATE")  # a file that cannot be written says so here
+            write.execute("ROLLBACK")
+            file.adjust(read, self.path, synchronous)
+            read.execute("PRAGMA query_only = ON")
+        except BaseException:
+            read.close()
+            write.close()
+            raise
+        return write, read
+
+    def _explain(self, error: Exception) -> Fault:
+        fault = file.explain(error, self.path)
+        if isinstance(fault, file.Damaged):
+            self._suspect = True  # whoever opens the file next looks through it
+        return fault
+
+
+def ancestry(connection: "Connection", session: str) -> Sequence[SessionInfo]:
+    chain: dict[str, SessionInfo] = {}
+    at: str | None = session
+    while at is not None and at not in chain:
+        row = connection.execute("SELECT info FROM sessions WHERE id = ?", (at,)).fetchone()
+        if row is None:
+            break
+        chain[at] = info_of(row[0])
+        at = chain[at].parent
+    return [*reversed(chain.values())]
+
+
+def open_store(
+    path: str | os.PathLike[str], *, want_file: bool = True, synchronous: str = "NORMAL"
+) -> tuple[SqliteStore | MemoryStore, Sequence[str]]:
+    """The best store there is, and what the user should be told about it.
+
+    A damaged file is moved aside for a fresh one; where nothing can be written, sessions stay in
+    memory. Raises StoreFailed only for a file that must not be touched: of a newer version, or of
+    another program.
+    """
+    if not want_file:
+        return MemoryStore(), ()
+    path = os.path.abspath(path)
+    try:
+        return SqliteStore(path, synchronous=synchronous), ()
+    except Foreign:
+        raise
+    except StoreFailed as fault:
+        if not (isinstance(fault, file.Damaged) and fault.data["alone"]):
+            return _in_memory(fault)
+    try:
+        aside = file.move_aside(path)
+        store = SqliteStore(path, synchronous=synchronous)
+    except OSError as error:
+        return _in_memory(file.explain(error, path))
+    except StoreFailed as fault:
+        return _in_memory(fault)
+    return store, (
+        f"The session store {path} was damaged; it was moved to {aside} and a fresh one was begun."
+        " Earlier sessions are not listed any more.",
+    )
+
+
+def _in_memory(fault: Fault) -> tuple[MemoryStore, Sequence[str]]:
+    notice = f"{fault.message} Sessions are kept in memory and will not survive. {fault.hint}"
+    return MemoryStore(problem=fault.message), (notice.strip(),)

@@ -1,0 +1,119 @@
+"""Threads that talk to the database, so that the event loop never waits for a disk."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman.engine.faults import Fault
+
+from .rules import closed
+
+if TYPE_CHECKING:
+    import sqlite3
+
+T = TypeVar("T")
+
+
+class Job:
+    """Work for a store thread, and the future of whoever waits for it."""
+
+    __slots__ = ("error", "future", "loop", "value", "work")
+
+    def __init__(
+        self,
+        work: "Callable[[sqlite3.Connection], Any]",
+        loop: asyncio.AbstractEventLoop,
+        future: "asyncio.Future[Any]",
+    ) -> None:
+        self.work = work
+        self.loop = loop
+        self.future = future
+        self.value: Any = None
+        self.error: Exception | None = None
+
+
+def deliver(jobs: list[Job]) -> None:
+    """Wake those who wait, with one call into each of their loops."""
+    loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        loops.setdefault(job.loop, []).append(job)
+    for loop, theirs in loops.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, theirs)
+        except RuntimeError:  # the loop was closed: nobody waits there any more
+            continue
+
+
+def _resolve(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.future.done():  # whoever waited was cancelled; the work is done all the same
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.value)
+
+
+class Worker:
+    """A thread with a queue in front of its own database connection."""
+
+    name = "store"
+
+    def __init__(
+        self, connection: "sqlite3.Connection", explain: "Callable[[Exception], Fault]"
+    ) -> None:
+        self._connection = connection
+        self._explain = explain
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"dragoman-{self.name}", daemon=True)
+        self._thread.start()
+
+    async def run(self, work: "Callable[[sqlite3.Connection], T]") -> T:
+        """Have `work` done in the thread. A cancelled caller does not take the work back."""
+        if self._stopping:
+            raise closed()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._queue.put(Job(work, loop, future))
+        return await future
+
+    async def stop(self) -> None:
+        """Finish what is queued, then close the connection and the thread."""
+        if not self._stopping:
+            self._stopping = True
+            loop = asyncio.get_running_loop()
+            ended: asyncio.Future[None] = loop.create_future()
+            self._last = Job(lambda connection: None, loop, ended)
+            self._queue.put(None)
+            await ended
+            self._thread.join()
+
+    def _run(self) -> None:
+        while self._serve():
+            pass
+        self._connection.close()
+        deliver([self._last])
+
+    def _serve(self) -> bool:
+        """Do some work; False at the end."""
+        raise AssertionError("a worker says how it serves")
+
+
+class Reader(Worker):
+    """Reads committed state on a connection of its own, so that no read waits for a write."""
+
+    name = "reader"
+
+    def _serve(self) -> bool:
+        job = self._queue.get()
+        if job is None:
+            return False
+        try:
+            job.value = job.work(self._connection)
+        except Exception as error:  # goes to whoever asked
+            job.error = self._explain(error)
+        deliver([job])
+        return True
