@@ -1,0 +1,1 @@
+"""Ways to carry bytes: they frame, buffer and identify, and know nothing of what is said."""

@@ -1,0 +1,120 @@
+"""Unix sockets: private from the first instant, and only for their owner."""
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from dragoman.wire.link import Opener, Peer
+
+from .directory import prepare
+from .pump import BOUND, STALL, Pump
+
+BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn
+Admit = Callable[[Peer], bool]
+
+
+def same_user(peer: Peer) -> bool:
+    """Admit only processes of our own user."""
+    return peer.uid == os.geteuid()
+
+
+class Listener:
+    """A listening Unix socket; closing it removes the path if it is still ours."""
+
+    def __init__(self, path: str, server: asyncio.AbstractServer, inode: tuple[int, int]) -> None:
+        self.path = path
+        self._server = server
+        self._inode = inode
+        self._open = True
+
+    async def close(self) -> None:
+        """Stop accepting; connections that exist go on."""
+        if not self._open:
+            return
+        self._open = False
+        # The path goes first: nobody shall find a socket that no longer answers.
+        remove_if_same(self.path, self._inode)
+        self._server.close()
+
+
+async def listen(
+    path: str,
+    open: Opener,
+    *,
+    admit: Admit = same_user,
+    bound: int = BOUND,
+    stall: float = STALL,
+) -> Listener:
+    """Listen at a path that is free; its directory is made when it is missing.
+
+    Raises OSError (EADDRINUSE when something is there already).
+    """
+    prepare(os.path.dirname(os.path.abspath(path)))
+    sock = bind(path)
+    try:
+        found = os.lstat(path)
+        inode = (found.st_dev, found.st_ino)
+
+        def identify(transport: asyncio.BaseTransport) -> Peer | None:
+            peer = identified(transport.get_extra_info("socket"))
+            return peer if admit(peer) else None
+
+        server = await asyncio.get_running_loop().create_unix_server(
+            lambda: Pump(open, identify, bound=bound, stall=stall), sock=sock, backlog=BACKLOG
+        )
+    except BaseException:
+        sock.close()
+        raise
+    return Listener(path, server, inode)
+
+
+def bind(path: str) -> socket.socket:
+    """A bound socket whose file has mode 0600 from the moment it exists."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        before = os.umask(0o177)
+        try:
+            sock.bind(path)
+        finally:
+            os.umask(before)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def remove_if_same(path: str, inode: tuple[int, int]) -> bool:
+    """Remove a socket's path unless it has become somebody else's."""
+    try:
+        found = os.lstat(path)
+        if (found.st_dev, found.st_ino) != inode:
+            return False
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+_CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
+_XUCRED = struct.Struct("=II")  # struct xucred: version, uid, …
+
+
+def identified(sock: socket.socket) -> Peer:
+    """Who is at the other end of a connected socket, by the kernel's word."""
+    pid = uid = None
+    if hasattr(socket, "SO_PEERCRED"):
+        raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, uid, _ = _CREDENTIALS.unpack(raw)
+        if uid == 0xFFFFFFFF:
+            pid = uid = None
+    elif hasattr(socket, "LOCAL_PEERCRED"):  # macOS and BSD; level 0 is SOL_LOCAL
+        raw = sock.getsockopt(0, socket.LOCAL_PEERCRED, 76)
+        _, uid = _XUCRED.unpack_from(raw)
+    if uid is None:
+        return Peer("unix:unknown", "unix")
+    if pid is None:
+        return Peer(f"unix:uid={uid}", "unix", None, uid)
+    return Peer(f"unix:pid={pid},uid={uid}", "unix", pid, uid)
