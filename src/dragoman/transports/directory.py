@@ -5,6 +5,11 @@ import os
 import stat
 
 
+def prepare_for(path: str) -> None:
+    """Prepare the directory of this socket path."""
+    prepare(os.path.dirname(os.path.abspath(path)))
+
+
 def prepare(path: str) -> None:
     """Make sure that a directory is fit for a socket; what is missing is made with mode 0700.
 

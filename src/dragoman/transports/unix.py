@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from dragoman.wire.link import Opener, Peer
 
-from .directory import prepare
+from .directory import prepare_for
 from .pump import BOUND, STALL, Pump
 
 BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn
@@ -51,7 +51,7 @@ async def listen(
 
     Raises OSError (EADDRINUSE when something is there already).
     """
-    prepare(os.path.dirname(os.path.abspath(path)))
+    prepare_for(path)
     sock = bind(path)
     try:
         found = os.lstat(path)

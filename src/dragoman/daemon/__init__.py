@@ -1,0 +1,1 @@
+"""The life of the process: where everything is put together."""

@@ -1,0 +1,174 @@
+"""One daemon per socket: a lock for life beside it, and what to do about a path that exists."""
+
+import errno
+import os
+import socket
+import stat
+
+from dragoman.engine.faults import BadInput, InUse, Refused
+from dragoman.transports.directory import prepare_for
+
+_PID_BYTES = 20
+
+
+class Lock:
+    """The right to listen at one socket path, held until released or until the process ends.
+
+    The lock file stays: removing it would let two processes lock two files of the same name.
+    """
+
+    def __init__(self, socket_path: str, fd: int) -> None:
+        self.socket_path = socket_path
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give the right up."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def hold(socket_path: str) -> Lock:
+    """Take the lock beside a socket path and clear a stale socket away.
+
+    Raises InUse when a live process owns the path, Refused when lock or directory are not safe,
+    BadInput when something that is no socket lies there.
+    """
+    try:
+        prepare_for(socket_path)
+    except OSError as trouble:
+        raise Refused(
+            f"The directory of {socket_path} cannot be used: {trouble.strerror}.",
+            "Choose a directory of your own with DRAGOMAN_DATA_DIR.",
+        ) from trouble
+    path = lock_path(socket_path)
+    while True:
+        fd = _open(path)
+        try:
+            _lock(fd, socket_path)
+            if not _is_there(path, fd):
+                os.close(fd)
+                continue  # it was removed between opening and locking: what we hold is worthless
+            clear(socket_path)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        return Lock(socket_path, fd)
+
+
+def lock_path(socket_path: str) -> str:
+    """Where the lock of a socket lies."""
+    return socket_path + ".lock"
+
+
+def owner(socket_path: str) -> int | None:
+    """The pid of the live process that holds the lock of a socket path."""
+    import fcntl
+
+    try:
+        fd = os.open(lock_path(socket_path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_pid(fd)
+    finally:
+        os.close(fd)
+    return None
+
+
+def clear(socket_path: str) -> bool:
+    """Remove a socket that nobody listens at; True when there was one.
+
+    Raises InUse when somebody does, BadInput when it is no socket.
+    """
+    try:
+        found = os.lstat(socket_path)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(found.st_mode):
+        raise BadInput(
+            f"{socket_path} exists and is not a socket.", "Move it away or choose another path."
+        )
+    alive, pid = _probe(socket_path)
+    if alive:
+        raise _in_use(socket_path, pid)
+    now = os.lstat(socket_path)
+    if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
+        raise _in_use(socket_path, None)
+    os.unlink(socket_path)
+    return True
+
+
+def _open(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError as trouble:
+        why = "is a symbolic link" if trouble.errno == errno.ELOOP else f"({trouble.strerror})"
+        raise Refused(f"The lock file {path} cannot be opened: {why}.", "Remove it.") from trouble
+    found = os.fstat(fd)
+    wrong = ""
+    if not stat.S_ISREG(found.st_mode):
+        wrong = "is not a regular file"
+    elif found.st_uid != os.geteuid():
+        wrong = f"belongs to another user (uid {found.st_uid})"
+    elif found.st_mode & 0o077:
+        wrong = f"is open to others (mode {stat.S_IMODE(found.st_mode):04o})"
+    if wrong:
+        os.close(fd)
+        raise Refused(f"The lock file {path} {wrong}.", "Remove it.")
+    return fd
+
+
+def _lock(fd: int, socket_path: str) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _in_use(socket_path, _read_pid(fd)) from None
+
+
+def _is_there(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def _read_pid(fd: int) -> int | None:
+    text = os.pread(fd, _PID_BYTES, 0).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _probe(socket_path: str) -> tuple[bool, int | None]:
+    """Whether somebody listens there, and its pid."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)
+        try:
+            sock.connect(socket_path)
+        except ConnectionRefusedError:
+            return False, None
+        except BlockingIOError:
+            return True, None  # its queue of connections is full: slow, but alive
+        except OSError as trouble:
+            raise Refused(
+                f"Cannot find out who listens at {socket_path}: {trouble.strerror}.",
+                "Remove the socket if its owner is gone.",
+            ) from trouble
+        from dragoman.transports.unix import identified
+
+        return True, identified(sock).pid
+
+
+def _in_use(socket_path: str, pid: int | None) -> InUse:
+    who = f"process {pid}" if pid else "another process"
+    return InUse(
+        f"{socket_path} is in use by {who}.",
+        "Stop it first, or choose another --config-dir.",
+        owner=pid,
+    )
