@@ -13,6 +13,7 @@ from . import events as ev
 from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who
 from .faults import AlreadySettled, BadInput, TooMany, UnknownAsk
+from .ledger import Ledger
 from .ports import Answer, Judgement, Tool
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ _FOR_TOOLS = ("allow", "allow_always", "deny", "deny_always", "edit", "cancelled
 _FOR_QUESTIONS = ("answer", "cancelled", "expired", "deny")
 
 
-class Asking:
+class Asking(Ledger):
     """Questions of one session. Mixed into `Session`."""
 
     __slots__ = ("_timers", "_waiting")
 
     def __init__(self) -> None:
+        super().__init__()
         self._waiting: dict[str, asyncio.Future[Settled]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 

@@ -29,7 +29,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking", gc=False):
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
-    """A call the model asked for. `args` is None when its JSON did not parse; `raw` keeps the text."""
+    """A call the model asked for; `args` is None when its JSON (kept in `raw`) did not parse."""
 
     id: str
     name: str

@@ -17,13 +17,11 @@ from . import events as ev
 from .asking import Asking
 from .content import Prompt, Text, ToolCall, text_of
 from .events import Event, Who
-from .faults import Busy, Fault, NothingRunning, StaleEpoch, StoreFailed
+from .faults import Busy, Fault, NothingRunning
 from .hooks import Block, HookContext
 from .ports import (
     Agent,
     AgentProfile,
-    Batch,
-    Entry,
     Files,
     Policy,
     Terminals,
@@ -62,9 +60,8 @@ class Session(Asking):
     """A live session. Made by the host, driven through the door."""
 
     __slots__ = (
-        "_committing", "_task", "agent", "closing", "epoch", "files", "host", "hub", "id",
-        "inbox", "last_used", "parked", "policy", "roots", "state", "terminals", "toolbox", "turn",
-        "vision",
+        "_task", "agent", "closing", "epoch", "files", "host", "hub", "id", "inbox", "last_used",
+        "policy", "roots", "state", "terminals", "toolbox", "turn", "vision",
     )  # fmt: skip
 
     def __init__(self, host: "Host", state: State, epoch: int) -> None:
@@ -81,12 +78,9 @@ class Session(Asking):
         self.files: Files | None = None
         self.terminals: Terminals | None = None
         self.closing = False
-        self.parked = False
         self.vision = False
         self.last_used = host.clock.monotonic()
         self._task: asyncio.Task[None] | None = None
-        # Appends on their way to the store, oldest first: [events, committed].
-        self._committing: deque[list[Any]] = deque()
         self.configure()
 
     def configure(self) -> None:
@@ -110,58 +104,6 @@ class Session(Asking):
         if self.state.reasoning:
             given["reasoning"] = self.state.reasoning
         return msgspec.structs.replace(profile, model=self.state.model, **given)
-
-    # --- facts ---
-
-    async def append(self, *bodies: ev.Kept) -> None:
-        """Keep these facts: fold, commit in one transaction, then tell."""
-        if self.parked:
-            raise asyncio.CancelledError("the host stopped")
-        at = self.host.clock.now_ms()
-        state = self.state
-        entries, events = [], []
-        for body in bodies:
-            seq = state.apply(body, at)
-            tag = type(body).__struct_config__.tag
-            entries.append(Entry(seq, at, str(tag), ev.encode_body(body)))
-            events.append(Event(self.id, at, body, seq))
-        asked = [b.ask for b in bodies if type(b) is ev.Asked]
-        settled = [b for b in bodies if type(b) is ev.Settled]
-        batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
-        slot: list[Any] = [events, False]
-        self._committing.append(slot)
-        try:
-            first = await self.host.store.append(batch)
-        except BaseException as error:
-            if slot in self._committing:
-                self._committing.remove(slot)
-            await self._lost(error)
-            raise
-        slot[0] = [msgspec.structs.replace(e, gseq=first + i) for i, e in enumerate(events)]
-        slot[1] = True
-        while self._committing and self._committing[0][1]:
-            for event in self._committing.popleft()[0]:
-                self._tell(event)
-
-    async def _lost(self, error: BaseException) -> None:
-        """An append failed: what was folded is not stored. Go back to what is."""
-        if isinstance(error, StaleEpoch):
-            self.host.drop(self)
-        elif isinstance(error, Fault):
-            try:
-                self.state = await self.host.rebuild(self.id)
-            except StoreFailed:
-                self.host.drop(self)  # read again by whoever comes next
-
-    def _tell(self, event: Event) -> None:
-        self.hub.emit(event)
-        self.host.hub.emit(event)
-
-    def emit(self, body: ev.Passing) -> None:
-        """Tell a passing event."""
-        host = self.host
-        if self.hub.watches or host.hub.watches:
-            self._tell(Event(self.id, host.clock.now_ms(), body))
 
     def draft(self) -> Sequence[Event]:
         turn = self.turn

@@ -10,65 +10,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import events as ev
-from .content import Detail, Image, Message, PlanEntry, Text, ToolCall, Usage, text_of
-from .events import Event, Settled
-from .faults import BadInput, Fault
+from .content import Detail, Message, PlanEntry, Text, ToolCall, Usage, text_of
+from .draft import Draft
+from .env import Env
+from .events import Settled
+from .faults import Fault
 from .hooks import Block
 from .info import SessionInfo
-from .ports import Answer, Files, Judgement, Terminals, Tool, ToolSpec
+from .ports import Judgement, Tool, ToolSpec
 
 if TYPE_CHECKING:
     from .session import Session
 
-_DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
-
 ABORTED = "aborted: the turn was cancelled before this call finished"
 NOT_RUN = "aborted: the turn was cancelled before this call was run"
-
-
-class Draft:
-    """What the running step has streamed so far, for watchers that join in the middle."""
-
-    __slots__ = ("args", "calls", "opened", "order", "progress", "ready", "step", "texts")
-
-    def __init__(self) -> None:
-        self.reset(0)
-
-    def reset(self, step: int) -> None:
-        self.step = step
-        self.opened = False
-        self.texts: list[tuple[bool, list[str]]] = []  # (is thought, pieces), in order
-        self.calls: dict[str, str] = {}
-        self.args: dict[str, list[str]] = {}
-        self.ready: set[str] = set()
-        self.progress: dict[str, str] = {}
-
-    def add(self, thought: bool, delta: str) -> None:
-        if not self.texts or self.texts[-1][0] is not thought:
-            self.texts.append((thought, []))
-        self.texts[-1][1].append(delta)
-
-    def said(self) -> None:
-        """The model's message is kept now: only what runs after it is still a draft."""
-        self.texts, self.calls, self.args, self.ready = [], {}, {}, set()
-        self.opened = False
-
-    def events(self, session: str, turn: str, at: int) -> list[Event]:
-        bodies: list[ev.Passing] = []
-        if self.opened:
-            bodies.append(ev.StepBegan(turn, self.step))
-            bodies.append(ev.StreamOpened(turn, self.step))
-        for thought, pieces in self.texts:
-            kind = ev.ThoughtDelta if thought else ev.TextDelta
-            bodies.append(kind(turn, "".join(pieces)))
-        for call_id, name in self.calls.items():
-            bodies.append(ev.CallDrafted(turn, call_id, name))
-            bodies.append(ev.CallArgs(turn, call_id, "".join(self.args.get(call_id, ()))))
-            if call_id in self.ready:
-                bodies.append(ev.CallReady(turn, call_id))
-        for call_id, text in self.progress.items():
-            bodies.append(ev.Progress(turn, call_id, text))
-        return [Event(session, at, body) for body in bodies]
 
 
 class Turn:
@@ -108,17 +63,17 @@ class Turn:
 
     # --- what it streams ---
 
-    def _emit(self, body: ev.Passing) -> None:
+    def emit(self, body: ev.Passing) -> None:
         if not self.closed:
             self.session.emit(body)
 
     def step_began(self, step: int) -> None:
         self.draft.reset(step)
-        self._emit(ev.StepBegan(self.id, step))
+        self.emit(ev.StepBegan(self.id, step))
 
     def stream_opened(self, step: int) -> None:
         self.draft.opened = True
-        self._emit(ev.StreamOpened(self.id, step))
+        self.emit(ev.StreamOpened(self.id, step))
 
     def text(self, delta: str) -> None:
         if not delta:
@@ -127,30 +82,30 @@ class Turn:
             self.held.append(delta)
             return
         self.draft.add(False, delta)
-        self._emit(ev.TextDelta(self.id, delta))
+        self.emit(ev.TextDelta(self.id, delta))
 
     def thought(self, delta: str) -> None:
         if delta:
             self.draft.add(True, delta)
-            self._emit(ev.ThoughtDelta(self.id, delta))
+            self.emit(ev.ThoughtDelta(self.id, delta))
 
     def call_drafted(self, call_id: str, name: str) -> None:
         self.draft.calls[call_id] = name
-        self._emit(ev.CallDrafted(self.id, call_id, name))
+        self.emit(ev.CallDrafted(self.id, call_id, name))
 
     def call_args(self, call_id: str, fragment: str) -> None:
         if fragment:
             self.draft.args.setdefault(call_id, []).append(fragment)
-            self._emit(ev.CallArgs(self.id, call_id, fragment))
+            self.emit(ev.CallArgs(self.id, call_id, fragment))
 
     def call_ready(self, call_id: str) -> None:
         self.draft.ready.add(call_id)
-        self._emit(ev.CallReady(self.id, call_id))
+        self.emit(ev.CallReady(self.id, call_id))
 
     def retrying(self, attempt: int, delay: float, reason: str) -> None:
         self.draft.reset(self.draft.step)
         self.held.clear()
-        self._emit(ev.Retrying(self.id, attempt, delay, reason))
+        self.emit(ev.Retrying(self.id, attempt, delay, reason))
 
     # --- what is kept ---
 
@@ -198,7 +153,7 @@ class Turn:
             changed = result.get("content", text)
             final = changed if isinstance(changed, str) else text
         self.draft.add(False, final)
-        self._emit(ev.TextDelta(self.id, final))
+        self.emit(ev.TextDelta(self.id, final))
         if final == text:
             return content
         rest = tuple(block for block in content if not isinstance(block, Text))
@@ -344,64 +299,3 @@ def _refusal(settled: Settled) -> str:
     if settled.verdict == "expired":
         return "Denied: nobody decided about this call in time."
     return "Denied: the request for permission was dismissed without a decision."
-
-
-class Env:
-    """What a tool sees of its session (`ports.ToolEnv`)."""
-
-    __slots__ = ("_turn", "call_id", "vision")
-
-    def __init__(self, turn: Turn, call_id: str) -> None:
-        self._turn = turn
-        self.call_id = call_id
-        self.vision = turn.session.vision
-
-    @property
-    def session(self) -> str:
-        return self._turn.session.id
-
-    @property
-    def turn(self) -> str:
-        return self._turn.id
-
-    @property
-    def agent(self) -> str:
-        return self._turn.session.state.agent
-
-    @property
-    def cwd(self) -> str:
-        return self._turn.session.state.cwd
-
-    @property
-    def roots(self) -> Sequence[str]:
-        return self._turn.session.roots
-
-    @property
-    def mode(self) -> ev.Mode:
-        return self._turn.session.state.mode
-
-    @property
-    def files(self) -> Files | None:
-        return self._turn.session.files
-
-    @property
-    def terminals(self) -> Terminals | None:
-        return self._turn.session.terminals
-
-    def progress(self, text: str) -> None:
-        if not text:
-            return
-        draft = self._turn.draft.progress
-        draft[self.call_id] = (draft.get(self.call_id, "") + text)[-_DRAFT_PROGRESS:]
-        self._turn._emit(ev.Progress(self._turn.id, self.call_id, text))
-
-    async def ask(self, question: str, choices: Sequence[str] = ()) -> Answer:
-        if not question.strip():
-            raise BadInput("The question is empty.", "Give the text to ask the human.")
-        return await self._turn.session.ask_human(self._turn, self.call_id, question, choices)
-
-    async def plan(self, entries: Sequence[PlanEntry]) -> None:
-        await self._turn.plan(entries)
-
-
-__all__ = ["Draft", "Env", "Image", "Turn"]

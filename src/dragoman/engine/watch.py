@@ -20,7 +20,7 @@ _REPLAY_PAGE = 512
 
 
 class Shape(Protocol):
-    """Turns events into something a watcher's `deliver` takes; None when there is nothing to say."""
+    """Turns events into what a watcher's `deliver` takes; None when there is nothing to say."""
 
     def speak(self, events: Sequence[Event]) -> Any | None: ...
 

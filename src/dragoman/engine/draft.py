@@ -1,0 +1,49 @@
+"""What the running step has streamed so far."""
+
+from . import events as ev
+from .events import Event
+
+
+class Draft:
+    """What the running step has streamed so far, for watchers that join in the middle."""
+
+    __slots__ = ("args", "calls", "opened", "order", "progress", "ready", "step", "texts")
+
+    def __init__(self) -> None:
+        self.reset(0)
+
+    def reset(self, step: int) -> None:
+        self.step = step
+        self.opened = False
+        self.texts: list[tuple[bool, list[str]]] = []  # (is thought, pieces), in order
+        self.calls: dict[str, str] = {}
+        self.args: dict[str, list[str]] = {}
+        self.ready: set[str] = set()
+        self.progress: dict[str, str] = {}
+
+    def add(self, thought: bool, delta: str) -> None:
+        if not self.texts or self.texts[-1][0] is not thought:
+            self.texts.append((thought, []))
+        self.texts[-1][1].append(delta)
+
+    def said(self) -> None:
+        """The model's message is kept now: only what runs after it is still a draft."""
+        self.texts, self.calls, self.args, self.ready = [], {}, {}, set()
+        self.opened = False
+
+    def events(self, session: str, turn: str, at: int) -> list[Event]:
+        bodies: list[ev.Passing] = []
+        if self.opened:
+            bodies.append(ev.StepBegan(turn, self.step))
+            bodies.append(ev.StreamOpened(turn, self.step))
+        for thought, pieces in self.texts:
+            kind = ev.ThoughtDelta if thought else ev.TextDelta
+            bodies.append(kind(turn, "".join(pieces)))
+        for call_id, name in self.calls.items():
+            bodies.append(ev.CallDrafted(turn, call_id, name))
+            bodies.append(ev.CallArgs(turn, call_id, "".join(self.args.get(call_id, ()))))
+            if call_id in self.ready:
+                bodies.append(ev.CallReady(turn, call_id))
+        for call_id, text in self.progress.items():
+            bodies.append(ev.Progress(turn, call_id, text))
+        return [Event(session, at, body) for body in bodies]

@@ -1,0 +1,142 @@
+"""Agents: their profiles, their backends, and what a backend may do in a turn."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ..content import Message, PlanEntry, ToolCall, Usage
+from ..events import Mode
+from ..info import SessionInfo
+from .models import ToolSpec
+from .tools import Policy, Toolbox
+
+
+class AgentProfile(msgspec.Struct, frozen=True):
+    """One `[agents.<alias>]` as the engine needs it, all defaults resolved."""
+
+    alias: str
+    model: str = "demo/demo"
+    mode: Mode = "supervised"
+    system_prompt: str | None = None  # None: the built-in one
+    append_system_prompt: tuple[str, ...] = ()
+    reasoning: str = ""
+    max_steps: int = 0  # 0: no limit
+    approval_timeout: float = 0.0  # seconds, 0: wait for ever
+    tools: tuple[str, ...] | None = None  # None: all
+    context_files: bool = True
+    auto_compact: float = (
+        0.85  # share of the context window at which history is compacted; 0: never
+    )
+    backend: str = "builtin"  # or "acp"
+    command: tuple[str, ...] = ()  # of an ACP backend
+    env: dict[str, str] = {}
+    temperature: float | None = None
+    memory: bool = False
+
+
+class Agents(Protocol):
+    """The agents of the configuration and the parts each is made of."""
+
+    def names(self) -> Sequence[str]: ...
+
+    def default(self) -> str | None:
+        """The agent to use when none is named; None when the choice is not clear."""
+        ...
+
+    def profile(self, alias: str) -> AgentProfile:
+        """Raises UnknownAgent."""
+        ...
+
+    def backend(self, profile: AgentProfile) -> "Agent": ...
+
+    def policy(self, profile: AgentProfile) -> Policy: ...
+
+    async def toolbox(self, profile: AgentProfile, session: "SessionInfo") -> Toolbox: ...
+
+
+class TurnPort(Protocol):
+    """What an agent may do during one turn. The session implements it (`engine/turn.py`).
+
+    An agent tells what it streams through the plain methods, and asks for everything that is kept
+    through the awaited ones. `call` does the whole life of a tool call: hooks, policy, approval,
+    journal, run, result.
+    """
+
+    id: str
+    info: SessionInfo
+    profile: AgentProfile
+    messages: Sequence[Message]  # the history, this turn's prompt included; grows during the turn
+    cancelled: bool
+
+    def step_began(self, step: int) -> None: ...
+
+    def stream_opened(self, step: int) -> None: ...
+
+    def text(self, delta: str) -> None: ...
+
+    def thought(self, delta: str) -> None: ...
+
+    def call_drafted(self, call_id: str, name: str) -> None: ...
+
+    def call_args(self, call_id: str, fragment: str) -> None: ...
+
+    def call_ready(self, call_id: str) -> None: ...
+
+    def retrying(self, attempt: int, delay: float, reason: str) -> None: ...
+
+    def specs(self) -> Sequence[ToolSpec]: ...
+
+    async def spoke(
+        self,
+        step: int,
+        content: tuple[Any, ...],
+        stop: str,
+        usage: Usage,
+        cost: float,
+        *,
+        error: str = "",
+    ) -> None: ...
+
+    async def call(self, call: ToolCall) -> None:
+        """Run one tool call to its end; its result is appended to `messages`."""
+        ...
+
+    async def steering(self) -> bool:
+        """Append what was said to the running turn to `messages`; True when there was something."""
+        ...
+
+    async def compacted(
+        self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
+    ) -> None: ...
+
+    async def note(self, level: str, title: str, text: str = "", **data: Any) -> None: ...
+
+    async def plan(self, entries: Sequence[PlanEntry]) -> None: ...
+
+
+class TurnResult(msgspec.Struct, frozen=True):
+    """How an agent's turn came to its end."""
+
+    stop: str = "end_turn"
+    error: str = ""
+
+
+class Agent(Protocol):
+    """A backend: something that can take a turn."""
+
+    async def run(self, turn: TurnPort) -> TurnResult:
+        """Take one turn. When the last message already holds unanswered tool calls (a session that
+        waits for an approval across a restart), begin with those.
+
+        On CancelledError: record what was said (`spoke` with stop "aborted"), then re-raise.
+        Raises ProviderFailed when the model cannot be reached.
+        """
+        ...
+
+    async def compact(self, turn: TurnPort) -> str:
+        """Summarise the history through `turn.compacted`. Returns the summary.
+
+        Raises BadInput when there is nothing to compact.
+        """
+        ...

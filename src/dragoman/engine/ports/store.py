@@ -1,0 +1,117 @@
+"""The store, and the clock."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ..events import Ask, Settled
+from ..info import Page, SessionInfo, SessionQuery
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One kept event as stored: `body` is encoded JSON."""
+
+    seq: int
+    at: int
+    kind: str
+    body: bytes
+    gseq: int = 0
+    session: str = ""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What one step adds to a session: all of it is stored, or nothing."""
+
+    session: str
+    epoch: int
+    entries: Sequence[Entry]  # consecutive seq, first = last stored + 1
+    info: SessionInfo  # the row after these entries
+    asked: Sequence[Ask] = ()
+    settled: Sequence[Settled] = ()
+
+
+class AskRow(msgspec.Struct, frozen=True):
+    ask: Ask
+    settled: Settled | None = None
+    settled_at: int | None = None
+
+
+class Store(Protocol):
+    """Where sessions live. Every method may raise StoreFailed."""
+
+    durable: bool
+    problem: str  # why nothing survives, when `durable` is False and a file was wanted
+    commits: int  # transactions written so far
+
+    async def create(self, info: SessionInfo, owner: str) -> int:
+        """Add a session (no entries yet) owned by this process; returns its epoch.
+
+        Raises WrongState when the id exists.
+        """
+        ...
+
+    async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
+        """Become the session's writer: a new, higher epoch. Raises UnknownSession, InUse when
+        another owner for which `is_alive(owner)` holds it.
+        """
+        ...
+
+    async def give(self, session: str, epoch: int) -> None:
+        """Stop being the writer; another process may take it."""
+        ...
+
+    async def append(self, batch: Batch) -> int:
+        """Store a batch in one transaction; returns the `gseq` of its first entry (consecutive).
+
+        Raises StaleEpoch, UnknownSession. After it returns, the batch survives a crash.
+        """
+        ...
+
+    async def info(self, session: str) -> SessionInfo | None: ...
+
+    async def owner(self, session: str) -> str | None: ...
+
+    async def find(self, **extra: Any) -> SessionInfo | None:
+        """The newest session whose `extra` has all these values (indexed: run_id, key)."""
+        ...
+
+    async def entries(
+        self, session: str, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]: ...
+
+    async def entries_since(self, gseq: int, limit: int) -> Sequence[Entry]:
+        """Entries of all sessions after `gseq`, in order."""
+        ...
+
+    async def newest_gseq(self) -> int: ...
+
+    async def list(self, query: SessionQuery) -> Page: ...
+
+    async def ancestry(self, session: str) -> Sequence[SessionInfo]:
+        """The session's ancestors, oldest first, itself last."""
+        ...
+
+    async def delete(self, session: str) -> bool: ...
+
+    async def asks(
+        self, session: str | None = None, *, pending: bool = True
+    ) -> Sequence[AskRow]: ...
+
+    async def ask(self, ask_id: str) -> AskRow | None: ...
+
+    async def put(self, space: str, key: str, value: bytes | None) -> None:
+        """Keep a small value (tokens, recent paths, dismissed hints); None removes it."""
+        ...
+
+    async def get(self, space: str, key: str) -> bytes | None: ...
+
+    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
+
+    async def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int: ...
+
+    def monotonic(self) -> float: ...

@@ -1,0 +1,113 @@
+"""Tools, what they see of a session, and the policy that judges their calls."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from ..content import Detail, Image, PlanEntry, Text, ToolCall
+from ..events import Mode
+from .models import ToolSpec
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a tool gives back to the model."""
+
+    content: tuple[Text | Image, ...]
+    is_error: bool = False
+    detail: Detail | None = None
+
+
+class Files(Protocol):
+    """Where text files live: our own disk, or an editor's buffers (ACP fs/*)."""
+
+    async def read_text(self, path: str) -> str: ...
+
+    async def write_text(self, path: str, text: str) -> None: ...
+
+
+class Terminals(Protocol):
+    """Where commands run when a client offers its own terminals (ACP terminal/*)."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        env: dict[str, str],
+        timeout: float | None,
+        limit: int,
+        opened: Callable[[str], None],
+    ) -> tuple[int | None, str, bool]:
+        """Run to the end; `opened` gets the terminal's id. Returns exit code, output, truncated."""
+        ...
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """A human's reply to a question. Empty `text` with `answered` False: nobody could answer."""
+
+    text: str
+    answered: bool = True
+
+
+class ToolEnv(Protocol):
+    """What a tool may see and do while it runs. One per call; made by the session."""
+
+    session: str
+    turn: str
+    call_id: str
+    agent: str
+    cwd: str
+    roots: Sequence[str]  # further directories inside the boundary
+    mode: Mode
+    files: "Files | None"  # the client's file system when it offers one
+    terminals: "Terminals | None"
+    vision: bool  # the model can see images
+
+    def progress(self, text: str) -> None: ...
+
+    async def ask(self, question: str, choices: Sequence[str] = ()) -> Answer: ...
+
+    async def plan(self, entries: Sequence[PlanEntry]) -> None: ...
+
+
+class Tool(Protocol):
+    spec: ToolSpec
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        """Do it. Cancelling the task must stop everything the tool started.
+
+        Raises BadInput for bad arguments and Refused for what policy forbids; both become an
+        error result for the model.
+        """
+        ...
+
+    def summary(self, args: dict[str, Any]) -> str:
+        """One line for a human who must decide about this call."""
+        ...
+
+
+class Toolbox(Protocol):
+    """The tools of one session: built in, MCP, offered by apps."""
+
+    def specs(self) -> Sequence[ToolSpec]: ...
+
+    def find(self, name: str) -> Tool | None: ...
+
+    async def close(self) -> None: ...
+
+
+class Judgement(msgspec.Struct, frozen=True, gc=False):
+    """What policy says of a call. `reason` is shown to the model (deny) or the human (ask)."""
+
+    verdict: Literal["allow", "ask", "deny"]
+    reason: str = ""
+    risk: Literal["low", "medium", "high"] = "low"
+
+
+class Policy(Protocol):
+    """The rules of one agent: autonomy, lists, paths, commands."""
+
+    def judge(
+        self, call: ToolCall, spec: ToolSpec, *, mode: Mode, cwd: str, roots: Sequence[str]
+    ) -> Judgement: ...
