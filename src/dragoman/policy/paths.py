@@ -1,0 +1,259 @@
+"""Which paths an agent may touch: the working directory, further roots, and what is forbidden.
+
+A path is made canonical first (`~`, `..`, symbolic links), then judged, then opened without
+following any link (`opening.py`), so that a link swapped in between is refused, not followed.
+
+Hard links: files are replaced, never written in place, so the other names of a file keep their
+content. Reading a file with several names is refused when one of its names lies in a protected or
+secret directory (the inode is looked up there), or when it belongs to a stranger.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Sequence
+
+from dragoman.engine.faults import BadInput, Refused
+
+from .opening import open_exact, walk_directory
+
+FORBIDDEN: tuple[str, ...] = (
+    *("/etc", "/root", "/home", "/usr", "/bin", "/sbin", "/lib", "/opt", "/boot"),
+    *("/dev", "/proc", "/sys", "/var", "/tmp"),
+    *("~/.ssh", "~/.gnupg", "~/.aws", "~/.config"),
+)
+_NEVER = ("/proc", "/sys", "/dev")  # whatever the lists say
+_SHARED_MEMORY = "/dev/shm"  # an ordinary file system under /dev; judged by the lists
+_ENCODED = ("%2e%2e", "..%2f", "..%5c", ".%2e", "%2e.")
+_LONGEST = 4096
+_LOOKED_AT = 4096  # names compared when a file has several hard links
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+def within(path: str, root: str) -> bool:
+    """Whether a canonical path is `root` or lies under it."""
+    return path == root or root == "/" or path.startswith(root + "/")
+
+
+def _never(name: str) -> str:
+    """Why no list can let this through; empty when the lists decide."""
+    if name == os.devnull or within(name, _SHARED_MEMORY):
+        return ""
+    place = next((place for place in _NEVER if within(name, place)), "")
+    return f"{name} lies in {place}, which no tool may touch." if place else ""
+
+
+class Boundary:
+    """The paths that tools of one session may reach."""
+
+    __slots__ = ("cwd", "forbidden", "home", "protected", "readable", "roots", "workspace_only")
+
+    def __init__(
+        self,
+        cwd: str,
+        roots: Iterable[str] = (),
+        forbidden: Iterable[str] = FORBIDDEN,
+        workspace_only: bool = True,
+        protected: Iterable[str] = (),
+        readable: Iterable[str] = (),
+        home: str | None = None,
+    ) -> None:
+        """`protected`: our own configuration and data; `readable`: roots for reading only."""
+        self.home = home or os.path.expanduser("~")
+        self.cwd = os.path.realpath(cwd)
+        self.roots = (self.cwd, *(self._canonical(root) for root in roots))
+        self.forbidden = tuple(self._canonical(path) for path in forbidden)
+        self.protected = tuple(self._canonical(path) for path in protected)
+        self.readable = tuple(self._canonical(path) for path in readable)
+        self.workspace_only = workspace_only
+
+    def _canonical(self, path: str) -> str:
+        if path == "~" or path.startswith("~/"):
+            path = self.home + path[1:]
+        return os.path.realpath(os.path.join(self.cwd, path))
+
+    # --- judging -----------------------------------------------------------------------------
+
+    def objection(self, real: str, write: bool = False) -> str:
+        """Why a canonical path may not be touched; empty when it may."""
+        return self._forbids(real, write) or self._outside(real, write)
+
+    def _forbids(self, real: str, write: bool) -> str:
+        if real == os.devnull:
+            return ""
+        if reason := _never(real):
+            return reason
+        homes = self._homes(real, write)
+        for place in self.protected:
+            # A root inside the data directory is fine, the data directory as a root is not.
+            if within(real, place) and not any(r != place and within(r, place) for r in homes):
+                return f"{real} belongs to dragoman itself."
+        for place in self.forbidden:
+            if within(real, place) and not any(within(root, place) for root in homes):
+                return f"{real} lies in {place}, which is forbidden."
+        return ""
+
+    def _outside(self, real: str, write: bool) -> str:
+        if real == os.devnull or self._homes(real, write):
+            return ""
+        if self.workspace_only or any(within(real, root) for root in self.readable):
+            return f"{real} is outside the working directory {self.cwd}."
+        return ""
+
+    def _homes(self, real: str, write: bool) -> list[str]:
+        """The roots that a path lies in."""
+        roots = self.roots if write else (*self.roots, *self.readable)
+        return [root for root in roots if within(real, root)]
+
+    def permits(self, real: str, write: bool = False) -> bool:
+        """Whether a canonical path may be touched."""
+        return not self.objection(real, write)
+
+    def consider(self, path: str, write: bool = False) -> tuple[str, str, bool]:
+        """The canonical path, what speaks against it, and whether that is final.
+
+        It is not final when the path is merely outside the working directory: a human may agree.
+        """
+        absolute = self.absolute(path)
+        real = os.path.realpath(absolute)
+        # By name, too: /proc/self/root/... would resolve to something that looks innocent.
+        reason = _never(absolute) or _never(os.path.normpath(absolute))
+        reason = reason or self._forbids(real, write)
+        if reason:
+            return real, reason, True
+        return real, self._outside(real, write), False
+
+    def resolve(self, path: str, write: bool = False) -> str:
+        """The canonical form of a path that may be read (or written). Raises Refused, BadInput."""
+        real, reason, _ = self.consider(path, write)
+        if reason:
+            raise _refused(path, reason)
+        try:
+            found = os.lstat(real)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return real
+        except OSError as error:
+            raise BadInput(f"{path}: {error.strerror}.", path=path) from error
+        if real != os.devnull:
+            _check_kind(real, found.st_mode)
+        return real
+
+    def absolute(self, path: str) -> str:
+        """The path with `~` and the working directory put in front, otherwise as it was said."""
+        if not path:
+            raise BadInput("path is required")
+        if "\0" in path:
+            raise _refused(path.replace("\0", "\\0"), "A path cannot contain a NUL character.")
+        lowered = path.lower()
+        if any(mark in lowered for mark in _ENCODED):
+            raise _refused(path, "Percent-encoded dots are not accepted in a path.")
+        if path == "~" or path.startswith("~/"):
+            path = self.home + path[1:]
+        elif path.startswith("~"):
+            raise _refused(path, "The home of another user is out of reach.")
+        try:
+            size = len(os.fsencode(path))
+        except UnicodeError as error:
+            raise _refused(ascii(path), "The path cannot be encoded.") from error
+        if size > _LONGEST:
+            raise BadInput(f"The path is longer than {_LONGEST} bytes.")
+        return os.path.join(self.cwd, path)
+
+    # --- opening -----------------------------------------------------------------------------
+
+    def open_inside(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+        """Open a path that `resolve` gave; raises Refused when it is no longer what was judged.
+
+        Only regular files and directories are opened. Other failures are OSErrors.
+        """
+        objection = self.objection(path, bool(flags & _WRITING))
+        if objection or os.path.normpath(path) != path:
+            raise _refused(path, objection or "The path is not canonical.")
+        try:
+            fd = open_exact(path, flags, mode)
+        except OSError as error:
+            raise self._seen_as(path, error) from error
+        try:
+            found = os.fstat(fd)
+            _check_kind(path, found.st_mode)
+            if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+                self._check_links(path, found)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def open_parent(self, path: str, create: int | None = 0o755) -> tuple[int, str]:
+        """The directory of a path that `resolve(write=True)` gave, as `dir_fd`, and the last name.
+
+        Missing directories are made with the mode `create`.
+        """
+        objection = self.objection(path, write=True)
+        directory, name = os.path.split(path)
+        if objection or not name or os.path.normpath(path) != path:
+            raise _refused(path, objection or "The path is not canonical.")
+        try:
+            return walk_directory(directory, create), name
+        except OSError as error:
+            raise self._seen_as(path, error) from error
+
+    @staticmethod
+    def _seen_as(path: str, error: OSError) -> OSError | Refused:
+        if error.errno == errno.ELOOP:
+            return _refused(path, "A symbolic link took its place after the path was checked.")
+        return error
+
+    def _check_links(self, path: str, found: os.stat_result) -> None:
+        """Refuse a hard link to what the boundary keeps away, as far as that can be seen."""
+        try:
+            owner = os.stat(self.cwd).st_uid
+        except OSError:
+            owner = os.geteuid()
+        if found.st_uid not in (os.geteuid(), owner):
+            raise _refused(path, "It is a hard link to a file of another user.")
+        secret = [p for p in self.forbidden if p != self.home and within(p, self.home)]
+        looked_at = 0
+        for top in (*self.protected, *secret):
+            if within(path, top):
+                continue
+            for entry in _walk(top):
+                looked_at += 1
+                if looked_at > _LOOKED_AT:
+                    return
+                if entry == (found.st_dev, found.st_ino):
+                    raise _refused(path, f"It is a hard link to a file in {top}.")
+
+
+def _walk(top: str) -> Iterable[tuple[int, int]]:
+    waiting = [top]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue  # what we cannot list, nobody linked with our rights
+        for entry in entries:
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISDIR(found.st_mode):
+                waiting.append(entry.path)
+            else:
+                yield found.st_dev, found.st_ino
+
+
+def _check_kind(path: str, mode: int) -> None:
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return
+    if stat.S_ISLNK(mode):
+        raise _refused(path, "It is a loop of symbolic links.")
+    kinds: Sequence[tuple[bool, str]] = (
+        (stat.S_ISFIFO(mode), "a FIFO"),
+        (stat.S_ISSOCK(mode), "a socket"),
+    )
+    kind = next((name for holds, name in kinds if holds), "a device")
+    raise _refused(path, f"It is {kind}, not a file or a directory.")
+
+
+def _refused(path: str, reason: str) -> Refused:
+    return Refused(f"Path refused: {path}.", reason, path=path)

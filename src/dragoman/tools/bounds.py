@@ -1,0 +1,41 @@
+"""The walls that tools work within; `policy.paths.Boundary` is the real one."""
+
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import ToolEnv
+
+
+class Bounds(Protocol):
+    """Which paths may be touched, and how they are opened without being tricked."""
+
+    cwd: str
+
+    def resolve(self, path: str, write: bool = False) -> str:
+        """The canonical form of a path that may be used. Raises Refused, BadInput."""
+        ...
+
+    def permits(self, real: str, write: bool = False) -> bool: ...
+
+    def open_inside(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+        """Open what `resolve` gave. Raises Refused when a link took its place; OSError."""
+        ...
+
+    def open_parent(self, path: str, create: int | None = 0o755) -> tuple[int, str]:
+        """The directory of what `resolve` gave, as a `dir_fd`, and the last name."""
+        ...
+
+
+BoundsOf = Callable[[ToolEnv], Bounds]
+
+
+def os_fault(path: str, error: OSError) -> BadInput:
+    """What the operating system said, as a sentence."""
+    if isinstance(error, FileNotFoundError):
+        return BadInput(f"{path}: no such file or directory.", path=path)
+    if isinstance(error, IsADirectoryError):
+        return BadInput(f"{path} is a directory", path=path)
+    reason = (error.strerror or str(error)).lower()
+    return BadInput(f"{path}: {reason}.", path=path)

@@ -1,0 +1,53 @@
+"""What changed in a text, shown by lines with some context around."""
+
+import difflib
+from collections.abc import Sequence
+
+MAX_SHOWN = 1_000_000  # characters of a file that clients get in full
+CONTEXT = 3
+_COMPARED = 400  # lines of one change that are compared line by line
+
+Change = tuple[int, int, list[str]]  # old lines [start, end) become these
+
+
+def render(old: Sequence[str], changes: Sequence[Change], context: int = CONTEXT) -> str:
+    """Lines with ' ', '-' or '+' in front; `...` where lines were left out."""
+    out: list[str] = []
+    at = 0  # old lines before this one are shown or left out
+    for number, (start, end, new) in enumerate(changes):
+        begin = max(at, start - context)
+        if begin > at:
+            out.append("...")
+        out += [" " + line for line in old[begin:start]]
+        out += _compare(old[start:end], new)
+        following = changes[number + 1][0] if number + 1 < len(changes) else len(old)
+        at = min(end + context, following)
+        out += [" " + line for line in old[end:at]]
+    if at < len(old):
+        out.append("...")
+    return "\n".join(out)
+
+
+def _compare(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    if len(old) > _COMPARED or len(new) > _COMPARED:
+        return ["-" + line for line in old] + ["+" + line for line in new]
+    out: list[str] = []
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if tag == "equal":
+            out += [" " + line for line in old[old_start:old_end]]
+        else:
+            out += ["-" + line for line in old[old_start:old_end]]
+            out += ["+" + line for line in new[new_start:new_end]]
+    return out
+
+
+def trim(start: int, old: Sequence[str], new: list[str]) -> Change:
+    """A change without the lines at its ends that stay the same."""
+    head = 0
+    while head < len(old) and head < len(new) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return start + head, start + len(old) - tail, new[head : len(new) - tail]

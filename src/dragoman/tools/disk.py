@@ -1,0 +1,151 @@
+"""Text files on our own disk: read in pieces, replaced as a whole or not at all."""
+
+import contextlib
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+
+from dragoman.engine.faults import BadInput, Refused
+
+from .bounds import Bounds, os_fault
+from .work import Halt
+
+_PIECE = 1 << 20
+_DIRECTORY_MODE = 0o755
+_FILE_MODE = 0o644
+
+
+@dataclass(slots=True, frozen=True)
+class Stamp:
+    """Tells whether a file is still the one that was read."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+
+@dataclass(slots=True, frozen=True)
+class Content:
+    data: bytes
+    stamp: Stamp
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def open_file(bounds: Bounds, path: str, shown: str) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading; raises BadInput, Refused."""
+    try:
+        fd = bounds.open_inside(path, os.O_RDONLY)
+    except OSError as error:
+        raise os_fault(shown, error) from error
+    found = os.fstat(fd)
+    if stat.S_ISDIR(found.st_mode):
+        os.close(fd)
+        raise BadInput(f"{path} is a directory", "Use ls to see what is in it.", path=path)
+    return fd, found
+
+
+def load(bounds: Bounds, path: str, shown: str, limit: int, halt: Halt) -> Content:
+    """All bytes of a file that is not larger than `limit`."""
+    fd, found = open_file(bounds, path, shown)
+    with os.fdopen(fd, "rb") as file:
+        if found.st_size > limit:
+            raise BadInput(
+                f"{shown} has {found.st_size} bytes; the limit here is {limit}.",
+                "Use bash for a file of this size.",
+            )
+        pieces: list[bytes] = []
+        total = 0
+        while piece := file.read(_PIECE):
+            halt.check()
+            total += len(piece)
+            if total > limit:
+                raise BadInput(f"{shown} grows while it is read; the limit is {limit} bytes.")
+            pieces.append(piece)
+    return Content(b"".join(pieces), stamp_of(found))
+
+
+def replace(
+    bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt, expected: Stamp | None = None
+) -> None:
+    """Put `data` in the place of a file: all of it or nothing, also when halted half-way.
+
+    The mode of an existing file is kept, missing directories are made. `expected` is what was read
+    before; when the file is another one by now, BadInput is raised and nothing changes.
+    """
+    try:
+        directory, name = bounds.open_parent(path, _DIRECTORY_MODE)
+    except OSError as error:
+        raise os_fault(shown, error) from error
+    temporary = f".{name[:200]}.{secrets.token_hex(6)}.tmp"
+    try:
+        before = _existing(bounds, path, shown, directory, name)
+        fd = os.open(
+            temporary,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+            dir_fd=directory,
+        )
+        try:
+            _fill(fd, data, before, halt)
+            _still_the_same(directory, name, before, expected, shown)
+            halt.check()
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=directory)
+            raise
+    except OSError as error:
+        raise os_fault(shown, error) from error
+    finally:
+        os.close(directory)
+
+
+def _existing(
+    bounds: Bounds, path: str, shown: str, directory: int, name: str
+) -> os.stat_result | None:
+    """The file to be replaced; raises when it is a directory, a link or may not be written."""
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise BadInput(f"{path} is a directory", path=path)
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(f"Path refused: {shown}.", "It is not a regular file (any more).")
+    # Replacing needs no permission on the file itself; a read-only file stays read-only.
+    os.close(bounds.open_inside(path, os.O_WRONLY))
+    return found
+
+
+def _fill(fd: int, data: bytes, before: os.stat_result | None, halt: Halt) -> None:
+    with os.fdopen(fd, "wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            halt.check()
+            view = view[file.write(view[:_PIECE]) or 0 :]
+        if before is None:
+            os.fchmod(fd, _FILE_MODE)
+            return
+        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+            # Not ours to decide; without the right to do so the new file is simply ours.
+            with contextlib.suppress(PermissionError):
+                os.fchown(fd, before.st_uid, before.st_gid)
+        os.fchmod(fd, stat.S_IMODE(before.st_mode))
+
+
+def _still_the_same(
+    directory: int, name: str, before: os.stat_result | None, expected: Stamp | None, shown: str
+) -> None:
+    try:
+        now = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        now = None
+    if now is not None and not stat.S_ISREG(now.st_mode):
+        raise Refused(f"Path refused: {shown}.", "It is not a regular file (any more).")
+    if expected is not None and (now is None or stamp_of(now) != expected):
+        raise BadInput(f"{shown} changed while it was edited.", "Read it again and repeat the edit.")

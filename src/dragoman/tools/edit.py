@@ -1,0 +1,134 @@
+"""The tool `edit`: exact replacements in a text file."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Diff, Location, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+
+from .args import brief, decode, schema, text
+from .bounds import Bounds, BoundsOf
+from .diff import MAX_SHOWN
+from .disk import load, replace
+from .read import ALIASES
+from .replacing import Pair, Replaced, replace_all
+from .work import Halt, in_thread
+
+MAX_BYTES = 10 * 1024 * 1024
+_OLD = ("oldText", "old_text", "old_string", "oldString", "old_str", "search")
+_NEW = ("newText", "new_text", "new_string", "newString", "new_str", "replace")
+
+
+class EditArgs(msgspec.Struct):
+    path: str
+    edits: list[dict[str, str]] = []
+
+
+class Edit:
+    """Replaces parts of a file."""
+
+    spec = ToolSpec(
+        name="edit",
+        description=(
+            "Change a text file by exact replacements. Every oldText must occur exactly once in the "
+            "file as it is now; the edits are applied all together or not at all."
+        ),
+        schema=schema(
+            "path",
+            "edits",
+            path=text("File to change, absolute or relative to the working directory."),
+            edits={
+                "type": "array",
+                "minItems": 1,
+                "description": "Replacements that do not overlap.",
+                "items": schema(
+                    "oldText",
+                    "newText",
+                    oldText=text("Text to replace, exactly as in the file, unique in it."),
+                    newText=text("Text to put in its place."),
+                ),
+            },
+        ),
+        kind="edit",
+    )
+
+    def __init__(self, bounds: BoundsOf) -> None:
+        self._bounds = bounds
+
+    def summary(self, args: dict[str, Any]) -> str:
+        edits = args.get("edits")
+        count = len(edits) if isinstance(edits, list) else 1
+        return f"Edit {brief(args.get('path', '?'))} ({count} change{'' if count == 1 else 's'})"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked = decode(EditArgs, _gathered(args), ALIASES)
+        pairs = [_pair(number, edit) for number, edit in enumerate(asked.edits, 1)]
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path, write=True)
+        if env.files is not None:
+            old = await env.files.read_text(path)
+            result = replace_all(old, pairs, asked.path)
+            await env.files.write_text(path, result.new)
+        else:
+            old, result = await in_thread(lambda halt: _edit(bounds, path, asked, pairs, halt))
+        return Outcome((Text(_clean(result.shown)),), detail=_detail(path, old, result))
+
+
+def _gathered(args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with a single old and new text, by any of their names, put into `edits`."""
+    given = dict(args)
+    single = {key: given.pop(key) for key in (*_OLD, *_NEW) if key in given}
+    if isinstance(given.get("edits"), str):
+        try:
+            given["edits"] = msgspec.json.decode(given["edits"])
+        except msgspec.DecodeError as error:
+            raise BadInput("edits: expected a list of {oldText, newText}") from error
+    if single and not given.get("edits"):
+        given["edits"] = [single]
+    return given
+
+
+def _pair(number: int, edit: dict[str, str]) -> Pair:
+    old = next((edit[key] for key in _OLD if key in edit), None)
+    new = next((edit[key] for key in _NEW if key in edit), None)
+    if old is None:
+        raise BadInput(f"edit {number}: oldText is required")
+    if new is None:
+        raise BadInput(f"edit {number}: newText is required")
+    return old, new
+
+
+def _edit(
+    bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt
+) -> tuple[str, Replaced]:
+    content = load(bounds, path, asked.path, MAX_BYTES, halt)
+    if b"\0" in content.data[:8192]:
+        raise BadInput(f"{asked.path} looks binary; refusing to edit it as text")
+    # Bytes that are no UTF-8 survive the way through a string.
+    old = content.data.decode("utf-8", "surrogateescape")
+    result = replace_all(old, pairs, asked.path)
+    try:
+        data = result.new.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadInput("newText: it has a character that UTF-8 cannot encode") from error
+    replace(bounds, path, asked.path, data, halt, content.stamp)
+    return old, result
+
+
+def _clean(text: str) -> str:
+    """A text that can be sent as JSON whatever bytes the file had."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _detail(path: str, old: str, result: Replaced) -> Detail:
+    diffs: tuple[Diff, ...] = ()
+    if max(len(old), len(result.new)) <= MAX_SHOWN:
+        diffs = (Diff(path, _clean(old), _clean(result.new)),)
+    else:  # too much to send: the changed lines only
+        diffs = tuple(
+            Diff(path, _clean("\n".join(result.old_lines[start:end])), _clean("\n".join(new)))
+            for start, end, new in result.changes
+        )
+    return Detail(diffs=diffs, locations=(Location(path, result.first_line),))

@@ -1,0 +1,202 @@
+"""The tool `read`: text of any size by lines, and pictures."""
+
+import codecs
+import os
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Image, Location, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+
+from .args import brief, decode, schema, text, whole
+from .bounds import Bounds, BoundsOf
+from .disk import load, open_file
+from .work import Halt, in_thread
+
+MAX_LINES = 2000
+MAX_BYTES = 51_200
+MAX_IMAGE = 10 * 1024 * 1024
+_PIECE = 1 << 16
+_LOOK = 8192
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+ALIASES = {"file_path": "path", "filePath": "path", "filename": "path", "file": "path"}
+
+
+class ReadArgs(msgspec.Struct):
+    path: str
+    offset: int = 1
+    limit: int | None = None
+    column: int = 1
+
+
+class Read:
+    """Reads a file."""
+
+    spec = ToolSpec(
+        name="read",
+        description=(
+            "Read a text file by lines, or look at a picture (png, jpg, gif, webp). At most 2000 "
+            "lines or 50 KiB come at once; the end of the result says how to read on."
+        ),
+        schema=schema(
+            "path",
+            path=text("File to read, absolute or relative to the working directory."),
+            offset=whole("First line, counted from 1."),
+            limit=whole("How many lines at most."),
+            column=whole("First byte within the first line, to read on in a very long line."),
+        ),
+        kind="read",
+        repeatable=True,
+    )
+
+    def __init__(self, bounds: BoundsOf) -> None:
+        self._bounds = bounds
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return f"Read {brief(args.get('path', '?'))}"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked = decode(ReadArgs, args, ALIASES)
+        if asked.offset < 1 or asked.column < 1:
+            raise BadInput("offset and column are counted from 1")
+        if asked.limit is not None and asked.limit < 1:
+            raise BadInput("limit must be at least 1")
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path)
+        detail = Detail(locations=(Location(path, asked.offset),))
+        if path.lower().endswith(_PICTURES):
+            picture = await in_thread(lambda halt: _picture(bounds, path, asked.path, halt))
+            if picture is not None:
+                note = () if env.vision else (Text("[this model cannot see images]"),)
+                return Outcome((picture, *note), detail=detail)
+        if env.files is not None:
+            whole_text = await env.files.read_text(path)
+            lines = _Lines(asked)
+            lines.feed(whole_text.encode("utf-8", "surrogatepass"))
+            return Outcome((Text(lines.result()),), detail=detail)
+        shown = await in_thread(lambda halt: _text(bounds, path, asked, halt))
+        return Outcome((Text(shown),), detail=detail)
+
+
+def _picture(bounds: Bounds, path: str, shown: str, halt: Halt) -> Image | None:
+    """The picture in a file; None when the name says picture and the content does not."""
+    fd, _ = open_file(bounds, path, shown)
+    with os.fdopen(fd, "rb") as file:
+        mime = picture_type(file.read(16))
+    if mime is None:
+        return None
+    return Image(mime, load(bounds, path, shown, MAX_IMAGE, halt).data)
+
+
+def picture_type(head: bytes) -> str | None:
+    """The MIME type that the first bytes of a file tell."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> str:
+    fd, _ = open_file(bounds, path, asked.path)
+    lines = _Lines(asked)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        piece = file.read(_LOOK)
+        if b"\0" in piece:
+            raise BadInput(f"{asked.path} looks binary; refusing to read as text")
+        while piece and lines.feed(piece):
+            halt.check()
+            piece = file.read(_PIECE)
+    return lines.result()
+
+
+class _Lines:
+    """Takes a file in pieces, keeps the lines that were asked for, and knows when to stop."""
+
+    def __init__(self, asked: ReadArgs) -> None:
+        self.asked = asked
+        self.wanted = min(asked.limit or MAX_LINES, MAX_LINES)
+        self.skip = asked.offset - 1  # lines still to be skipped
+        self.column = asked.column - 1  # bytes still to be skipped in the first line
+        self.seen = 0  # line feeds so far
+        self.kept = bytearray()
+        self.lines = 0  # complete lines kept
+        self.marker = ""
+        self.any = False
+        self.open = False  # the last line seen has no line feed
+
+    def feed(self, piece: bytes) -> bool:
+        """Take the next piece; False when no more is needed."""
+        self.any = self.any or bool(piece)
+        self.open = not piece.endswith(b"\n") if piece else self.open
+        at = 0
+        if self.skip:
+            feeds = piece.count(b"\n")
+            if feeds < self.skip or (feeds == self.skip and piece.endswith(b"\n")):
+                self.skip -= feeds
+                self.seen += feeds
+                return True
+            for _ in range(self.skip):
+                at = piece.index(b"\n", at) + 1
+            self.seen += self.skip
+            self.skip = 0
+        if self.column and not self.lines:
+            end = piece.find(b"\n", at)
+            step = min(self.column, (len(piece) if end < 0 else end) - at)
+            at += step
+            self.column = 0 if end >= 0 else self.column - step
+        while at < len(piece):
+            if self.lines >= self.wanted:
+                if self.wanted == MAX_LINES:
+                    self._stop(f"{MAX_LINES} lines", self.asked.offset + self.lines)
+                return False
+            end = piece.find(b"\n", at)
+            stop = len(piece) if end < 0 else end + 1
+            if len(self.kept) + stop - at > MAX_BYTES:
+                self._full(piece[at:stop])
+                return False
+            self.kept += piece[at:stop]
+            at = stop
+            if end >= 0:
+                self.lines += 1
+                self.seen += 1
+        return True
+
+    def _stop(self, limit: str, offset: int, column: int = 0) -> None:
+        more = f", column={column}" if column else ""
+        self.marker = f"... [truncated at {limit}; read on with offset={offset}{more}]"
+
+    def _full(self, rest: bytes) -> None:
+        """No room for the rest of this line: end before the line, or inside it if it is alone."""
+        start = self.kept.rfind(b"\n") + 1
+        if start:
+            del self.kept[start:]
+            self._stop(f"{MAX_BYTES} bytes", self.asked.offset + self.lines)
+            return
+        self.kept += rest[: MAX_BYTES - len(self.kept)]
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(bytes(self.kept))
+        cut = len(decoder.getstate()[0])  # the bytes of a character that is not complete
+        if cut:
+            del self.kept[-cut:]
+        column = self.asked.column + len(self.kept)
+        self._stop(f"{MAX_BYTES} bytes", self.asked.offset, column)
+
+    def result(self) -> str:
+        text = self.kept.decode("utf-8", "replace")
+        if self.marker:
+            return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{self.marker}"
+        if text:
+            return text if text.endswith("\n") else text + "\n"
+        total = self.seen + self.open
+        if not self.any:
+            return "[the file is empty]"
+        if self.lines:
+            return text
+        return f"[nothing there: the file has {total} line{'' if total == 1 else 's'}]"

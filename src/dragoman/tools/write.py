@@ -1,0 +1,91 @@
+"""The tool `write`: a whole file at once."""
+
+import os
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Diff, Location, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+
+from .args import brief, decode, schema, text
+from .bounds import Bounds, BoundsOf
+from .diff import MAX_SHOWN
+from .disk import load, replace
+from .read import ALIASES
+from .work import Halt, in_thread
+
+MAX_BYTES = 10 * 1024 * 1024
+
+
+class WriteArgs(msgspec.Struct):
+    path: str
+    content: str
+
+
+class Write:
+    """Makes a file, or replaces all that was in it."""
+
+    spec = ToolSpec(
+        name="write",
+        description=(
+            "Write a text file. It is created with its directories, or replaced as a whole. "
+            "To change a part of a file use edit."
+        ),
+        schema=schema(
+            "path",
+            "content",
+            path=text("File to write, absolute or relative to the working directory."),
+            content=text("The whole new content."),
+        ),
+        kind="edit",
+    )
+
+    def __init__(self, bounds: BoundsOf) -> None:
+        self._bounds = bounds
+
+    def summary(self, args: dict[str, Any]) -> str:
+        size = len(str(args.get("content", "")))
+        return f"Write {brief(args.get('path', '?'))} ({size} characters)"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked = decode(WriteArgs, args, {**ALIASES, "text": "content", "contents": "content"})
+        try:
+            data = asked.content.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadInput("content: it has a character that UTF-8 cannot encode") from error
+        if len(data) > MAX_BYTES:
+            raise BadInput(f"content: {len(data)} bytes are more than the limit of {MAX_BYTES}")
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path, write=True)
+        if env.files is not None:
+            old = await env.files.read_text(path) if os.path.exists(path) else None
+            await env.files.write_text(path, asked.content)
+        else:
+            old = await in_thread(lambda halt: _write(bounds, path, asked.path, data, halt))
+        lines = asked.content.count("\n") + (not asked.content.endswith("\n") and bool(data))
+        verb = "Created" if old is None else "Replaced"
+        said = f"{verb} {path}: {lines} line{'' if lines == 1 else 's'}, {len(data)} bytes."
+        diffs: tuple[Diff, ...] = ()
+        if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
+            diffs = (Diff(path, old, asked.content),)
+        return Outcome(
+            (Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),))
+        )
+
+
+def _write(bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt) -> str | None:
+    """Replace the file; returns what was in it, None when there was no such file."""
+    old: str | None = None
+    if os.path.lexists(path):
+        try:
+            old = load(bounds, path, shown, MAX_SHOWN, halt).data.decode("utf-8", "replace")
+        except BadInput as fault:
+            old = f"[not shown: {fault.message}]"
+            if os.path.isdir(path):
+                raise
+    replace(bounds, path, shown, data, halt)
+    return old
+
+
