@@ -1,11 +1,14 @@
 """Things that store tests put into stores."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from dragoman.engine.events import Ask, Noted, Settled, Who, encode_body
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch, Entry
+
+ROOT = Path(__file__).parents[2]  # where child processes find `tests`
 
 
 def make_info(session: str, at: int = 1000, **other: Any) -> SessionInfo:

@@ -84,8 +84,9 @@ def adjust(connection: "Connection", path: str, synchronous: str) -> None:
     """Give our own file its mode, and the connection our settings."""
     if synchronous not in ("NORMAL", "FULL"):
         raise BadInput(f"Unknown durability {synchronous!r}.", "Choose NORMAL or FULL.")
-    if os.stat(path).st_mode & 0o077:
-        os.chmod(path, 0o600)
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        if os.path.exists(name) and os.stat(name).st_mode & 0o077:
+            os.chmod(name, 0o600)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
