@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -103,11 +104,15 @@ class Demo:
         offered = {spec.name for spec in request.tools}
         lacking: list[str] = []
         rest = _after(steps, rounds, offered)
+        spoken = False
         if not stuck:
             for step in rest:
                 calls: list[Command] = []
                 for command in step:
                     if not command.tool:
+                        if spoken:
+                            yield ModelText("\n\n")
+                        spoken = True
                         async for part in self._plain(command):
                             yield part
                     elif tool := _offered(command.tool, offered):
@@ -115,7 +120,9 @@ class Demo:
                     else:
                         lacking.append(command.tool)
                 if calls:
-                    async for part in self._calls(calls, rounds, request):
+                    if spoken:
+                        yield ModelText("\n\n")
+                    async for part in self._calls(calls, request):
                         yield part
                     return
         lines = [
@@ -127,8 +134,9 @@ class Demo:
         only_long = all(command.verb == "long" for step in steps for command in step)
         if not only_long:
             lines.append(leaflet.CONNECT)
-            gap = "\n\n" if any(not c.tool for step in rest for c in step) and not stuck else ""
-            async for part in self._words(gap + "\n\n".join(lines)):
+            if spoken:
+                yield ModelText("\n\n")
+            async for part in self._words("\n\n".join(lines)):
                 yield part
 
     async def _plain(self, command: Command) -> AsyncIterator[ModelPart]:
@@ -142,7 +150,7 @@ class Demo:
             for piece in pieces(musing):
                 await self._beat(self.pace)
                 yield ModelThought(piece)
-            words = f"I have thought about {command.text}, as far as a demo can. "
+            words = f"I have thought about {command.text}, as far as a demo can."
             async for part in self._words(words):
                 yield part
         elif command.verb.startswith("count"):
@@ -159,12 +167,10 @@ class Demo:
             async for part in self._words(command.text):
                 yield part
         else:
-            async for part in self._words(f'I do not know how to do "{command.text[:200]}". '):
+            async for part in self._words(f'I do not know how to do "{command.text[:200]}".'):
                 yield part
 
-    async def _calls(
-        self, calls: list[Command], rounds: int, request: ModelRequest
-    ) -> AsyncIterator[ModelPart]:
+    async def _calls(self, calls: list[Command], request: ModelRequest) -> AsyncIterator[ModelPart]:
         lead = " and ".join(_LEADS.get(command.verb, command.verb) for command in calls)
         async for part in self._words(f"I will {lead}.\n"):
             yield part
@@ -245,13 +251,13 @@ def _digest(text: str) -> str:
     """A summary that claims no understanding: how much there was, and its first and last words."""
     body = text.removeprefix("<conversation>").split("</conversation>")[0].strip()
     lines = [line.strip() for line in body.splitlines() if line.strip()]
-    asked = [line for line in lines if line.lower().startswith(("user:", "[user]", "human:"))]
+    asked = [then for line, then in pairwise(lines) if line == "--- user ---"]
     shown = asked[:3] + asked[-3:] if len(asked) > 6 else asked
     digest = [
         f"Digest by the demo model, which does not understand text: {len(lines)} lines, "
         f"{len(body)} characters, {len(asked)} requests of the user."
     ]
-    digest += [f"- {line[:200]}" for line in shown]
+    digest += [f"- asked: {line[:200]}" for line in shown]
     if not asked and lines:
         digest += [f"- begins: {lines[0][:200]}", f"- ends: {lines[-1][:200]}"]
     return "\n".join(digest)

@@ -30,3 +30,11 @@ def rough_usage(request: ModelRequest, output_chars: int, thought_chars: int = 0
         output=max(1, (output_chars + thought_chars) // 4),
         reasoning=thought_chars // 4,
     )
+
+
+def output_room(request: ModelRequest) -> int:
+    """How many tokens the answer may have: the model's limit, or what the context leaves."""
+    wanted = request.max_output or request.model.max_output
+    chars = len(request.system) + sum(message_chars(message) for message in request.messages)
+    left = request.model.context_window - chars // 3
+    return max(min(wanted, 1_024), min(wanted, left))

@@ -31,7 +31,8 @@ there are, and how to connect a model."""
 
 _ANSWERS: tuple[tuple[str, str], ...] = (
     (
-        r"\b(connect|configure|use|set ?up|add|choose|switch)\b.*\b(model|provider|key|llm|ollama|claude|gpt)\b"
+        r"\b(connect|configure|use|set ?up|add|choose|switch)\b"
+        r".*\b(model|provider|key|llm|ollama|claude|gpt)\b"
         r"|\b(api key|real model)\b",
         "A model is named provider/model, for example anthropic/claude-sonnet-4-5, openai/gpt-5 or "
         "ollama/llama3.2. Put the key into the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, "
@@ -53,10 +54,11 @@ _ANSWERS: tuple[tuple[str, str], ...] = (
         "it, the first answer wins. In the terminal `dragoman approvals` shows what waits.",
     ),
     (
-        r"\b(which|what|list|show)\b.*\bcommands?\b|\bcommand line\b|\bhow (do|can) i (start|run)\b",
-        'The commands are: `dragoman run "PROMPT"` for one turn in the terminal, `dragoman daemon` '
-        "for the host, `dragoman acp` and `dragoman rpc` on stdio, and `dragoman status`, `doctor`, "
-        "`sessions`, `approvals`, `agents`, `models` and `config` against a running host.",
+        r"\b(which|what|list|show)\b.*\bcommands?\b|\bcommand line\b"
+        r"|\bhow (do|can) i (start|run)\b",
+        'There are: `dragoman run "PROMPT"` for one turn in the terminal, `dragoman daemon` '
+        "for the host, `dragoman acp` and `dragoman rpc` on stdio, and `dragoman status`, "
+        "`doctor`, `sessions`, `approvals`, `agents`, `models` and `config` for a running host.",
     ),
     (
         r"\b(tools?)\b",
@@ -70,8 +72,8 @@ _ANSWERS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"\bdragoman\b|\bwhat is this\b",
-        "Dragoman is one local agent host. It runs AI agents' sessions and serves them in five wire "
-        "protocols, so that editors, terminals, chat apps and approvers all see the same sessions.",
+        "Dragoman is one local agent host. It runs AI agents' sessions and serves them in five "
+        "wire protocols, so that editors, terminals, chat apps and approvers see the same ones.",
     ),
 )
 _QUESTIONS = tuple((re.compile(pattern, re.IGNORECASE), answer) for pattern, answer in _ANSWERS)

@@ -29,12 +29,16 @@ _POLITE = re.compile(
 _IN = r"(?:\s+(?:in|under|of|inside)\s+(?:the\s+)?(?:folder\s+|directory\s+)?(?P<path>{word}))?"
 
 
-def _rule(pattern: str) -> re.Pattern[str]:
+def _rule(pattern: str, mark: str = r"[.!?]?") -> re.Pattern[str]:
+    """A whole part; `mark` is the punctuation at its end that does not belong to it."""
     filled = pattern.replace("{in}", _IN).replace("{word}", _WORD)
-    return re.compile(filled + r"\s*[.!?]?$", re.IGNORECASE | re.DOTALL)
+    return re.compile(filled + rf"\s*{mark}$", re.IGNORECASE | re.DOTALL)
 
 
-_RUN = _rule(r"(?:run|execute|exec|bash|shell)\s+(?:the\s+)?(?:command\s+)?[:]?\s*(?P<command>.+?)")
+_RUN = _rule(
+    r"(?:run|execute|exec|bash|shell)\s+(?:the\s+)?(?:command\s+)?[:]?\s*(?P<command>.+?)",
+    mark="",
+)
 _LIST = _rule(
     r"(?:list|ls|dir|what(?:'s| is| files are)|show)\b"
     r"(?:\s+(?:me|all|the|files?|directory|folder|contents?|here|everything|there))*{in}"
@@ -74,7 +78,7 @@ _FAIL = _rule(
     r"fail(?:\s+with)?(?:\s+an?)?(?:\s+(?P<kind>auth|rate_limit|overloaded|server|network"
     r"|bad_request|context_full|refused))?(?:\s+error)?"
 )
-_SAY = _rule(r"(?:say|echo|repeat)\s+(?:after me\s*:?\s*)?(?P<text>.+?)")
+_SAY = _rule(r"(?:say|echo|repeat)\s+(?:after me\s*:?\s*)?(?P<text>.+?)", mark="")
 _LONG = _rule(r"long\s+(?P<number>\d+)")
 
 COUNT_LIMIT = 10_000

@@ -1,0 +1,264 @@
+"""The providers that are configured, found by "provider/model"."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from dragoman.engine.faults import BadInput, UnknownModel
+from dragoman.engine.ports import ModelInfo, Provider
+
+from .catalogue import catalogue
+from .presets import ALIASES, CATALOGUES, LONGTAIL, PRESETS, Kind, Preset, ollama_url
+from .retry import RetryRules
+
+
+class ProviderConfig(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a user says about a provider. Empty fields: the preset's, or the environment's."""
+
+    kind: Kind | None = None
+    api_key: str = ""
+    base_url: str = ""
+    headers: dict[str, str] = {}
+    models: tuple[ModelInfo, ...] = ()
+    connect_timeout: float = 10.0
+    read_timeout: float = 120.0
+    retries: int = 5
+
+
+class ModelRegistry:
+    """Makes providers when they are first asked for, and keeps them.
+
+    `configs` adds to and overrides the presets; a name of one's own needs a `kind`, or a
+    `base_url` (then it is an OpenAI-compatible server). `env` is where keys are looked for.
+    """
+
+    def __init__(
+        self,
+        configs: Mapping[str, ProviderConfig] | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        rules: RetryRules | None = None,
+    ) -> None:
+        self._configs = dict(configs or {})
+        self._env = os.environ if env is None else env
+        self._rules = rules
+        self._made: dict[str, Provider] = {}
+        self._offered: dict[str, tuple[Provider, tuple[ModelInfo, ...]]] = {}
+        self._retired: list[Provider] = []
+
+    def resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
+        """The provider and model behind "provider/model" or a model id of the catalogue."""
+        name, model_id = self._split(ref.strip())
+        if name in self._offered:
+            return self._resolve_offered(name, model_id)
+        preset, config = self._preset(name), self._config(name)
+        model = self._model(name, model_id, preset, config)
+        provider = self._provider(name, model, preset, config)
+        own = getattr(provider, "model", None)  # a script or a file of weights knows its own
+        return provider, own if isinstance(own, ModelInfo) else model
+
+    def list(self, provider: str | None = None) -> Sequence[ModelInfo]:
+        """The models of one provider, or of all that could be asked now."""
+        if provider is None:
+            found: list[ModelInfo] = []
+            for name in self.names():
+                found.extend(self.list(name))
+            return found
+        name = ALIASES.get(provider, provider)
+        if name in self._offered:
+            return self._offered[name][1]
+        preset, config = self._preset(name), self._config(name)
+        if preset.kind == "demo":
+            from .demo import MODEL
+
+            return (MODEL,)
+        models = {model.id: model for model in self._listed(name, preset)}
+        models |= {m.id: msgspec.structs.replace(m, provider=name) for m in config.models}
+        return tuple(models.values())
+
+    def names(self) -> Sequence[str]:
+        """Providers that have a credential, are configured, offered, or need nothing."""
+        ready = [
+            name
+            for name, preset in PRESETS.items()
+            if name in self._configs or any(self._env.get(key) for key in preset.env)
+        ]
+        ready += [name for name in self._configs if name not in ready]
+        ready += [name for name in self._offered if name not in ready]
+        return (*ready, "demo") if "demo" not in ready else tuple(ready)
+
+    def default_ref(self, env: Mapping[str, str] | None = None) -> str:
+        """The model to use when none was named: a key's, a local Ollama's, or the demo."""
+        env = self._env if env is None else env
+        for name, preset in PRESETS.items():
+            if preset.default_model and any(env.get(key) for key in preset.env):
+                return f"{name}/{preset.default_model}"
+        for name, config in self._configs.items():
+            if config.models:
+                return f"{name}/{config.models[0].id}"
+            if config.api_key and (default := PRESETS.get(name, Preset("demo")).default_model):
+                return f"{name}/{default}"
+        from .probe import ollama_model
+
+        found = ollama_model(ollama_url(env.get("OLLAMA_HOST", "")))
+        return f"ollama/{found}" if found else "demo/demo"
+
+    def has_credential(self, provider: str) -> bool:
+        """Whether this provider could be asked, without asking it."""
+        name = ALIASES.get(provider, provider)
+        if name in self._offered:
+            return True
+        try:
+            preset = self._preset(name)
+        except UnknownModel:
+            return False
+        config = self._config(name)
+        return preset.keyless or bool(config.base_url or self._key(preset, config))
+
+    def configure(self, name: str, config: ProviderConfig) -> None:
+        """Add or change a provider's settings; streams that run keep the old ones."""
+        self._configs[name] = config
+        for made in [key for key in self._made if key == name or key.startswith(f"{name}\n")]:
+            self._retired.append(self._made.pop(made))
+
+    def offer(self, name: str, provider: Provider, models: Sequence[ModelInfo] = ()) -> None:
+        """Add a provider at run time. Without `models` it takes any model id."""
+        if "/" in name or not name:
+            raise BadInput(f'"{name}" is no name for a provider', "Use letters, digits and -.")
+        self._offered[name] = (provider, tuple(models))
+
+    def withdraw(self, name: str) -> bool:
+        """Take an offered provider away; False when there was none."""
+        return self._offered.pop(name, None) is not None
+
+    async def close(self) -> None:
+        """Close every provider made here; offered ones belong to those who offered them."""
+        made, self._made = [*self._made.values(), *self._retired], {}
+        self._retired = []
+        for provider in made:
+            await provider.close()
+
+    def _split(self, ref: str) -> tuple[str, str]:
+        head, slash, rest = ref.partition("/")
+        name = ALIASES.get(head, head)
+        if slash and (name in self._offered or self._known(name)):
+            return name, rest
+        if ref == "demo":
+            return "demo", "demo"
+        owners = [name for name in PRESETS if catalogue().find(name, ref) is not None]
+        owners = [name for name in self._configs if self._configured(name, ref)] or owners
+        if owners:
+            return next((name for name in owners if self.has_credential(name)), owners[0]), ref
+        raise self._unknown(head if slash else "", rest if slash else ref)
+
+    def _known(self, name: str) -> bool:
+        return name in PRESETS or name in self._configs or name in LONGTAIL
+
+    def _configured(self, name: str, model_id: str) -> bool:
+        return any(model.id == model_id for model in self._configs[name].models)
+
+    def _config(self, name: str) -> ProviderConfig:
+        return self._configs.get(name) or ProviderConfig()
+
+    def _preset(self, name: str) -> Preset:
+        config = self._configs.get(name)
+        preset = PRESETS.get(name)
+        if preset is None and name in LONGTAIL:
+            preset = Preset("longtail", strict=False, keyless=True)
+        if preset is None and config is not None:
+            preset = PRESETS.get(config.kind or "") or Preset(
+                config.kind or "openai-chat", strict=False, keyless=True, effort="plain"
+            )
+        if preset is None:
+            raise self._unknown(name, "")
+        if config is not None and config.kind and config.kind != preset.kind:
+            preset = msgspec.structs.replace(preset, kind=config.kind)
+        return preset
+
+    def _listed(self, name: str, preset: Preset) -> Sequence[ModelInfo]:
+        source = name if name in PRESETS else preset.kind
+        source = CATALOGUES.get(source, source)
+        models = catalogue().list(source)
+        return [msgspec.structs.replace(m, provider=name) for m in models]
+
+    def _model(self, name: str, model_id: str, preset: Preset, config: ProviderConfig) -> ModelInfo:
+        for model in config.models:
+            if model.id == model_id:
+                return msgspec.structs.replace(model, provider=name)
+        if preset.kind == "demo" and model_id == "demo":
+            from .demo import MODEL
+
+            return MODEL
+        source = name if name in PRESETS else preset.kind
+        found = catalogue().find(CATALOGUES.get(source, source), model_id)
+        if found is not None:
+            return msgspec.structs.replace(found, provider=name)
+        if model_id and (not preset.strict or config.base_url):
+            return ModelInfo(
+                name,
+                model_id,
+                context_window=preset.context_window,
+                max_output=preset.max_output,
+            )
+        if not model_id and not preset.strict:
+            raise BadInput(f"{name} needs a model", f"Name one: {name}/MODEL.")
+        raise self._unknown(name, model_id)
+
+    def _unknown(self, name: str, model_id: str) -> UnknownModel:
+        from difflib import get_close_matches
+
+        try:
+            known = [model.id for model in self.list(name)] if self._known(name) else []
+        except UnknownModel:
+            known = []
+        if known:
+            near = get_close_matches(model_id, known, 3, 0.4) or known[:3]
+            hint = f"Nearest: {', '.join(near)}."
+        elif name:
+            near = get_close_matches(name, [*PRESETS, *self._configs, *self._offered], 3, 0.5)
+            hint = f"Known providers: {', '.join(near or PRESETS)}."
+        else:
+            every = [f"{m.provider}/{m.id}" for p in PRESETS for m in catalogue().list(p)]
+            ids = {ref.partition("/")[2]: ref for ref in every}
+            near = [ids[i] for i in get_close_matches(model_id, list(ids), 3, 0.5)]
+            hint = f"Nearest: {', '.join(near)}." if near else "Write it as provider/model."
+        text = f'unknown model "{model_id}" (provider="{name}")'
+        return UnknownModel(text, hint, model=model_id, provider=name)
+
+    def _resolve_offered(self, name: str, model_id: str) -> tuple[Provider, ModelInfo]:
+        provider, models = self._offered[name]
+        for model in models:
+            if model.id == model_id:
+                return provider, msgspec.structs.replace(model, provider=name)
+        if models:
+            raise self._unknown(name, model_id)
+        template = getattr(provider, "model", None)
+        if isinstance(template, ModelInfo):
+            return provider, msgspec.structs.replace(template, provider=name, id=model_id)
+        return provider, ModelInfo(name, model_id)
+
+    def _provider(
+        self, name: str, model: ModelInfo, preset: Preset, config: ProviderConfig
+    ) -> Provider:
+        from .build import build, slot
+
+        key = self._key(preset, config)
+        if not key and not preset.keyless and not config.base_url:
+            variables = " or ".join(preset.env)
+            raise BadInput(
+                f"no credential for {name}; set {variables}, pass --api-key, or write api_key "
+                f"into [providers.{name}] of config.toml",
+                provider=name,
+            )
+        place = slot(name, model, preset, config)
+        provider = self._made.get(place)
+        if provider is None:
+            provider = build(name, model, preset, config, key, self._env, self._rules)
+            self._made[place] = provider
+        return provider
+
+    def _key(self, preset: Preset, config: ProviderConfig) -> str:
+        if config.api_key:
+            return config.api_key
+        return next((self._env[key] for key in preset.env if self._env.get(key)), "")
