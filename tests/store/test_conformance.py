@@ -449,10 +449,35 @@ async def test_a_made_up_cursor_is_bad_input(store: Store, cursor: str) -> None:
         await store.list(SessionQuery(cursor=cursor))
 
 
-@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": -1}, {"offset": -1}])
-async def test_bad_bounds_are_bad_input(store: Store, query: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 0},
+        {"limit": -1},
+        {"offset": -1},
+        {"text": "a " * 501},
+        {"status": ("idle",) * 65},
+        {"extra": {str(n): n for n in range(65)}},
+    ],
+)
+async def test_bad_bounds_are_bad_input(store: Store, query: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         await store.list(SessionQuery(**query))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 10**12, "offset": 10**12},
+        {"text": "q " * 500},
+        {"text": "ü " * 500},
+        {"status": tuple(str(n) for n in range(64))},
+        {"extra": {str(n): str(n) for n in range(64)}},
+    ],
+)
+async def test_wide_queries_are_answered(store: Store, query: dict[str, Any]) -> None:
+    await store.create(make_info("s1"), "me")
+    assert (await store.list(SessionQuery(**query))).sessions == ()
 
 
 async def test_find_gives_the_session_created_last(store: Store) -> None:

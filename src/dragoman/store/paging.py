@@ -7,6 +7,8 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo, SessionQuery
 
 MAX_LIMIT = 10_000
+MAX_TEXT = 1000
+MAX_TERMS = 64
 
 
 def encode_cursor(info: SessionInfo) -> str:
@@ -37,6 +39,10 @@ def checked(query: SessionQuery) -> tuple[int, int, tuple[int, str] | None]:
         raise BadInput(f"The limit {query.limit} is too small.", "Ask for at least one session.")
     if query.offset < 0:
         raise BadInput(f"The offset {query.offset} is negative.", "Begin at 0.")
+    if len(query.text) > MAX_TEXT:
+        raise BadInput("The text to search for is too long.", f"Use at most {MAX_TEXT} letters.")
+    if max(len(query.status), len(query.extra)) > MAX_TERMS:
+        raise BadInput("The list has too many conditions.", f"Use at most {MAX_TERMS} of a kind.")
     place = decode_cursor(query.cursor) if query.cursor else None
     return min(query.limit, MAX_LIMIT), query.offset, place
 

@@ -193,6 +193,8 @@ class SqliteStore:
 
     def _explain(self, error: Exception) -> Fault:
         fault = file.explain(error, self.path)
+        if fault is not error:
+            fault.__cause__ = error
         if isinstance(fault, file.Damaged):
             self._suspect = True  # whoever opens the file next looks through it
         return fault

@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -56,7 +57,7 @@ def _resolve(jobs: list[Job]) -> None:
             job.future.set_result(job.value)
 
 
-class Worker:
+class Worker(ABC):
     """A thread with a queue in front of its own database connection."""
 
     name = "store"
@@ -97,9 +98,9 @@ class Worker:
         self._connection.close()
         deliver([self._last])
 
+    @abstractmethod
     def _serve(self) -> bool:
-        """Do some work; False at the end."""
-        raise AssertionError("a worker says how it serves")
+        """Do what waits in the queue; False at the end."""
 
 
 class Reader(Worker):

@@ -51,7 +51,11 @@ class Writer(Worker):
             except queue.Empty:
                 break
         if jobs:
-            self._write(jobs)
+            try:
+                self._write(jobs)
+            except Exception as error:  # even undoing failed: the thread goes on, and says so
+                for job in jobs:
+                    job.error = job.error or self._explain(error)
             deliver(jobs)
         if job is None:
             self._fold()
