@@ -124,9 +124,7 @@ class Command:
         self.default = default  # the sub-command that runs when none is named
         self.group = group
         self.text = text
-        self.raw = (
-            raw  # the verb reads its own arguments; the table is for help and completion
-        )
+        self.raw = raw  # the verb reads its own arguments; the table is for help and completion
         self.parent: Command | None = None
         for sub in self.subs:
             sub.parent = self

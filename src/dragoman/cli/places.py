@@ -1,0 +1,14 @@
+"""Where the configuration and the data are, for verbs."""
+
+import os
+
+TYPE_CHECKING = False  # `typing` is not loaded just for annotations
+if TYPE_CHECKING:
+    from dragoman.daemon.endpoints import Places
+
+
+def find(config_dir: str | None = None) -> "Places":
+    """The directories of this environment; `--config-dir` wins."""
+    from dragoman.daemon import endpoints
+
+    return endpoints.places(os.environ, config_dir)

@@ -1,0 +1,129 @@
+"""`dragoman config get|set|unset|explain|schema|path`."""
+
+import os
+from typing import Any
+
+from dragoman.engine.faults import BadInput
+from dragoman.settings.load import Loaded, load
+
+from .. import say
+from ..places import find
+
+
+def run(args: Any) -> int:
+    """Run one sub-command."""
+    return int(_SUBS[args.sub](args))
+
+
+def _load(args: Any) -> Loaded:
+    loaded = load(find(args.config_dir).config_file)
+    for warning in loaded.warnings:
+        say.warn(warning)
+    return loaded
+
+
+def _path(args: Any) -> int:
+    where = find(args.config_dir)
+    exists = os.path.exists(where.config_file)
+    if args.json:
+        say.json({"config": where.config_file, "exists": exists, "data": where.data_dir})
+    else:
+        say.out(where.config_file)
+    return 0
+
+
+def _get(args: Any) -> int:
+    from dragoman.observe.redact import redact
+    from dragoman.settings.explain import value_of
+    from dragoman.settings.redact import plain
+
+    loaded = _load(args)
+    if args.key:
+        value = value_of(loaded, args.key)
+        name = args.key.rpartition(".")[2].strip("\"'")
+    else:
+        value, name = plain(loaded.settings), ""
+    if not args.secrets:
+        value = redact(value, name)
+    if args.json or isinstance(value, dict | list):
+        say.json(value)
+    else:
+        say.out("" if value is None else _word(value))
+    return 0
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _set(args: Any) -> int:
+    from dragoman.settings.redact import HIDDEN, is_secret
+    from dragoman.settings.write import render, set_key
+
+    file = find(args.config_dir).config_file
+    value = set_key(file, args.key, args.value)
+    shown = HIDDEN if is_secret(args.key.rpartition(".")[2]) else render(value)
+    if args.json:
+        say.json({"key": args.key, "value": shown if shown == HIDDEN else value, "file": file})
+    else:
+        say.out(f"{args.key} = {shown}  ({file})")
+    # The key fits, but the whole may not: say so now and not at the next start.
+    _load(args)
+    return 0
+
+
+def _unset(args: Any) -> int:
+    from dragoman.settings.write import unset_key
+
+    file = find(args.config_dir).config_file
+    if not unset_key(file, args.key):
+        raise BadInput(f"{args.key} is not set in {file}.", "See: dragoman config get")
+    if args.json:
+        say.json({"key": args.key, "file": file})
+    else:
+        say.out(f"{args.key} is not set any more  ({file})")
+    return 0
+
+
+def _explain(args: Any) -> int:
+    from dragoman.settings.explain import explain
+    from dragoman.settings.write import render
+
+    found = explain(_load(args), args.key or "")
+    if args.json:
+        say.json(found)
+    elif len(found) == 1:
+        one = found[0]
+        say.out(say.style(one.key, "bold"))
+        say.out(f"  {one.doc}")
+        say.out(f"  allowed  {one.allowed}")
+        say.out(f"  value    {'not set' if one.value is None else render(one.value)}")
+        say.out(f"  from     {one.source}")
+        say.out(f"  default  {'not set' if one.default is None else render(one.default)}")
+        say.out(f"  env      {one.env}")
+    else:
+        say.table(
+            ("key", "value", "from", "meaning"),
+            [
+                (one.key, "" if one.value is None else render(one.value), one.source, one.doc)
+                for one in found
+            ],
+        )
+    return 0
+
+
+def _schema(args: Any) -> int:
+    from dragoman.settings.schema import schema
+
+    say.json(schema())
+    return 0
+
+
+_SUBS = {
+    "path": _path,
+    "get": _get,
+    "set": _set,
+    "unset": _unset,
+    "explain": _explain,
+    "schema": _schema,
+}

@@ -1,0 +1,1 @@
+"""The configuration: its model, how it is loaded, written and explained."""

@@ -1,0 +1,135 @@
+"""`[agents.<alias>]` and the profiles and defaults that agents take their values from."""
+
+from typing import Annotated, Literal
+
+from .kinds import Effort, Mode, Positive, Seconds, Section, Share, Temperature, Whole, Words, says
+
+
+class AgentMemory(Section, frozen=True):
+    """`[agents.<alias>.memory]`"""
+
+    auto_recall: Annotated[
+        bool, says("Put what is remembered about the prompt before it, by itself.")
+    ] = False
+    auto_save: Annotated[bool, says("Remember what seems worth it after a turn, by itself.")] = (
+        False
+    )
+
+
+class Risk(Section, frozen=True):
+    """What an agent may do. A key that is not set is taken from the next place in line."""
+
+    mode: Annotated[
+        Mode | None, says("readonly: only looks; supervised: asks first; full: never asks.")
+    ] = None
+    workspace_only: Annotated[
+        bool | None, says("Refuse paths outside of the session's directory. Not used in mode full.")
+    ] = None
+    allowed_roots: Annotated[Words | None, says("Further directories inside the boundary.")] = None
+    forbidden_paths: Annotated[
+        Words | None, says("Paths that no tool may touch, with the built-in ones.")
+    ] = None
+    auto_approve: Annotated[Words | None, says("Tools that run without asking.")] = None
+    always_ask: Annotated[Words | None, says("Tools that are asked about every time.")] = None
+    allowed_commands: Annotated[
+        Words | None, says("Shell commands that run without asking, by their first words.")
+    ] = None
+    forbidden_commands: Annotated[
+        Words | None, says("Shell commands that are always refused, by their first words.")
+    ] = None
+    block_high_risk: Annotated[
+        bool | None, says("Refuse high-risk shell commands instead of asking about them.")
+    ] = None
+    approval_timeout_secs: Annotated[
+        Seconds | None, says("Seconds after which an unanswered approval is denied; 0: never.")
+    ] = None
+
+
+_Reasoning = Annotated[Effort | None, says("How hard the model is to think.")]
+_Temperature = Annotated[Temperature | None, says("The model's temperature, 0 to 2.")]
+_MaxSteps = Annotated[Whole | None, says("Model calls in one turn; 0: no limit.")]
+_AutoCompact = Annotated[
+    Share | None, says("Share of the context window at which history is compacted; 0: never.")
+]
+_ContextFiles = Annotated[bool | None, says("Read AGENTS.md from the working directory upward.")]
+_Tools = Annotated[Words | None, says("Only these tools; when not set, all.")]
+
+
+class RuntimeProfile(Section, frozen=True):
+    """`[runtime_profiles.<name>]`: a named way of working that agents can share."""
+
+    reasoning: _Reasoning = None
+    temperature: _Temperature = None
+    max_steps: _MaxSteps = None
+    auto_compact: _AutoCompact = None
+    context_files: _ContextFiles = None
+    tools: _Tools = None
+
+
+class Autonomy(Section, frozen=True):
+    """`[autonomy]`: the rules of every agent that does not say otherwise."""
+
+    level: Annotated[
+        Mode, says("readonly: only looks; supervised: asks first; full: never asks.")
+    ] = "supervised"
+    workspace_only: Annotated[bool, says("Refuse paths outside of the session's directory.")] = True
+    allowed_roots: Annotated[Words, says("Further directories inside the boundary.")] = ()
+    forbidden_paths: Annotated[
+        Words, says("Paths that no tool may touch, with the built-in ones.")
+    ] = ()
+    auto_approve: Annotated[Words, says("Tools that run without asking.")] = ()
+    always_ask: Annotated[Words, says("Tools that are asked about every time.")] = ()
+    allowed_commands: Annotated[
+        Words, says("Shell commands that run without asking, by their first words.")
+    ] = ()
+    forbidden_commands: Annotated[
+        Words, says("Shell commands that are always refused, by their first words.")
+    ] = ()
+    block_high_risk: Annotated[
+        bool, says("Refuse high-risk shell commands instead of asking about them.")
+    ] = False
+    approval_timeout_secs: Annotated[
+        Seconds, says("Seconds after which an unanswered approval is denied; 0: never.")
+    ] = 0
+
+
+class Agent(Risk, frozen=True):
+    """`[agents.<alias>]`: one agent."""
+
+    backend: Annotated[
+        Literal["builtin", "acp"],
+        says("builtin: our own loop; acp: another ACP agent, started as a process."),
+    ] = "builtin"
+    command: Annotated[str, says("The program of an ACP backend.")] = ""
+    args: Annotated[Words, says("Its arguments.")] = ()
+    env: Annotated[dict[str, str], says("Its environment, added to ours.")] = {}
+    provider: Annotated[str, says("The provider, when `model` does not begin with it.")] = ""
+    model: Annotated[
+        str, says("provider/model, or the model alone when `provider` is set; empty: chosen.")
+    ] = ""
+    api_key: Annotated[str, says("The provider's key, for this agent alone.")] = ""
+    base_url: Annotated[str, says("The provider's address, for this agent alone.")] = ""
+    system_prompt: Annotated[str | None, says("Replaces the built-in system prompt.")] = None
+    append_system_prompt: Annotated[
+        str | Words, says("Added to the system prompt; a text or a list of them.")
+    ] = ()
+    risk_profile: Annotated[str, says("Name of a [risk_profiles.<name>].")] = ""
+    runtime_profile: Annotated[str, says("Name of a [runtime_profiles.<name>].")] = ""
+    autonomy: Annotated[Mode | None, says("The same as `mode`, which wins.")] = None
+    memory: Annotated[AgentMemory, says("What is remembered across sessions.")] = AgentMemory()
+    # The way of working, for this agent alone; the rules come with `Risk`.
+    reasoning: _Reasoning = None
+    temperature: _Temperature = None
+    max_steps: _MaxSteps = None
+    auto_compact: _AutoCompact = None
+    context_files: _ContextFiles = None
+    tools: _Tools = None
+
+
+class Memory(Section, frozen=True):
+    """`[memory]`: what agents remember across sessions."""
+
+    enabled: Annotated[bool, says("Keep memories at all.")] = True
+    max_entries: Annotated[Positive, says("How many entries one agent keeps.")] = 1000
+    max_entry_bytes: Annotated[Positive, says("The longest entry, in bytes.")] = 8192
+    recall_entries: Annotated[Positive, says("How many entries a prompt gets.")] = 5

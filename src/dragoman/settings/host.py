@@ -1,0 +1,150 @@
+"""What belongs to the host: models, listening, the gateway, MCP, store, sandbox, log, limits."""
+
+from typing import Annotated, Literal
+
+from .kinds import Port, Positive, Seconds, Section, Whole, Words, says
+
+ProviderKind = Literal[
+    "anthropic",
+    "openai",
+    "openai-chat",
+    "openai-responses",
+    "google",
+    "ollama",
+    "demo",
+    "scripted",
+    "local",
+    "longtail",
+]
+
+
+class Provider(Section, frozen=True):
+    """`[providers.<name>]`: a way to models."""
+
+    kind: Annotated[
+        ProviderKind | None, says("Which protocol it speaks; not set: that of its name.")
+    ] = None
+    api_key: Annotated[str, says("The key; empty: the usual environment variable.")] = ""
+    base_url: Annotated[str, says("The address; empty: the provider's own.")] = ""
+    headers: Annotated[dict[str, str], says("Headers sent with every request.")] = {}
+    model: Annotated[str, says("The model to use when an agent names only the provider.")] = ""
+    connect_timeout_secs: Annotated[Seconds, says("How long connecting may take.")] = 10
+    read_timeout_secs: Annotated[Seconds, says("How long it may be silent.")] = 120
+    retries: Annotated[Whole, says("How often it is asked again after a failure.")] = 5
+
+
+class Model(Section, frozen=True):
+    """`[models."provider/id"]`: a model that the catalogue lacks or has wrong."""
+
+    name: Annotated[str | None, says("What people call it.")] = None
+    context_window: Annotated[Positive | None, says("Tokens it can read.")] = None
+    max_output: Annotated[Positive | None, says("Tokens it can write in one answer.")] = None
+    reasoning: Annotated[bool | None, says("It can think.")] = None
+    vision: Annotated[bool | None, says("It can see images.")] = None
+    price_input: Annotated[float | None, says("USD per million tokens read.")] = None
+    price_output: Annotated[float | None, says("USD per million tokens written.")] = None
+    price_cache_read: Annotated[float | None, says("USD per million cached tokens read.")] = None
+    price_cache_write: Annotated[float | None, says("USD per million tokens cached.")] = None
+
+
+class Listen(Section, frozen=True):
+    """`[listen]`: the local endpoints."""
+
+    native: Annotated[bool, says("Listen also where each protocol's own clients look.")] = False
+    zeroclaw: Annotated[str, says("Path of the zeroclaw socket; empty: in the data directory.")] = (
+        ""
+    )
+    humanlayer: Annotated[str, says("Path of the humanlayer socket.")] = ""
+    openclawos: Annotated[str, says("Path of the openclawos socket.")] = ""
+    acp: Annotated[str, says("Path of the ACP socket.")] = ""
+    any: Annotated[str, says("Path of the socket that takes any protocol by its first line.")] = ""
+
+
+class Webhook(Section, frozen=True):
+    """`[gateway.webhooks.<name>]`: an address that begins a turn."""
+
+    agent: Annotated[str, says("The agent that gets it.")] = ""
+    secret: Annotated[str, says("The key that senders sign with.")] = ""
+    prompt: Annotated[str, says("What the agent is told; {body} is what came.")] = "{body}"
+    session: Annotated[str, says("The session to use; empty: a new one each time.")] = ""
+    cwd: Annotated[str, says("The working directory.")] = ""
+    enabled: Annotated[bool, says("Take requests.")] = True
+
+
+class Gateway(Section, frozen=True):
+    """`[gateway]`: HTTP, WebSocket and the dashboard."""
+
+    enabled: Annotated[bool, says("Listen at all.")] = True
+    host: Annotated[str, says("The address to listen on.")] = "127.0.0.1"
+    port: Annotated[Port, says("The port to listen on; 0: any free one.")] = 42617
+    tls_cert: Annotated[str, says("Path of a certificate; with tls_key it turns TLS on.")] = ""
+    tls_key: Annotated[str, says("Path of the certificate's key.")] = ""
+    require_pairing: Annotated[bool, says("Let only clients in that have a token.")] = True
+    allowed_origins: Annotated[Words, says("Web origins that may connect, beside our own.")] = ()
+    path_prefix: Annotated[str, says("What comes before every path, behind a proxy.")] = ""
+    webhooks: Annotated[dict[str, Webhook], says("Addresses that begin a turn, by name.")] = {}
+
+
+class McpServer(Section, frozen=True):
+    """`[mcp.<name>]`: a server whose tools agents may use."""
+
+    command: Annotated[str, says("The program, for a server on stdio.")] = ""
+    args: Annotated[Words, says("Its arguments.")] = ()
+    env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
+    url: Annotated[str, says("The address, for a server on the network.")] = ""
+    headers: Annotated[dict[str, str], says("Headers sent with every request.")] = {}
+    transport: Annotated[
+        Literal["auto", "stdio", "http", "sse"],
+        says("How it is reached; auto: stdio with a command, http with an address."),
+    ] = "auto"
+    enabled: Annotated[bool, says("Use it.")] = True
+    timeout_secs: Annotated[Seconds, says("How long one call may take.")] = 60
+
+
+class Store(Section, frozen=True):
+    """`[store]`: where sessions live."""
+
+    path: Annotated[str, says("The database; empty: in the data directory; :memory: for none.")] = (
+        ""
+    )
+    synchronous: Annotated[
+        Literal["normal", "full"],
+        says("normal: safe when the program dies; full: also when the power fails."),
+    ] = "normal"
+
+
+class Sandbox(Section, frozen=True):
+    """`[sandbox]`: what tools run in."""
+
+    backend: Annotated[
+        Literal["auto", "landlock", "bubblewrap", "none"], says("auto: the best this system has.")
+    ] = "auto"
+    network: Annotated[bool, says("Commands may use the network.")] = True
+
+
+class Log(Section, frozen=True):
+    """`[log]`"""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error", "off"], says("The least that is written.")
+    ] = "info"
+    file: Annotated[str, says("The file; empty: daemon.log in the data directory.")] = ""
+    json: Annotated[bool, says("One JSON object per line.")] = False
+    max_bytes: Annotated[Whole, says("Size at which the file is turned over; 0: never.")] = (
+        10_000_000
+    )
+
+
+class Limits(Section, frozen=True):
+    """`[limits]`: bounds of the whole host."""
+
+    max_sessions: Annotated[Positive, says("Sessions that may be live at once.")] = 1000
+    max_clients: Annotated[Positive, says("Connections that may be open at once.")] = 512
+    max_line_bytes: Annotated[Positive, says("The longest line of any protocol, in bytes.")] = (
+        16_777_216
+    )
+    max_outbound_bytes: Annotated[
+        Positive, says("What may wait for a client that does not read, in bytes.")
+    ] = 16_777_216
+    max_inbox: Annotated[Positive, says("What may wait for one session.")] = 64
+    max_approvals: Annotated[Positive, says("Open approvals of one session.")] = 64

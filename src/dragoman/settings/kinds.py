@@ -1,0 +1,26 @@
+"""Small types that the sections of the configuration share."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+def says(text: str) -> Meta:
+    """The explanation of a key, shown by `dragoman config explain` and in the JSON Schema."""
+    return Meta(description=text)
+
+
+class Section(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Base of every table of the configuration."""
+
+
+Whole = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Temperature = Annotated[float, Meta(ge=0, le=2)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Mode = Literal["readonly", "supervised", "full"]
+Effort = Literal["", "off", "minimum", "low", "medium", "high", "xhigh", "max"]
+Words = tuple[str, ...]

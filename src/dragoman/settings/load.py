@@ -1,0 +1,245 @@
+"""Puts the configuration together: flags before environment before file before defaults."""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from dragoman.engine.faults import BadInput
+
+from .model import Settings
+
+if TYPE_CHECKING:
+    from .shape import Path
+
+OURS = "DRAGOMAN_"
+THEIRS = "ZEROCLAW_"  # honoured where ours is not set
+
+
+class BadSettings(BadInput):
+    """The configuration cannot be used; `problems` has one sentence for each reason."""
+
+    def __init__(self, problems: list[str], hint: str = "") -> None:
+        super().__init__("\n".join(problems), hint)
+        self.problems = problems
+
+
+class Source(NamedTuple):
+    """Where a value comes from."""
+
+    kind: str  # file, env, flag
+    where: str  # file:line, name of the variable, name of the flag
+
+
+class Loaded(NamedTuple):
+    """The configuration, where its values come from, and what was strange about it."""
+
+    settings: Settings
+    path: str
+    text: str
+    sources: "dict[Path, Source]"
+    warnings: tuple[str, ...]
+
+
+def load(
+    path: str = "",
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Read the file (none when it does not exist), the environment and flags by dotted key.
+
+    Flags that are None count as not given. Raises BadSettings.
+    """
+    env = os.environ if env is None else env
+    text = read_text(path)
+    named = [name for name in env if "__" in name and name.startswith((OURS, THEIRS))]
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    if not (text or named or given):
+        return Loaded(Settings(), path, "", {}, ())  # the usual case, kept free of imports
+    return _Loading(path, text).run(env, sorted(named), given)
+
+
+def read_text(path: str) -> str:
+    """The file's text; empty when there is no file. Raises BadSettings."""
+    if not path:
+        return ""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as problem:
+        raise BadSettings(
+            [f"{path} is not UTF-8 text (byte {problem.start})."], "Save it as UTF-8."
+        ) from None
+    except OSError as problem:
+        raise BadSettings(
+            [f"{path} cannot be read: {problem.strerror}."],
+            "Repair its permissions, or choose another directory with --config-dir.",
+        ) from None
+
+
+class _Loading:
+    """One load: collects values, their sources, warnings and problems."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.raw: dict[str, Any] = {}
+        self.sources: dict[Path, Source] = {}
+        self.warnings: list[str] = []
+        self.problems: list[str] = []
+
+    def run(self, env: Mapping[str, str], named: list[str], flags: dict[str, Any]) -> Loaded:
+        from . import refer
+
+        if self.text:
+            self.read_file()
+        self.read_env(env, named)
+        for name, value in flags.items():
+            self.put_flag(name, value)
+        if not self.problems:
+            settings = msgspec.convert(self.raw, Settings)
+            for path, text in refer.problems(settings):
+                self.problems.append(f"{self.where(path)}{text}")
+        if self.problems:
+            raise BadSettings(self.problems)
+        return Loaded(settings, self.path, self.text, self.sources, tuple(self.warnings))
+
+    def where(self, path: "Path") -> str:
+        for length in range(len(path), 0, -1):
+            if source := self.sources.get(path[:length]):
+                return f"{source.where}: "
+        if not self.text:
+            return ""
+        from .lines import line_of
+
+        line = line_of(self.text, path)
+        return f"{self.path}:{line}: " if line else f"{self.path}: "
+
+    def read_file(self) -> None:
+        import tomllib
+
+        from . import shape
+
+        try:
+            self.raw = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as problem:
+            raise BadSettings([_syntax(self.path, str(problem))]) from None
+        for finding in shape.check(self.raw):
+            where = self.where(finding.path)
+            if finding.fatal:
+                value = _lookup(self.raw, finding.path)
+                self.problems.append(f"{where}{finding.text} (got {_shown(finding.path, value)}).")
+            else:
+                self.warnings.append(f"{where}{_ended(finding.text)} It is ignored.")
+        from .lines import scan
+
+        for place in scan(self.text):
+            if not place.table:
+                self.sources[place.path] = Source("file", f"{self.path}:{place.line}")
+        self.warn_if_open()
+
+    def warn_if_open(self) -> None:
+        from dragoman.observe.redact import is_secret
+
+        try:
+            mode = os.stat(self.path).st_mode
+        except OSError:
+            return
+        secret = next((path for path in self.sources if is_secret(path[-1])), None)
+        if secret and os.name == "posix" and mode & 0o077:
+            self.warnings.append(
+                f"{self.path} holds a secret ({'.'.join(secret)}) and others can read it. "
+                f"Run: chmod 600 {self.path}"
+            )
+
+    def read_env(self, env: Mapping[str, str], named: list[str]) -> None:
+        # Theirs first, so that ours is put over it.
+        for name in sorted(named, key=lambda one: one.startswith(OURS)):
+            self.put_env(name, env[name])
+
+    def put_env(self, name: str, text: str) -> None:
+        from . import shape
+
+        prefix = OURS if name.startswith(OURS) else THEIRS
+        try:
+            key = _resolve(name[len(prefix) :])
+        except shape.UnknownKey as unknown:
+            if prefix == OURS:
+                self.problems.append(f"{name} in the environment: {_ended(str(unknown))}")
+            else:
+                text = f"{name} in the environment: {_ended(str(unknown))}"
+                self.warnings.append(f"{text} It is ignored.")
+            return
+        value = shape.read(key.kind, text)
+        self.put(key, value, Source("env", name))
+
+    def put_flag(self, name: str, value: Any) -> None:
+        from . import shape
+
+        key = shape.key(shape.split(name))
+        self.put(key, value, Source("flag", f"--{key.path[-1].replace('_', '-')}"))
+
+    def put(self, key: Any, value: Any, source: Source) -> None:
+        from . import shape
+
+        text = shape.problem(key.kind, value)
+        if text:
+            shown = _shown(key.path, value)
+            name = shape.join(key.path)
+            self.problems.append(f"{source.where}: {name} {text} (got {shown}).")
+            return
+        here = self.raw
+        for part in key.path[:-1]:
+            below = here.setdefault(part, {})
+            if not isinstance(below, dict):
+                return  # the file has no table there, which is a problem already told
+            here = below
+        here[key.path[-1]] = value
+        self.sources[key.path] = source
+
+
+def _resolve(tail: str) -> Any:
+    """The key behind a variable's name; names in capitals are taken too. Raises UnknownKey."""
+    from . import shape
+
+    path = tuple(tail.split("__"))
+    try:
+        return shape.key(path)
+    except shape.UnknownKey:
+        lower = tuple(part.lower() for part in path)
+        if lower == path:
+            raise
+        return shape.key(lower)
+
+
+def _syntax(path: str, text: str) -> str:
+    """`(at line 3, column 5)` of the reader's message becomes our file:line form."""
+    import re
+
+    found = re.search(r"\(at line (\d+), column (\d+)\)", text)
+    if not found:
+        return f"{path}: {text}."
+    return f"{path}:{found[1]}: column {found[2]}: {text[: found.start()].strip()}."
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
+
+
+def _lookup(raw: Mapping[str, Any], path: "Path") -> Any:
+    here: Any = raw
+    for part in path:
+        here = here[part]
+    return here
+
+
+def _shown(path: "Path", value: Any) -> str:
+    import json
+
+    from dragoman.observe.redact import redact
+
+    text = json.dumps(redact(value, path[-1]), default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,204 @@
+"""What the engine, the policy and the providers need, worked out from the configuration.
+
+A rule is looked for in the agent, then its risk profile, then `[autonomy]`; a way of working in the
+agent, then its runtime profile, then the engine's defaults.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.faults import UnknownAgent
+from dragoman.engine.ports import AgentProfile, ModelInfo
+
+from .agents import Agent, Risk, RuntimeProfile
+from .host import Model, Provider
+from .model import Settings
+
+DEFAULT = "default"  # the agent that exists when none is configured
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """One agent's policy, all defaults resolved."""
+
+    mode: str
+    workspace_only: bool
+    allowed_roots: tuple[str, ...]
+    forbidden_paths: tuple[str, ...]  # beside the built-in ones
+    auto_approve: tuple[str, ...]
+    always_ask: tuple[str, ...]
+    allowed_commands: tuple[str, ...]
+    forbidden_commands: tuple[str, ...]
+    block_high_risk: bool
+    approval_timeout_secs: float
+
+
+class ProviderPlan(msgspec.Struct, frozen=True):
+    """A provider to set up: one of `[providers]`, or another one with an agent's own key."""
+
+    name: str
+    base: str  # the provider it is a variant of; its own name for those of `[providers]`
+    settings: Provider
+    models: tuple[ModelInfo, ...] = ()
+
+
+def names(settings: Settings) -> tuple[str, ...]:
+    """The aliases of all agents."""
+    return tuple(settings.agents) or (DEFAULT,)
+
+
+def default_alias(settings: Settings) -> str | None:
+    """The agent for a session that names none; None when there are several and no choice."""
+    known = names(settings)
+    if len(known) == 1:
+        return known[0]
+    return settings.acp.default_agent or None
+
+
+def agent(settings: Settings, alias: str) -> Agent:
+    """One agent's own section. Raises UnknownAgent."""
+    found = settings.agents.get(alias)
+    if found is not None:
+        return found
+    known = names(settings)
+    if alias in known:
+        return Agent()
+    raise UnknownAgent(
+        f"Unknown agent: {alias!r}.", f"Configured: {', '.join(known)}.", agent=alias
+    )
+
+
+def rules(settings: Settings, alias: str) -> Rules:
+    """The policy of one agent. Raises UnknownAgent."""
+    own = agent(settings, alias)
+    profile = settings.risk_profiles.get(own.risk_profile, Risk())
+    general = settings.autonomy
+    found: dict[str, Any] = {}
+    for name in Rules.__struct_fields__:
+        if name == "mode":
+            found[name] = own.mode or own.autonomy or profile.mode or general.level
+        else:
+            found[name] = _first(getattr(own, name), getattr(profile, name), getattr(general, name))
+    return Rules(**found)
+
+
+def profile(
+    settings: Settings, alias: str, choose: Callable[[str], str] | None = None
+) -> AgentProfile:
+    """One agent as the engine needs it.
+
+    `choose` gives the model's reference when none is configured; it gets the provider's name or
+    an empty text. Raises UnknownAgent.
+    """
+    own = agent(settings, alias)
+    shared = settings.runtime_profiles.get(own.runtime_profile, RuntimeProfile())
+    risk = rules(settings, alias)
+    extra = own.append_system_prompt
+    way: dict[str, Any] = {}
+    for name in ("reasoning", "temperature", "max_steps", "auto_compact", "context_files", "tools"):
+        value = _first(getattr(own, name), getattr(shared, name))
+        if value is not None:
+            way[name] = value
+    memory = settings.memory.enabled and (own.memory.auto_recall or own.memory.auto_save)
+    return AgentProfile(
+        alias=alias,
+        model=model_ref(settings, alias, choose),
+        mode=risk.mode,  # type: ignore[arg-type]  # checked by the settings' own type
+        system_prompt=own.system_prompt,
+        append_system_prompt=(extra,) if isinstance(extra, str) else extra,
+        approval_timeout=risk.approval_timeout_secs,
+        backend=own.backend,
+        command=_command(own),
+        env=dict(own.env),
+        memory=memory,
+        **way,
+    )
+
+
+def model_ref(settings: Settings, alias: str, choose: Callable[[str], str] | None = None) -> str:
+    """The model of an agent as "provider/model"."""
+    own = agent(settings, alias)
+    provider, model = own.provider, own.model
+    if provider and model.startswith(f"{provider}/"):
+        model = model[len(provider) + 1 :]
+    if not model and provider in settings.providers:
+        model = settings.providers[provider].model
+    if not provider and "/" in model:
+        provider, _, model = model.partition("/")
+    if not model:
+        chosen = choose(provider) if choose else f"{provider or 'demo'}/demo"
+        provider, _, model = chosen.partition("/")
+    if not provider:
+        return model
+    return f"{_variant(own, alias, provider)}/{model}"
+
+
+def _variant(own: Agent, alias: str, provider: str) -> str:
+    """An agent with its own key or address has its own provider, so that no other uses it."""
+    return f"{provider}@{alias}" if own.api_key or own.base_url else provider
+
+
+def providers(
+    settings: Settings,
+    find: Callable[[str, str], ModelInfo | None] | None = None,
+    choose: Callable[[str], str] | None = None,
+) -> list[ProviderPlan]:
+    """The providers to set up; `find(provider, id)` looks a model up in the catalogue."""
+    plans = {
+        name: ProviderPlan(name, name, one, _models(settings, name, find))
+        for name, one in settings.providers.items()
+    }
+    for ref in settings.models:
+        name = ref.partition("/")[0]
+        if name not in plans:
+            plans[name] = ProviderPlan(name, name, Provider(), _models(settings, name, find))
+    for alias, own in settings.agents.items():
+        if not (own.api_key or own.base_url):
+            continue
+        name = model_ref(settings, alias, choose).partition("/")[0]
+        base = name.partition("@")[0]
+        general = plans[base].settings if base in plans else Provider()
+        mine = msgspec.structs.replace(
+            general,
+            api_key=own.api_key or general.api_key,
+            base_url=own.base_url or general.base_url,
+        )
+        plans[name] = ProviderPlan(name, base, mine, _models(settings, base, find))
+    return list(plans.values())
+
+
+def _models(
+    settings: Settings, provider: str, find: Callable[[str, str], ModelInfo | None] | None
+) -> tuple[ModelInfo, ...]:
+    made = []
+    for ref, model in settings.models.items():
+        name, _, model_id = ref.partition("/")
+        if name != provider or not model_id:
+            continue
+        known = find(name, model_id) if find else None
+        changes = _set_fields(model)
+        base = known or ModelInfo(name, model_id)
+        made.append(msgspec.structs.replace(base, **changes))
+    return tuple(made)
+
+
+def _set_fields(model: Model) -> Mapping[str, Any]:
+    pairs = ((name, getattr(model, name)) for name in model.__struct_fields__)
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _command(own: Agent) -> tuple[str, ...]:
+    if not own.command:
+        return ()
+    if own.args or " " not in own.command:
+        return (own.command, *own.args)
+    import os
+    import shlex
+
+    # One text with spaces is a command line, unless it is a file of that very name.
+    return (own.command,) if os.path.exists(own.command) else tuple(shlex.split(own.command))
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,74 @@
+"""What single protocols can be told: `[acp]`, `[zeroclaw]`, `[humanlayer]`, `[openclawos]`."""
+
+from typing import Annotated, Literal
+
+from .kinds import Positive, Seconds, Section, Whole, Words, says
+
+
+class Acp(Section, frozen=True):
+    """`[acp]`"""
+
+    default_agent: Annotated[
+        str, says("The agent of a session that names none, when there are several.")
+    ] = ""
+    max_sessions: Annotated[Positive, says("How many sessions may be open at once.")] = 10
+    session_timeout_secs: Annotated[
+        Seconds, says("Seconds without activity after which a session may be dropped; 0: never.")
+    ] = 3600
+    error_codes: Annotated[
+        Literal["zeroclaw", "acp"],
+        says("Numbers of errors: zeroclaw (-32000 not found) or acp (-32002 not found)."),
+    ] = "zeroclaw"
+
+
+class Zeroclaw(Section, frozen=True):
+    """`[zeroclaw]`"""
+
+    server_version: Annotated[str, says("The version told to clients; empty: our own.")] = ""
+    max_sessions: Annotated[Positive, says("How many sessions may be open at once.")] = 64
+    queue: Annotated[Whole, says("How many prompts may wait behind a running turn.")] = 32
+    queue_wait_secs: Annotated[Seconds, says("How long a prompt may wait there.")] = 30
+    approval_timeout_secs: Annotated[
+        Seconds, says("Seconds after which an unanswered approval is denied; 0: the agent's.")
+    ] = 0
+
+
+class Humanlayer(Section, frozen=True):
+    """`[humanlayer]`"""
+
+    max_message_bytes: Annotated[Positive, says("The longest line, in bytes.")] = 1_048_576
+    heartbeat_secs: Annotated[Seconds, says("Seconds of silence before a heartbeat.")] = 30
+    version: Annotated[str, says("The version told to clients.")] = "0.1.0"
+
+
+class App(Section, frozen=True):
+    """`[openclawos.apps.<id>]`: an app that we start and watch over."""
+
+    command: Annotated[str, says("The program.")] = ""
+    args: Annotated[Words, says("Its arguments.")] = ()
+    env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
+    cwd: Annotated[str, says("Its working directory.")] = ""
+    enabled: Annotated[bool, says("Start it with the daemon.")] = True
+    max_restarts: Annotated[Whole, says("How often it is started again after a failure.")] = 5
+    restart_delay_secs: Annotated[Seconds, says("Wait before the first restart; it doubles.")] = 1
+    stop_timeout_secs: Annotated[Seconds, says("How long it may take to stop when asked.")] = 5
+
+
+class Openclawos(Section, frozen=True):
+    """`[openclawos]`"""
+
+    require_token: Annotated[bool, says("Every request must carry the app's token.")] = False
+    hook_timeout_ms: Annotated[Positive, says("How long an app may take over a hook.")] = 5000
+    hook_timeouts: Annotated[
+        dict[str, Positive], says("The same for single hooks, in milliseconds.")
+    ] = {}
+    tool_executing_fail_closed: Annotated[
+        bool, says("Refuse the tool call when its hook fails or is late.")
+    ] = False
+    invoke_timeout_ms: Annotated[
+        Positive, says("How long an app may take over a tool, route or method it offers.")
+    ] = 30_000
+    heartbeat_timeout_secs: Annotated[
+        Seconds, says("Seconds without a heartbeat after which an app counts as gone; 0: never.")
+    ] = 90
+    apps: Annotated[dict[str, App], says("Apps that we start, by id.")] = {}

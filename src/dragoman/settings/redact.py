@@ -1,0 +1,24 @@
+"""The configuration as plain data, its secrets hidden."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.observe.redact import HIDDEN, is_secret
+from dragoman.observe.redact import redact as redact_plain
+
+from .model import Settings
+
+__all__ = ["HIDDEN", "is_secret", "plain", "redact"]
+
+
+def plain(settings: Settings) -> dict[str, Any]:
+    """What differs from the defaults, as it is: may hold secrets."""
+    return msgspec.to_builtins(settings)
+
+
+def redact(settings: Settings) -> dict[str, Any]:
+    """What differs from the defaults, with keys, tokens and headers hidden."""
+    hidden = redact_plain(plain(settings))
+    assert isinstance(hidden, dict)
+    return hidden

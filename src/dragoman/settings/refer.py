@@ -1,0 +1,35 @@
+"""Names inside the configuration that must lead somewhere."""
+
+from collections.abc import Iterator
+
+from .model import Settings
+from .shape import Path
+
+
+def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
+    """Every name that leads nowhere, with the path of the key that has it."""
+    for alias, agent in settings.agents.items():
+        at = ("agents", alias)
+        if agent.risk_profile and agent.risk_profile not in settings.risk_profiles:
+            yield (*at, "risk_profile"), _missing("risk_profiles", agent.risk_profile)
+        if agent.runtime_profile and agent.runtime_profile not in settings.runtime_profiles:
+            yield (*at, "runtime_profile"), _missing("runtime_profiles", agent.runtime_profile)
+        if agent.backend == "acp" and not agent.command:
+            yield (*at, "backend"), f"agents.{alias} has the backend acp and needs a command."
+    wanted = settings.acp.default_agent
+    known = tuple(settings.agents) or ("default",)
+    if wanted and wanted not in known:
+        names = ", ".join(known)
+        yield (
+            ("acp", "default_agent"),
+            f"acp.default_agent names no agent: {wanted!r} (there are: {names}).",
+        )
+    for name, server in settings.mcp.items():
+        if server.enabled and not (server.command or server.url):
+            yield ("mcp", name), f"mcp.{name} needs a command or a url."
+    if bool(settings.gateway.tls_cert) != bool(settings.gateway.tls_key):
+        yield ("gateway",), "gateway.tls_cert and gateway.tls_key are needed together."
+
+
+def _missing(section: str, name: str) -> str:
+    return f"there is no [{section}.{name}]."

@@ -1,0 +1,252 @@
+"""What the configuration may contain: the type, meaning and allowed values of every key."""
+
+import types
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+
+from .model import Settings
+
+Path = tuple[str, ...]
+
+
+class UnknownKey(Exception):
+    """A path that leads nowhere: `path` up to the wrong name, and the names that are there."""
+
+    def __init__(self, path: Path, known: tuple[str, ...]) -> None:
+        super().__init__(join(path))
+        self.path = path
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"unknown key {join(self.path)}{self.near}"
+
+    @property
+    def near(self) -> str:
+        """`; did you mean X?`, or nothing."""
+        from difflib import get_close_matches
+
+        close = get_close_matches(self.path[-1].lower(), self.known, n=1, cutoff=0.6)
+        return f"; did you mean {join((*self.path[:-1], close[0]))}?" if close else ""
+
+
+class Key(NamedTuple):
+    """One key of the configuration."""
+
+    path: Path
+    kind: Any  # its type, without None and annotations
+    doc: str
+    default: Any
+    optional: bool
+
+    @property
+    def fields(self) -> "dict[str, Key] | None":
+        """The keys below a section."""
+        return _fields(self.kind) if is_section(self.kind) else None
+
+    @property
+    def item(self) -> Any:
+        """The type of a map's values."""
+        return get_args(self.kind)[1] if get_origin(self.kind) is dict else None
+
+    @property
+    def leaf(self) -> bool:
+        """Whether it holds a value and not further keys."""
+        if is_section(self.kind):
+            return False
+        return self.item is None or not is_section(_bare(self.item)[0])
+
+
+ROOT = Key((), Settings, "The configuration.", None, False)
+
+
+def is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+@lru_cache(maxsize=64)
+def _fields(section: Any) -> dict[str, Key]:
+    found = {}
+    for field in msgspec.structs.fields(section):
+        kind, doc, optional = _bare(field.type)
+        default = field.default
+        if default is msgspec.NODEFAULT:
+            factory = field.default_factory
+            default = None if factory is msgspec.NODEFAULT else factory()
+        found[field.name] = Key((field.name,), kind, doc, default, optional)
+    return found
+
+
+def _bare(kind: Any) -> tuple[Any, str, bool]:
+    """A type without its outer annotation and None; its description; whether None was there."""
+    doc = ""
+    if get_origin(kind) is Annotated:
+        inner, *notes = get_args(kind)
+        # Nested annotations are flattened: what is no description is a constraint, and stays.
+        doc = next((one.description for one in notes if one.description), "")
+        limits = tuple(one for one in notes if not one.description)
+        kind = Annotated[inner, *limits] if limits else inner
+    if get_origin(kind) in (Union, types.UnionType):
+        rest = tuple(one for one in get_args(kind) if one is not type(None))
+        if len(rest) < len(get_args(kind)):
+            return (rest[0] if len(rest) == 1 else Union[rest]), doc, True  # noqa: UP007
+    return kind, doc, False
+
+
+def key(path: Path) -> Key:
+    """The key at a path. Raises UnknownKey."""
+    here = ROOT
+    for at, name in enumerate(path):
+        if here.fields is not None:
+            if name not in here.fields:
+                raise UnknownKey(path[: at + 1], tuple(here.fields))
+            here = here.fields[name]
+        elif here.item is not None:
+            kind, _, optional = _bare(here.item)
+            doc = (kind.__doc__ or here.doc) if is_section(kind) else here.doc
+            here = Key((), kind, doc, None, optional)
+        else:
+            raise UnknownKey(path[: at + 1], ())
+    return here._replace(path=path)
+
+
+def split(text: str) -> Path:
+    """A dotted key as its parts; parts with dots stand in quotes. Raises ValueError."""
+    parts: list[str] = []
+    rest = text.strip()
+    while True:
+        if rest[:1] in ("'", '"'):
+            part, closed, rest = rest[1:].partition(rest[0])
+            if not closed or (rest and not rest.startswith(".")):
+                raise ValueError(f"{text!r} is not a key: a quote is not closed")
+            rest, more = rest[1:], bool(rest)
+        else:
+            part, dot, rest = rest.partition(".")
+            more = bool(dot)
+        if not part:
+            raise ValueError(f"{text!r} is not a key: a part of it is empty")
+        parts.append(part)
+        if not more:
+            return tuple(parts)
+
+
+def join(path: Path) -> str:
+    """The parts of a key as one dotted text."""
+    return ".".join(
+        part if part and all(c.isalnum() or c in "_-/" for c in part) else f'"{part}"'
+        for part in path
+    )
+
+
+def allowed(kind: Any) -> str:
+    """What a type takes, in words."""
+    low = high = None
+    if get_origin(kind) is Annotated:
+        kind, *notes = get_args(kind)
+        for note in notes:
+            low = note.ge if getattr(note, "ge", None) is not None else low
+            high = note.le if getattr(note, "le", None) is not None else high
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f'"{one}"' for one in get_args(kind))
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(allowed(one) for one in get_args(kind) if one is not type(None))
+    if get_origin(kind) is tuple:
+        return "a list of texts"
+    if get_origin(kind) is dict:
+        inner = _bare(get_args(kind)[1])[0]
+        return "a table" if is_section(inner) else f"a table whose values are each {allowed(inner)}"
+    if is_section(kind):
+        return "a table"
+    if kind is bool:
+        return "true or false"
+    if kind is str:
+        return "a text"
+    word = "a whole number" if kind is int else "a number"
+    if low is not None and high is not None:
+        return f"{word} from {low} to {high}"
+    return f"{word}, {low} or more" if low is not None else word
+
+
+def read(kind: Any, text: str) -> Any:
+    """A value given as text, for a key of this type. What cannot be read stays a text."""
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if bare is str or get_origin(bare) is Literal:
+        return text
+    if bare is bool:
+        word = text.strip().lower()
+        return {"true": True, "1": True, "yes": True, "on": True}.get(
+            word, {"false": False, "0": False, "no": False, "off": False}.get(word, text)
+        )
+    if bare is int or bare is float:
+        try:
+            return bare(text.strip().replace("_", ""))
+        except ValueError:
+            return text
+    if text.strip()[:1] in ("[", "{"):
+        return _read_toml(text)
+    if get_origin(bare) is tuple:
+        return [word.strip() for word in text.split(",") if word.strip()]
+    return text
+
+
+def _read_toml(text: str) -> Any:
+    import json
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+
+def problem(kind: Any, value: Any) -> str:
+    """Why a value does not fit a type, or nothing."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return f"must be {allowed(kind)}"
+    return ""
+
+
+class Finding(NamedTuple):
+    """Something wrong in a raw configuration; only a `fatal` one stops us."""
+
+    path: Path
+    text: str
+    fatal: bool
+
+
+def check(raw: Mapping[str, Any], path: Path = (), here: Key = ROOT) -> list[Finding]:
+    """Everything that is wrong in a raw configuration, unknown keys included."""
+    found: list[Finding] = []
+    for name, value in raw.items():
+        at = (*path, name)
+        try:
+            below = key_below(here, name)
+        except UnknownKey:
+            unknown = UnknownKey(at, tuple(here.fields or ()))
+            found.append(Finding(at, f"{unknown}", False))
+            continue
+        if below.leaf:
+            if text := problem(below.kind, value):
+                found.append(Finding(at, f"{join(at)} {text}", True))
+        elif isinstance(value, Mapping):
+            found += check(value, at, below)
+        else:
+            found.append(Finding(at, f"{join(at)} must be a table", True))
+    return found
+
+
+def key_below(here: Key, name: str) -> Key:
+    """The key `name` of a section or map. Raises UnknownKey."""
+    if here.fields is not None:
+        if name not in here.fields:
+            raise UnknownKey((name,), tuple(here.fields))
+        return here.fields[name]
+    kind, _, optional = _bare(here.item)
+    return Key((name,), kind, here.doc, None, optional)

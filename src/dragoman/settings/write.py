@@ -1,0 +1,228 @@
+"""Changes single keys of config.toml; comments, order and everything else stay as they are."""
+
+import copy
+import json
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.engine.faults import BadInput
+
+from . import shape
+from .lines import Place, scan
+from .load import BadSettings, read_text
+from .shape import Path
+
+
+def set_key(file: str, key: str, text: str) -> Any:
+    """Write a value, given as text, for a dotted key; returns the value. Raises BadInput."""
+    found = _find(key)
+    value = shape.read(found.kind, text)
+    if problem := shape.problem(found.kind, value):
+        raise BadInput(f"{key} {problem} (got {text!r}).", f"See: dragoman config explain {key}")
+    save(file, put(_valid(file), found.path, value))
+    return value
+
+
+def unset_key(file: str, key: str) -> bool:
+    """Take a key or a whole table out; False when it was not there. Raises BadInput."""
+    path = _split(key)
+    before = _valid(file)
+    after = remove(before, path)
+    if after == before:
+        return False
+    save(file, after)
+    return True
+
+
+def _split(key: str) -> Path:
+    try:
+        return shape.split(key)
+    except ValueError as problem:
+        raise BadInput(f"{problem}.") from None
+
+
+def _find(key: str) -> shape.Key:
+    try:
+        found = shape.key(_split(key))
+    except shape.UnknownKey as unknown:
+        raise BadInput(f"{unknown}", "See: dragoman config explain") from None
+    if not found.leaf:
+        raise BadInput(
+            f"{key} is a table, not a value.", f"Name a key in it: dragoman config explain {key}"
+        )
+    return found
+
+
+def _valid(file: str) -> str:
+    text = read_text(file)
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise BadSettings(
+            [f"{file} is not valid TOML and is left as it is: {problem}."], "Repair it first."
+        ) from None
+    return text
+
+
+def put(text: str, path: Path, value: Any) -> str:
+    """The text with a key set. Raises BadInput when the file's form does not let us."""
+    wanted = tomllib.loads(text)
+    here = wanted
+    for part in path[:-1]:
+        here = here.setdefault(part, {})
+        if not isinstance(here, dict):
+            raise BadInput(f"{shape.join(path)} cannot be set: {part} is not a table in the file.")
+    here[path[-1]] = copy.deepcopy(value)
+    changed = _put(text, path, value, wanted)
+    _same(changed, wanted, path)
+    return changed
+
+
+def _put(text: str, path: Path, value: Any, wanted: dict[str, Any]) -> str:
+    places = scan(text)
+    for place in places:
+        if not place.table and place.path == path:
+            return text[: place.value] + render(value) + text[place.value_end :]
+    for place in places:  # inside an inline table
+        if not place.table and path[: len(place.path)] == place.path:
+            inner = _lookup(wanted, place.path)
+            return text[: place.value] + render(inner) + text[place.value_end :]
+    parent = path[:-1]
+    header = next((one for one in places if one.table and one.path == parent), None)
+    if header is not None:
+        last = _last_of(places, header)
+        return _insert(text, last.end, f"{_key(path[-1:])} = {render(value)}\n")
+    # Keys of the same table written with dots: one more beside them.
+    for place in reversed(places):
+        if not place.table and place.path[: len(parent)] == parent and place.inside != parent:
+            name = path[len(place.inside) :]
+            return _insert(text, place.end, f"{_key(name)} = {render(value)}\n")
+    gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{gap}[{_key(parent)}]\n{_key(path[-1:])} = {render(value)}\n"
+
+
+def _last_of(places: list[Place], header: Place) -> Place:
+    """The last key of a table, or its header when it has none."""
+    last = header
+    for place in places[places.index(header) + 1 :]:
+        if place.table:
+            break
+        last = place
+    return last
+
+
+def _insert(text: str, at: int, line: str) -> str:
+    before = text[:at]
+    if before and not before.endswith("\n"):
+        before += "\n"
+    return before + line + text[at:]
+
+
+def remove(text: str, path: Path) -> str:
+    """The text without a key, or without a table and all that is in it."""
+    wanted = tomllib.loads(text)
+    try:
+        above = _lookup(wanted, path[:-1])
+        del above[path[-1]]
+    except (KeyError, TypeError):
+        return text
+    changed = text
+    for place in reversed(scan(text)):
+        if place.path[: len(path)] == path:
+            start = place.start
+            if place.table and changed[:start].endswith("\n\n"):
+                start -= 1  # the blank line above a table goes with it
+            changed = changed[:start] + changed[place.end :]
+        elif not place.table and path[: len(place.path)] == place.path:
+            inner = render(_lookup(wanted, place.path))
+            changed = changed[: place.value] + inner + changed[place.value_end :]
+    _same(changed, wanted, path, empty_tables=True)
+    return changed
+
+
+def _same(text: str, wanted: dict[str, Any], path: Path, *, empty_tables: bool = False) -> None:
+    """Never write what does not read back as meant."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    if empty_tables:
+        found, wanted = _pruned(found), _pruned(wanted)
+    if found != json_like(wanted):
+        raise BadInput(
+            f"{shape.join(path)} cannot be changed in this file without rewriting it.",
+            "Change it with an editor.",
+        )
+
+
+def _pruned(table: dict[str, Any]) -> dict[str, Any]:
+    pairs = ((key, _pruned(one) if isinstance(one, dict) else one) for key, one in table.items())
+    return {key: one for key, one in pairs if one != {}}
+
+
+def json_like(value: Any) -> Any:
+    """Tuples as lists, so that what was meant and what was read can be compared."""
+    if isinstance(value, Mapping):
+        return {key: json_like(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_like(one) for one in value]
+    return value
+
+
+def _lookup(table: Any, path: Path) -> Any:
+    for part in path:
+        table = table[part]
+    return table
+
+
+def _key(path: Path) -> str:
+    return ".".join(
+        part
+        if part and part.isascii() and all(c.isalnum() or c in "_-" for c in part)
+        else render(part)
+        for part in path
+    )
+
+
+def render(value: Any) -> str:
+    """A value as TOML."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key((str(key),))} = {render(one)}" for key, one in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(render(one) for one in value)}]"
+    return str(value)  # dates and times write themselves
+
+
+def save(file: str, text: str) -> None:
+    """Replace the file in one go; only its owner may read it. Raises BadInput."""
+    real = os.path.realpath(file)  # a link stays a link
+    beside = f"{real}.{os.getpid()}.new"
+    try:
+        os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8", newline="") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(beside, real)
+        except BaseException:
+            os.unlink(beside)
+            raise
+    except OSError as problem:
+        raise BadInput(
+            f"{file} cannot be written: {problem.strerror}.",
+            "Repair its permissions, or choose another directory with --config-dir.",
+        ) from None
