@@ -1,0 +1,208 @@
+"""Puts a host together: settings, store, models, agents, engine. The only place that knows all."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman import __version__
+from dragoman.engine.door import Door
+from dragoman.engine.hooks import Hooks
+from dragoman.engine.host import Host
+from dragoman.engine.offers import Offer, Offers
+from dragoman.engine.ports import Store
+from dragoman.observe.log import get_log
+from dragoman.providers.registry import ModelRegistry, ProviderConfig
+from dragoman.settings import profiles
+from dragoman.settings.load import load
+from dragoman.settings.model import Settings
+
+from .config import LiveConfig
+from .endpoints import Places, places
+from .owner import is_alive, this_process
+from .roster import Roster
+
+log = get_log("host")
+
+
+class Composed:
+    """A host that is ready to be served."""
+
+    def __init__(
+        self,
+        config: LiveConfig,
+        where: Places,
+        door: Door,
+        models: ModelRegistry,
+        roster: Roster,
+        notices: list[str],
+    ) -> None:
+        self.config = config
+        self.places = where
+        self.door = door
+        self.host = door.host
+        self.models = models
+        self.roster = roster
+        self.notices = notices
+
+    @property
+    def settings(self) -> Settings:
+        return self.config.settings
+
+    async def close(self) -> None:
+        """Stop the host if it still runs, then close what it stood on."""
+        if not self.host.stopping:
+            await self.host.stop(1.0)
+        await self.models.close()
+        await self.host.store.close()
+
+
+async def compose(
+    *,
+    config_dir: str | None = None,
+    flags: Mapping[str, Any] | None = None,
+    store: str = "file",
+    overrides: Mapping[str, Any] | None = None,
+    providers: Mapping[str, ProviderConfig] | None = None,
+    for_daemon: bool = False,
+) -> Composed:
+    """A host from the configuration, environment and flags.
+
+    `flags` are dotted keys of the configuration; `overrides` change every agent's profile;
+    `providers` add to those of the configuration. `store` is "file" or "memory". Raises Fault.
+    """
+    where = places(os.environ, config_dir)
+    loaded = load(where.config_file, flags=flags)
+    config = LiveConfig(loaded, where, dict(flags or {}))
+    notices = list(loaded.warnings)
+    if for_daemon or loaded.settings.log.file:
+        _open_log(loaded.settings, where, notices)
+    kept = await _open_store(loaded.settings, where, store, notices)
+    models = ModelRegistry(_provider_configs(loaded.settings, providers))
+    offers = Offers()
+    offers.listeners.append(lambda offer, there: _offer_provider(models, offer, there))
+    roster = Roster(lambda: config.settings, models, offers, where)
+    roster.overrides = dict(overrides or {})
+    host = Host(
+        kept,
+        roster,
+        models,
+        owner=this_process(),
+        is_alive=is_alive,
+        hooks=_hooks(loaded.settings),
+        offers=offers,
+        max_sessions=loaded.settings.limits.max_sessions,
+        trouble=_trouble,
+    )
+    facts = {
+        "version": __version__,
+        "config_dir": where.config_dir,
+        "config_file": where.config_file,
+        "data_dir": where.data_dir,
+        "pid": os.getpid(),
+        "started_at": host.clock.now_ms(),
+        "notices": notices,
+    }
+    config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
+    return Composed(config, where, Door(host, config, facts), models, roster, notices)
+
+
+def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
+    from dragoman.observe.log import configure
+
+    path = settings.log.file or os.path.join(where.data_dir, "daemon.log")
+    try:
+        configure(
+            settings.log.level,
+            file=path,
+            as_json=settings.log.json,
+            limit=settings.log.max_bytes,
+        )
+    except OSError as problem:
+        notices.append(f"The log {path} cannot be written ({problem.strerror}); it is on stderr.")
+
+
+async def _open_store(settings: Settings, where: Places, wanted: str, notices: list[str]) -> Store:
+    if wanted == "memory" or settings.store.path == ":memory:":
+        from dragoman.store.memory import MemoryStore
+
+        return MemoryStore()
+    from dragoman.store.sqlite import open_store
+
+    path = settings.store.path or os.path.join(where.data_dir, "sessions.db")
+    store, told = open_store(path, synchronous=settings.store.synchronous.upper())
+    notices.extend(told)
+    return store
+
+
+def _provider_configs(
+    settings: Settings, more: Mapping[str, ProviderConfig] | None
+) -> dict[str, ProviderConfig]:
+    configs: dict[str, ProviderConfig] = {}
+    if settings.providers or settings.models or settings.agents:
+        from dragoman.providers.catalogue import catalogue
+
+        def find(provider: str, model: str) -> Any:
+            return catalogue().find(provider, model)
+
+        for plan in profiles.providers(settings, find):
+            given = plan.settings
+            kind = given.kind or (plan.base if plan.base != plan.name else None)
+            configs[plan.name] = ProviderConfig(
+                kind=kind or None,  # type: ignore[arg-type]
+                api_key=given.api_key,
+                base_url=given.base_url,
+                headers=given.headers,
+                models=plan.models,
+                read_timeout=given.timeout_secs or 120.0,
+            )
+    configs.update(more or {})
+    return configs
+
+
+def _hooks(settings: Settings) -> Hooks:
+    given = settings.openclawos
+    hooks = Hooks(
+        given.hook_timeout_ms / 1000,
+        {name: ms / 1000 for name, ms in given.hook_timeouts.items()},
+        frozenset({"tool_executing"}) if given.tool_executing_fail_closed else frozenset(),
+    )
+    hooks.on_trouble = lambda hook, who, what: log.warning("hook", hook=hook, app=who, problem=what)
+    return hooks
+
+
+def _apply(
+    host: Host,
+    models: ModelRegistry,
+    more: Mapping[str, ProviderConfig] | None,
+    old: Settings,
+    new: Settings,
+) -> None:
+    """Use a changed configuration: at once where nothing runs on the old one."""
+    fresh = _hooks(new)
+    host.hooks.timeout, host.hooks.timeouts = fresh.timeout, fresh.timeouts
+    host.hooks.fail_closed = fresh.fail_closed
+    host.max_sessions = new.limits.max_sessions
+    if (old.providers, old.models, old.agents) != (new.providers, new.models, new.agents):
+        for name, config in _provider_configs(new, more).items():
+            models.configure(name, config)
+    for session in tuple(host.live.values()):
+        try:
+            session.configure()
+        except Exception as problem:  # its agent is gone or broken now: it keeps what it has
+            log.warning("kept the old agent", session=session.id, problem=str(problem))
+
+
+def _offer_provider(models: ModelRegistry, offer: Offer, there: bool) -> None:
+    if offer.kind != "provider" or offer.provider is None:
+        return
+    if there:
+        models.offer(offer.name, offer.provider, offer.config.get("models", ()))
+    else:
+        models.withdraw(offer.name)
+
+
+def _trouble(what: str, error: BaseException, **data: Any) -> None:
+    import traceback
+
+    trace = "".join(traceback.format_exception(error)[-6:])
+    log.error(what, problem=f"{type(error).__name__}: {error}", trace=trace, **data)

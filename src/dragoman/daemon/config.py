@@ -1,0 +1,113 @@
+"""The configuration of a running host: read by path, changed in the file, watched."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dragoman.daemon.endpoints import Places
+from dragoman.engine.faults import BadInput
+from dragoman.observe.redact import redact
+from dragoman.settings.load import Loaded, load
+from dragoman.settings.model import Settings
+
+Told = Callable[[str, Any, Any], None]
+
+
+class LiveConfig:
+    """`door.ConfigPort` over the settings file. Secrets never leave it."""
+
+    def __init__(self, loaded: Loaded, places: Places, flags: dict[str, Any] | None = None) -> None:
+        self.loaded = loaded
+        self.places = places
+        self.flags = flags or {}
+        self.applied: list[Callable[[Settings, Settings], None]] = []
+        self._watchers: list[Told] = []
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+    def tree(self) -> dict[str, Any]:
+        """Everything as plain values, defaults included, secrets redacted."""
+        return redact(_plain(self.settings))  # type: ignore[no-any-return]
+
+    def get(self, path: str = "") -> Any:
+        """The value at a dotted path; None when there is nothing. `$.` and `[n]` are understood."""
+        value: Any = self.tree()
+        for part in _parts(path):
+            if isinstance(value, dict):
+                value = value.get(part)
+            elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
+            else:
+                return None
+        return value
+
+    def watch(self, callback: Told) -> Callable[[], None]:
+        self._watchers.append(callback)
+
+        def stop() -> None:
+            if callback in self._watchers:
+                self._watchers.remove(callback)
+
+        return stop
+
+    def set(self, path: str, value: Any) -> None:
+        """Write a value to the file and use it at once. Raises BadInput."""
+        from dragoman.settings import write
+
+        write.set(self.places.config_file, path, value)
+        self.reload()
+
+    def unset(self, path: str) -> None:
+        from dragoman.settings import write
+
+        write.unset(self.places.config_file, path)
+        self.reload()
+
+    def reload(self) -> list[tuple[str, Any, Any]]:
+        """Read the file again; a bad one leaves everything as it was. Raises BadSettings."""
+        before = self.loaded
+        fresh = load(self.places.config_file, flags=self.flags)
+        old = self.tree()
+        self.loaded = fresh
+        changes = list(differences(old, self.tree()))
+        if before.settings != fresh.settings:
+            for apply in tuple(self.applied):
+                apply(before.settings, fresh.settings)
+        for path, was, now in changes:
+            for told in tuple(self._watchers):
+                told(path, was, now)
+        return changes
+
+
+def differences(old: Any, new: Any, path: str = "") -> Any:
+    """Each leaf that differs, as (dotted path, old, new)."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            below = f"{path}.{key}" if path else str(key)
+            yield from differences(old.get(key), new.get(key), below)
+    elif old != new:
+        yield path, old, new
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    return {name: _value(getattr(settings, name)) for name in settings.__struct_fields__}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return {name: _value(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {key: _value(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(one) for one in value]
+    return value
+
+
+def _parts(path: str) -> list[str]:
+    if not isinstance(path, str):
+        raise BadInput("A configuration path is a text like acp.max_sessions.")
+    path = path.removeprefix("$").lstrip(".").replace("[", ".").replace("]", "")
+    return [part for part in path.split(".") if part]

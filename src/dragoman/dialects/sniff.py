@@ -1,0 +1,124 @@
+"""Which dialect is this first line?
+
+The rule, for an endpoint that takes any protocol:
+
+1. `type` is "request" (or another openclawos message type) and there is a `method` or a `requestId`:
+   **openclawos**.
+2. `type` is another text and there is no `method`: **zot**.
+3. JSON-RPC with one of the HumanLayer daemon's own method names: **humanlayer**.
+4. `initialize` with `protocol_version`, `tui_id` or `env`, or with `protocolVersion` and nothing
+   else: **zeroclaw**. Every other `initialize` (no parameters, or `clientInfo` or
+   `clientCapabilities` beside the version): **acp**.
+5. Any other method: **acp** when it begins with `session/` or is one of ACP's, else **zeroclaw**.
+6. What is no message at all: **zeroclaw**, which answers every kind of nonsense with an error.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.wire.link import Hearer, Link, Opener
+
+HUMANLAYER = frozenset(
+    "health launchSession listSessions getConversation getSessionState continueSession "
+    "interruptSession fetchApprovals sendDecision Subscribe createApproval getApproval "
+    "getSessionLeaves getSessionSnapshots updateSessionSettings updateSessionTitle "
+    "getRecentPaths archiveSession bulkArchiveSessions".split()
+)
+_ACP = frozenset({"authenticate", "logout", "$/cancel_request"})
+_ZEROCLAW_KEYS = frozenset({"protocol_version", "tui_id", "tui_sig", "env"})
+_OPENCLAWOS_TYPES = frozenset({"request", "response", "event", "stream"})
+
+
+def which(line: bytes) -> str:
+    """The name of the dialect that this line belongs to."""
+    try:
+        message: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return "zeroclaw"
+    if isinstance(message, list) and message:
+        message = message[0]
+    if not isinstance(message, dict):
+        return "zeroclaw"
+    kind = message.get("type")
+    if isinstance(kind, str) and "jsonrpc" not in message:
+        if kind in _OPENCLAWOS_TYPES and ("method" in message or "requestId" in message):
+            return "openclawos"
+        return "zot"
+    method = message.get("method")
+    if not isinstance(method, str):
+        return "zeroclaw"
+    if method in HUMANLAYER:
+        return "humanlayer"
+    if method == "initialize":
+        return _initialize(message.get("params"))
+    if method.startswith("session/") or method in _ACP or method.startswith("_"):
+        return "acp"
+    return "zeroclaw"
+
+
+def _initialize(params: Any) -> str:
+    if not isinstance(params, dict) or not params:
+        return "acp"
+    keys = params.keys()
+    if keys & _ZEROCLAW_KEYS or keys == {"protocolVersion"}:
+        return "zeroclaw"
+    return "acp"
+
+
+class AnyHearer:
+    """A connection whose dialect is not known yet; after the first line it only passes on."""
+
+    limit_counts_newline = False
+    max_pending = 0
+
+    def __init__(
+        self,
+        link: Link,
+        openers: Mapping[str, Opener],
+        max_line: int,
+        told: Callable[[str, Link], None] = lambda name, link: None,
+    ) -> None:
+        self.max_line = max_line
+        self._link = link
+        self._openers = openers
+        self._told = told
+        self._inner: Hearer | None = None
+
+    def _choose(self, line: bytes) -> Hearer:
+        name = which(line)
+        self._told(name, self._link)
+        return self._openers[name](self._link)
+
+    def hear(self, lines: list[bytes]) -> None:
+        if self._inner is None:
+            self._inner = self._choose(lines[0])
+        inner = self._inner
+        limit = inner.max_line - (1 if inner.limit_counts_newline else 0)
+        fitting: list[bytes] = []
+        for line in lines:
+            if len(line) <= limit:
+                fitting.append(line)
+                continue
+            if fitting:
+                inner.hear(fitting)
+                fitting = []
+            inner.overlong(len(line))
+        if fitting:
+            inner.hear(fitting)
+
+    def overlong(self, size: int) -> None:
+        if self._inner is None:
+            self._inner = self._choose(b"")
+        self._inner.overlong(size)
+
+    def ended(self) -> None:
+        if self._inner is None:
+            self._link.close()
+        else:
+            self._inner.ended()
+
+    def lost(self) -> None:
+        if self._inner is not None:
+            self._inner.lost()
