@@ -39,9 +39,7 @@ def test_ascii_uses_surrogate_pairs():
 
 def test_sorted_goes_all_the_way_down():
     value = {"b": [{"d": 1, "c": 2}], "a": Point(y="1", x={"z": 1, "k": 2})}
-    assert codec.sorted_encode(value) == (
-        b'{"a":{"x":{"k":2,"z":1},"y":"1"},"b":[{"c":2,"d":1}]}'
-    )
+    assert codec.sorted_encode(value) == (b'{"a":{"x":{"k":2,"z":1},"y":"1"},"b":[{"c":2,"d":1}]}')
 
 
 def test_lone_surrogates_are_replaced_wherever_they_are():

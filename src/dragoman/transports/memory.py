@@ -40,6 +40,14 @@ class Wire(asyncio.Transport):
             self.out += data
             self._told()
 
+    def sip(self, size: int) -> None:
+        """Let the client read a little while it stays stuck."""
+        held = b"".join(self._held)
+        self.out += held[:size]
+        self._held = [held[size:]]
+        self._size = len(self._held[0])
+        self._told()
+
     def take(self) -> None:
         """Let the client read again: all that was held arrives."""
         self.stuck = False

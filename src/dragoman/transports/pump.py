@@ -168,7 +168,8 @@ class Pump(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         hearer, self._hearer = self._hearer, None
-        if self._inlet is not None and self._inlet is not self._outlet:
+        inlet: object = self._inlet
+        if self._inlet is not None and inlet is not self._outlet:
             self._inlet.close()
         if hearer is not None:
             hearer.lost()
@@ -277,11 +278,11 @@ class Pump(asyncio.Protocol):
             if before > start:
                 hearer.hear(lines[start:before])
                 start = before
-            if self._closing or self._lost:
+            if self.closed:
                 return
             hearer.overlong(size)
-            if self._closing or self._lost:
-                return
+        if self.closed:
+            return
         if start < len(lines):
             hearer.hear(lines[start:])
 
@@ -290,13 +291,9 @@ class Pump(asyncio.Protocol):
         if self._queue:
             self.flush()
         if self._closing and not self._lost and self._outlet is not None:
-            self._farewell()
             if self._outlet.get_write_buffer_size() and self._timer is None:
                 self._watch()  # a closing client that never reads must not stay for ever
             self._outlet.close()
-
-    def _farewell(self) -> None:
-        """Say what the transport says before it closes."""
 
     def flush(self) -> None:
         """Write everything that is queued, in one go."""
