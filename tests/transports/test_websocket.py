@@ -37,9 +37,7 @@ class Upgrade(asyncio.Protocol):
         accepted = accept_key(fields["Sec-WebSocket-Key"]).encode()
         self.transport.write(
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Accept: "
-            + accept_key(fields["Sec-WebSocket-Key"]).encode()
-            + b"\r\n\r\n"
+            b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
         )
         attach(self.transport, WebSocketLink(self.cage, PEER, **self.options), rest)
 
