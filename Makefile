@@ -63,6 +63,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/store.py
 
 setup-node: $(STAMP_NODE)
 

@@ -128,12 +128,13 @@ async def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> 
 
 
 async def test_damage_met_while_running_is_told_and_found_at_the_next_start(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.db"
     await build(path, 2000)
     store, notices = open_store(path)
     assert not notices
+    monkeypatch.setattr(file, "CHECK_BYTES", 0)  # a suspect file is looked through at any size
     data = path.read_bytes()
     with path.open("r+b") as handle:
         handle.seek(4096 * 30)
@@ -157,13 +158,27 @@ async def test_a_crash_alone_is_no_damage(tmp_path: Path) -> None:
     assert (tmp_path / "s.db.lock").read_bytes() == b""
 
 
+async def test_a_large_file_is_not_looked_through_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    await build(path)
+    path.write_bytes(scribble(path.read_bytes()))
+    for limit, moved in ((0, 0), (file.CHECK_BYTES, 1)):
+        (tmp_path / "s.db.lock").write_bytes(file.OPEN)
+        monkeypatch.setattr(file, "CHECK_BYTES", limit)
+        store, notices = open_store(path)
+        await store.close()
+        assert len(notices) == moved
+
+
 async def test_a_sound_file_is_not_looked_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.db"
     await build(path)
     checks: list[str] = []
-    monkeypatch.setattr(file, "check", lambda connection, path: checks.append(path))
+    monkeypatch.setattr(file, "check", lambda connection, path, thorough: checks.append(path))
     first = SqliteStore(path)
     second = SqliteStore(path)  # the first is alive, so its mark is no sign of a crash
     await first.close()

@@ -13,8 +13,9 @@ from .writer import BUSY_MS
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-CHECK_SECONDS = 2.0  # a check after a crash looks at as much of the file as it can in this time
+CHECK_BYTES = 512 * 1024 * 1024  # a larger file is looked through only when damage was met in it
 OPEN = b"open"
+DAMAGED = b"hurt"
 
 
 class Damaged(StoreFailed):
@@ -37,7 +38,9 @@ class Claim:
         self.alone = self._alone()
         if not self.alone:
             fcntl.flock(self._file, fcntl.LOCK_SH)
-        self.unclean = self.alone and os.pread(self._file, len(OPEN), 0) == OPEN
+        mark = os.pread(self._file, len(OPEN), 0) if self.alone else b""
+        self.unclean = mark in (OPEN, DAMAGED)  # the last one to leave crashed, or met damage
+        self.suspect = mark == DAMAGED
 
     def share(self) -> None:
         """Let others open the file too."""
@@ -46,13 +49,15 @@ class Claim:
             fcntl.flock(self._file, fcntl.LOCK_SH)
             self.alone = False
 
+    def condemn(self) -> None:
+        """Have whoever opens the file next look through it."""
+        os.pwrite(self._file, DAMAGED, 0)
+
     def release(self, *, clean: bool) -> None:
         """Leave; the last one that leaves a sound file says so."""
-        if self._file >= 0:
-            if clean and self._alone():
-                os.ftruncate(self._file, 0)
-            os.close(self._file)
-            self._file = -1
+        if clean and self._alone() and os.pread(self._file, len(OPEN), 0) == OPEN:
+            os.ftruncate(self._file, 0)
+        os.close(self._file)
 
     def _alone(self) -> bool:
         try:
@@ -99,22 +104,11 @@ def adjust(connection: "Connection", path: str, synchronous: str) -> None:
     )
 
 
-def check(connection: "Connection", path: str) -> None:
-    """Look through the file after a crash, for a bounded time; Damaged when it is broken."""
-    import sqlite3
-
-    deadline = time.monotonic() + CHECK_SECONDS
-    connection.set_progress_handler(lambda: int(time.monotonic() > deadline), 100_000)
-    try:
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-            raise
-        return  # large file, nothing found in time
-    finally:
-        connection.set_progress_handler(None, 0)
-    if verdict != "ok":
-        raise damaged(path)
+def check(connection: "Connection", path: str, *, thorough: bool) -> None:
+    """Look through the file; Damaged when it is broken. A crash alone is worth a short look."""
+    if thorough or os.path.getsize(path) <= CHECK_BYTES:
+        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise damaged(path)
 
 
 def explain(error: Exception, path: str) -> Fault:

@@ -51,7 +51,6 @@ class SqliteStore:
         idle: float = IDLE,
     ) -> None:
         self.path = os.path.abspath(path)
-        self._suspect = False
         self._closed = False
         try:
             file.prepare(self.path)
@@ -168,7 +167,7 @@ class SqliteStore:
             self._closed = True
             await self._reader.stop()
             await self._writer.stop()
-            self._claim.release(clean=not self._suspect)
+            self._claim.release(clean=True)
 
     async def _read(self, sql: str, *values: Any) -> Rows:
         return await self._reader.run(lambda connection: connection.execute(sql, values).fetchall())
@@ -178,7 +177,7 @@ class SqliteStore:
         try:
             recognise(write, self.path)
             if self._claim.unclean:
-                file.check(write, self.path)
+                file.check(write, self.path, thorough=self._claim.suspect)
             file.adjust(write, self.path, synchronous)
             migrate(write, self.path)
             write.execute("BEGIN IMMEDIATE")  # a file that cannot be written says so here
@@ -196,7 +195,7 @@ class SqliteStore:
         if fault is not error:
             fault.__cause__ = error
         if isinstance(fault, file.Damaged):
-            self._suspect = True  # whoever opens the file next looks through it
+            self._claim.condemn()
         return fault
 
 
