@@ -1,0 +1,176 @@
+"""Loading: what wins over what, and what is said about mistakes."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.settings.load import BadSettings, load
+from dragoman.settings.model import Settings
+
+
+def write(folder: Path, text: str, mode: int = 0o600) -> str:
+    file = folder / "config.toml"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(mode)
+    return str(file)
+
+
+def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
+    loaded = load(str(tmp_path / "config.toml"), {})
+    assert loaded.settings == Settings()
+    assert loaded.warnings == () and loaded.sources == {}
+    assert loaded.settings.acp.max_sessions == 10
+    assert loaded.settings.gateway.port == 42617
+
+
+@pytest.mark.parametrize(
+    ("env", "flags", "value", "kind"),
+    [
+        ({}, {}, 3, "file"),
+        ({"ZEROCLAW_acp__max_sessions": "4"}, {}, 4, "env"),
+        ({"ZEROCLAW_acp__max_sessions": "4", "DRAGOMAN_acp__max_sessions": "5"}, {}, 5, "env"),
+        ({"DRAGOMAN_acp__max_sessions": "5"}, {"acp.max_sessions": 6}, 6, "flag"),
+        ({"DRAGOMAN_acp__max_sessions": "5"}, {"acp.max_sessions": None}, 5, "env"),
+    ],
+)
+def test_flags_beat_environment_beats_file(
+    tmp_path: Path, env: dict[str, str], flags: dict[str, object], value: int, kind: str
+) -> None:
+    loaded = load(write(tmp_path, "[acp]\nmax_sessions = 3\n"), env, flags)
+    assert loaded.settings.acp.max_sessions == value
+    assert loaded.sources[("acp", "max_sessions")].kind == kind
+
+
+def test_environment_reaches_every_kind_of_key() -> None:
+    loaded = load(
+        "",
+        {
+            "DRAGOMAN_agents__coder__tools": "read,write",
+            "DRAGOMAN_AGENTS__CODER__MODEL": "demo/demo",
+            "DRAGOMAN_openclawos__hook_timeouts": '{"tool_executing": 100}',
+            "DRAGOMAN_gateway__enabled": "false",
+            "DRAGOMAN_SOCKET": "/not/a/key",
+            "DRAGOMAN_CONFIG_DIR": "/neither",
+            "OTHER_acp__max_sessions": "9",
+        },
+    )
+    assert loaded.settings.agents["coder"].tools == ("read", "write")
+    assert loaded.settings.agents["coder"].model == "demo/demo"
+    assert loaded.settings.openclawos.hook_timeouts == {"tool_executing": 100}
+    assert loaded.settings.gateway.enabled is False
+    assert loaded.settings.acp.max_sessions == 10
+
+
+def test_an_unknown_variable_of_ours_is_an_error_and_of_theirs_a_warning() -> None:
+    with pytest.raises(BadSettings) as caught:
+        load("", {"DRAGOMAN_acp__max_sesions": "1"})
+    assert caught.value.message == (
+        "DRAGOMAN_acp__max_sesions in the environment: unknown key acp.max_sesions; "
+        "did you mean acp.max_sessions?"
+    )
+    loaded = load("", {"ZEROCLAW_channels__telegram__bot": "x"})
+    assert loaded.warnings == (
+        "ZEROCLAW_channels__telegram__bot in the environment: unknown key channels. It is ignored.",
+    )
+
+
+def test_an_unknown_key_warns_with_line_and_nearest_name(tmp_path: Path) -> None:
+    file = write(tmp_path, "# mine\n[acp]\n\nmax_sesions = 3\n[nonsense]\na = 1\n")
+    loaded = load(file, {})
+    assert loaded.warnings == (
+        f"{file}:4: unknown key acp.max_sesions; did you mean acp.max_sessions? It is ignored.",
+        f"{file}:5: unknown key nonsense. It is ignored.",
+    )
+    assert loaded.settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[acp]\nmax_sessions = 0\n",
+            ":2: acp.max_sessions must be a whole number, 1 or more (got 0).",
+        ),
+        (
+            '[acp]\n# a comment\nerror_codes = "x" # y\n',
+            ':3: acp.error_codes must be one of "zeroclaw", "acp" (got "x").',
+        ),
+        (
+            '[agents.coder]\nmodel = """\nlong\n"""\nmode = "wild"\n',
+            ':5: agents.coder.mode must be one of "readonly", "supervised", "full" (got "wild").',
+        ),
+        ("gateway = 3\n", ":1: gateway must be a table (got 3)."),
+        (
+            "gateway = { port = 99999 }\n",
+            ":1: gateway.port must be a whole number from 0 to 65535 (got 99999).",
+        ),
+        (
+            '[agents.a]\napi_key = ["sk-aaaaaaaaaaaaaaaaaa"]\n',
+            ':2: agents.a.api_key must be a text (got "***").',
+        ),
+        ("[acp]\nmax_sessions 5\n", ":2: column 14: Expected '=' after a key in a key/value pair."),
+        (
+            '[agents.a]\nrisk_profile = "x"\n',
+            ":2: there is no [risk_profiles.x].",
+        ),
+        (
+            '[agents.a]\nbackend = "acp"\n',
+            ":2: agents.a has the backend acp and needs a command.",
+        ),
+        (
+            '[acp]\ndefault_agent = "b"\n[agents.a]\n',
+            ":2: acp.default_agent names no agent: 'b' (there are: a).",
+        ),
+        ("[mcp.x]\nargs = []\n", ":2: mcp.x needs a command or a url."),
+    ],
+)
+def test_a_bad_value_says_file_line_key_and_what_is_allowed(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(BadSettings) as caught:
+        load(file, {})
+    problem = caught.value.message
+    if said.startswith(":2: mcp.x"):
+        said = said.replace(":2:", ":1:")  # the table's own line
+    assert problem == f"{file}{said}"
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path, '[acp]\nmax_sessions = "a"\n[gateway]\nport = -1\n')
+    with pytest.raises(BadSettings) as caught:
+        load(file, {"DRAGOMAN_log__level": "loud"})
+    assert len(caught.value.problems) == 3
+    assert caught.value.problems[2].startswith("DRAGOMAN_log__level: log.level must be one of")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"a = '\xff'\n")
+    with pytest.raises(BadSettings, match="is not UTF-8 text"):
+        load(str(file), {})
+
+
+def test_a_directory_in_its_place_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="cannot be read: Is a directory"):
+        load(str(tmp_path), {})
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o644, True)])
+def test_a_readable_file_with_a_secret_warns(tmp_path: Path, mode: int, warned: bool) -> None:
+    file = write(tmp_path, '[agents.a]\napi_key = "k"\n', mode)
+    warnings = load(file, {}).warnings
+    assert bool(warnings) is warned
+    assert not warned or f"chmod 600 {file}" in warnings[0]
+
+
+def test_a_file_of_comments_is_fine(tmp_path: Path) -> None:
+    assert load(write(tmp_path, "# nothing yet\n"), {}).settings == Settings()
+
+
+def test_the_environment_of_the_process_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "DRAGOMAN_acp__max_sessions", "77")
+    assert load(str(tmp_path / "none.toml")).settings.acp.max_sessions == 77

@@ -1,0 +1,194 @@
+"""Changing single keys: comments, order and everything else stay."""
+
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.engine.faults import BadInput
+from dragoman.settings import write
+from dragoman.settings.lines import line_of, scan
+from dragoman.settings.shape import split
+
+TEXT = """\
+# top comment
+title = 'kept'   # unknown keys too
+
+[acp]
+max_sessions = 3  # as many as I need
+# the end of acp
+
+[agents.coder] # mine
+model = "demo/demo"
+tools = [
+  "read", # looking
+  "write",
+]
+system_prompt = \"\"\"
+[not.a.table]
+x = 1
+\"\"\"
+
+[models."openai/gpt-4.1"]
+context_window = 5
+
+[gateway]
+webhooks = { one = { agent = "coder" } }
+"""
+
+
+def test_a_value_is_replaced_in_place() -> None:
+    after = write.put(TEXT, split("acp.max_sessions"), 9)
+    assert after == TEXT.replace("max_sessions = 3 ", "max_sessions = 9 ")
+
+
+def test_a_value_of_many_lines_is_replaced_whole() -> None:
+    after = write.put(TEXT, split("agents.coder.tools"), ["ls"])
+    assert 'tools = ["ls"]\nsystem_prompt' in after and "looking" not in after
+
+
+def test_a_new_key_goes_to_the_end_of_its_table() -> None:
+    after = write.put(TEXT, split("acp.default_agent"), "coder")
+    assert 'as many as I need\ndefault_agent = "coder"\n# the end of acp' in after
+
+
+def test_a_new_key_after_a_value_of_many_lines() -> None:
+    after = write.put(TEXT, split("agents.coder.max_steps"), 4)
+    assert 'x = 1\n"""\nmax_steps = 4\n' in after
+
+
+def test_a_new_table_goes_to_the_end() -> None:
+    after = write.put(TEXT, split('models."openai/o9".vision'), True)
+    assert after == TEXT + '\n[models."openai/o9"]\nvision = true\n'
+
+
+def test_a_key_inside_an_inline_table() -> None:
+    after = write.put(TEXT, split("gateway.webhooks.one.cwd"), "/x")
+    assert 'webhooks = { one = { agent = "coder", cwd = "/x" } }' in after
+
+
+def test_a_key_beside_dotted_ones() -> None:
+    after = write.put("acp.max_sessions = 1\n\n[log]\n", split("acp.default_agent"), "a")
+    assert after == 'acp.max_sessions = 1\nacp.default_agent = "a"\n\n[log]\n'
+
+
+def test_a_file_without_a_last_line_break() -> None:
+    assert write.put("[acp]\nmax_sessions = 1", split("acp.default_agent"), "a") == (
+        '[acp]\nmax_sessions = 1\ndefault_agent = "a"\n'
+    )
+
+
+def test_an_empty_file() -> None:
+    assert write.put("", split("acp.max_sessions"), 1) == "[acp]\nmax_sessions = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "gone"),
+    [
+        ("acp.max_sessions", "max_sessions"),
+        ("agents.coder.tools", "looking"),
+        ("agents.coder", "[agents.coder]"),
+        ("models", "gpt-4.1"),
+        ("gateway.webhooks.one", 'coder" }'),
+    ],
+)
+def test_unset_takes_out_a_key_or_a_table(key: str, gone: str) -> None:
+    after = write.remove(TEXT, split(key))
+    assert gone in TEXT and gone not in after
+    assert after.startswith("# top comment\ntitle = 'kept'   # unknown keys too\n")
+
+
+def test_unset_of_what_is_not_there_changes_nothing() -> None:
+    assert write.remove(TEXT, split("acp.default_agent")) == TEXT
+    assert write.remove(TEXT, split("no.such.thing")) == TEXT
+
+
+def test_an_array_of_tables_is_not_mangled() -> None:
+    with pytest.raises(BadInput):
+        write.put("[[acp]]\nmax_sessions = 1\n", split("acp.max_sessions"), 2)
+
+
+def test_lines_are_found() -> None:
+    assert line_of(TEXT, ("acp", "max_sessions")) == 5
+    assert line_of(TEXT, ("agents", "coder", "system_prompt")) == 14
+    assert line_of(TEXT, ("models", "openai/gpt-4.1", "context_window")) == 20
+    assert line_of(TEXT, ("gateway", "webhooks", "one", "agent")) == 23
+    assert line_of(TEXT, ("acp", "nothing")) == 4
+    assert line_of(TEXT, ("nowhere",)) == 0
+
+
+keys = st.text(min_size=1, max_size=8)
+plain = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=20))
+values = st.one_of(
+    plain, st.floats(allow_nan=False), st.lists(plain, max_size=3), st.dictionaries(keys, plain)
+)
+
+
+@given(st.lists(st.tuples(keys, keys, values), min_size=1, max_size=5), st.data())
+def test_whatever_is_set_reads_back_and_the_rest_stays(
+    steps: list[tuple[str, str, Any]], data: st.DataObject
+) -> None:
+    text = TEXT
+    wanted = tomllib.loads(TEXT)
+    for table, key, value in steps:
+        path = ("agents", table, key)
+        text = write.put(text, path, value)
+        wanted["agents"].setdefault(table, {})[key] = value
+        assert tomllib.loads(text) == wanted
+        assert {place.path for place in scan(text)} >= {path}
+    table, key, _ = data.draw(st.sampled_from(steps))
+    gone = write.remove(text, ("agents", table, key))
+    assert key not in tomllib.loads(gone)["agents"].get(table, {})
+    assert "# as many as I need" in gone
+
+
+def test_set_key_makes_a_private_file(tmp_path: Path) -> None:
+    file = tmp_path / "conf" / "config.toml"
+    assert write.set_key(str(file), "acp.max_sessions", "7") == 7
+    assert file.read_text() == "[acp]\nmax_sessions = 7\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert [one.name for one in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_set_key_follows_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "real.toml"
+    real.write_text("# mine\n")
+    link = tmp_path / "config.toml"
+    link.symlink_to(real)
+    write.set_key(str(link), "log.level", "debug")
+    assert link.is_symlink() and 'level = "debug"' in real.read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("acp.max_sesions", "1", "did you mean acp.max_sessions"),
+        ("acp.max_sessions", "0", "must be a whole number, 1 or more"),
+        ("acp", "1", "acp is a table, not a value"),
+        ("acp..x", "1", "is not a key"),
+    ],
+)
+def test_what_does_not_fit_is_not_written(tmp_path: Path, key: str, value: str, said: str) -> None:
+    file = tmp_path / "config.toml"
+    with pytest.raises(BadInput, match=said):
+        write.set_key(str(file), key, value)
+    assert not file.exists()
+
+
+def test_a_broken_file_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[acp\n")
+    with pytest.raises(BadInput, match="is not valid TOML and is left as it is"):
+        write.set_key(str(file), "acp.max_sessions", "1")
+    assert file.read_text() == "[acp\n"
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot be (read|written): Not a directory"):
+        write.set_key(str(tmp_path / "file" / "config.toml"), "acp.max_sessions", "1")
