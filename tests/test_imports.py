@@ -1,0 +1,224 @@
+"""Who may import whom, and how long a module may be. The table is that of docs/architecture.md.
+
+Every import statement counts, those inside functions too, except that the command line may reach
+the daemon's entry points from inside a function.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src" / "dragoman"
+
+PORTS = tuple(f"engine.{name}" for name in ("ports", "content", "events", "info", "faults"))
+FACTS = tuple(f"engine.{name}" for name in ("content", "events", "info", "faults"))
+BEHIND_PORTS = (*PORTS, "observe")
+
+# What each folder may import beside itself. A name stands for itself and all below it.
+MAY: dict[str, tuple[str, ...]] = {
+    "": ("cli",),  # dragoman/__init__.py and __main__.py
+    "engine": (),
+    "wire": (),
+    "observe": (),
+    "dialects": ("wire", "engine", "observe"),
+    "transports": ("wire", "observe"),
+    "store": BEHIND_PORTS,
+    "bus": BEHIND_PORTS,
+    "agents": BEHIND_PORTS,
+    "providers": BEHIND_PORTS,
+    "policy": BEHIND_PORTS,
+    "sandbox": BEHIND_PORTS,
+    "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
+    "settings": (*PORTS, "observe"),
+    "client": ("wire", "transports", "settings", "observe", *FACTS),
+    "gateway": ("wire", "transports", "settings", "observe", "engine"),
+    "cli": ("client", "settings", "observe", *FACTS),
+    "tui": ("client", "settings", "observe", *FACTS),
+    "testing": tuple(
+        "engine wire observe dialects transports store bus agents providers policy sandbox tools "
+        "settings client".split()
+    ),
+    "daemon": ("*",),
+}
+# What may be imported only inside a function, because most runs do not need it.
+MAY_LAZILY: dict[str, tuple[str, ...]] = {
+    "cli": ("daemon",),
+    "tui": ("daemon",),
+}
+
+LINES = 400
+TOO_LONG: set[str] = set()  # stays empty: split the module instead
+
+
+class Import(NamedTuple):
+    module: str  # what imports, below dragoman
+    target: str  # what is imported, below dragoman
+    lazy: bool
+    line: int
+
+
+def modules() -> list[Path]:
+    return sorted(SRC.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(path: Path) -> Iterator[Import]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    name = name_of(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    skipped = _typing_only(tree)
+
+    def visit(node: ast.AST, lazy: bool) -> Iterator[Import]:
+        if id(node) in skipped:
+            lazy = True  # only the type checker sees it, which costs no start-up time
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            lazy = True
+        for target in _targets(node, package):
+            yield Import(name, target, lazy, getattr(node, "lineno", 0))
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, lazy)
+
+    yield from visit(tree, False)
+
+
+def _typing_only(tree: ast.AST) -> set[int]:
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            found.update(id(child) for child in node.body)
+    return found
+
+
+def _targets(node: ast.AST, package: str) -> Iterator[str]:
+    """The modules of ours that a statement imports, without the leading `dragoman.`"""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.partition(".")[0] == "dragoman":
+                yield alias.name.partition(".")[2]
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            parts = package.split(".") if package else []
+            base = ".".join(parts[: len(parts) - (node.level - 1)])
+            base = ".".join(part for part in (base, node.module or "") if part)
+        elif (node.module or "").partition(".")[0] == "dragoman":
+            base = (node.module or "").partition(".")[2]
+        else:
+            return
+        for alias in node.names:
+            whole = f"{base}.{alias.name}".strip(".")
+            yield whole if _is_module(whole) else base
+    elif isinstance(node, ast.Call):
+        yield from _dynamic(node)
+
+
+def _dynamic(node: ast.Call) -> Iterator[str]:
+    """`import_module("dragoman.x")` is an import as well."""
+    called = ast.unparse(node.func).rpartition(".")[2]
+    first = node.args[0] if node.args else None
+    if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
+        if str(first.value).partition(".")[0] == "dragoman":
+            yield str(first.value).partition(".")[2]
+
+
+def _is_module(name: str) -> bool:
+    path = SRC.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def below(target: str, allowed: str) -> bool:
+    return allowed == "*" or target == allowed or target.startswith(f"{allowed}.")
+
+
+def complaint(found: Import) -> str:
+    """Why an import is not allowed, or nothing."""
+    folder = found.module.partition(".")[0] if "." in found.module else found.module
+    if not SRC.joinpath(folder).is_dir():
+        folder = ""
+    target = found.target
+    if not target or target.startswith("__"):
+        return ""
+    if folder and below(target, folder):
+        return _between_dialects(found)
+    if folder not in MAY:
+        return f"{folder} is a new folder: say in MAY what it may import"
+    if any(below(target, one) for one in MAY[folder]):
+        return ""
+    if any(below(target, one) for one in MAY_LAZILY.get(folder, ())):
+        return "" if found.lazy else f"may import {target} only inside a function"
+    return f"may not import {target}"
+
+
+def _between_dialects(found: Import) -> str:
+    mine, theirs = found.module.split("."), found.target.split(".")
+    if mine[0] != "dialects" or len(mine) < 3 or len(theirs) < 2:
+        return ""
+    other = SRC / "dialects" / theirs[1]
+    if theirs[1] != mine[1] and other.is_dir():
+        return f"is a dialect and may not import another one ({theirs[1]})"
+    return ""
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_imports_follow_the_table(path: Path) -> None:
+    wrong = [
+        f"{found.module}:{found.line} {text}"
+        for found in imports(path)
+        if (text := complaint(found))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_no_module_is_too_long(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= LINES or name_of(path) in TOO_LONG, (
+        f"{name_of(path)} has {lines} lines, {LINES} are allowed: split it by subject"
+    )
+
+
+def test_there_are_no_exceptions_for_long_modules() -> None:
+    assert not TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("module", "target", "lazy", "said"),
+    [
+        ("engine.turn", "store.memory", True, "may not import store.memory"),
+        ("engine.turn", "engine.events", False, ""),
+        ("wire.lines", "engine.faults", False, "may not import engine.faults"),
+        ("dialects.acp.hear", "dialects.zot.shapes", False, "may not import another one (zot)"),
+        ("dialects.acp.hear", "dialects.acp.shapes", False, ""),
+        ("dialects.acp.hear", "transports.unix", True, "may not import transports.unix"),
+        ("transports.unix", "engine.door", False, "may not import engine.door"),
+        ("cli.verbs.daemon", "daemon.main", True, ""),
+        ("cli.verbs.daemon", "daemon.main", False, "only inside a function"),
+        ("cli.main", "engine.door", True, "may not import engine.door"),
+        ("store.sqlite", "engine.ports", False, ""),
+        ("store.sqlite", "engine.host", False, "may not import engine.host"),
+        ("daemon.main", "dialects.acp", False, ""),
+    ],
+)
+def test_the_rules_themselves(module: str, target: str, lazy: bool, said: str) -> None:
+    found = complaint(Import(module, target, lazy, 1))
+    assert (said in found) if said else not found
+
+
+def test_lazy_relative_and_dynamic_imports_are_seen(tmp_path: Path) -> None:
+    tree = ast.parse(
+        "from . import a\n"
+        "def f():\n"
+        "    from ..engine import door\n"
+        "    import dragoman.store.sqlite\n"
+        "    import_module('dragoman.tui')\n"
+    )
+    found = [one for node in ast.walk(tree) for one in _targets(node, "cli.verbs")]
+    assert set(found) >= {"store.sqlite", "tui"}
+    assert any(one.startswith("cli.engine") for one in found)
