@@ -22,7 +22,8 @@ _TOUCHING = frozenset({"read", "search", "edit", "delete", "move"})
 _CHANGING = frozenset({"edit", "delete", "move"})
 _PATH_KEYS = frozenset(
     {"path", "paths", "file", "file_path", "filePath", "filename", "directory", "dir", "cwd"}
-    | {"root", "source", "destination", "src", "dst", "from", "to", "target", "old_path", "new_path"}
+    | {"root", "source", "destination", "src", "dst", "from", "to", "target"}
+    | {"old_path", "new_path"}
 )
 _REMEMBERED = 256
 _READ_HINT = "Change the mode to supervised or full to let it act."

@@ -107,9 +107,7 @@ class _Assessor:
 
     def forks(self) -> bool:
         """A function that is piped into or put behind itself: the classic fork bomb."""
-        return any(
-            [part.name for part in self.parts].count(name) >= 3 for name in self.functions
-        )
+        return any([part.name for part in self.parts].count(name) >= 3 for name in self.functions)
 
     def simple(self, simple: Simple, depth: int) -> None:
         if depth > MAX_DEPTH:

@@ -11,7 +11,8 @@ secret directory (the inode is looked up there), or when it belongs to a strange
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from dragoman.engine.faults import BadInput, Refused
 
@@ -26,7 +27,7 @@ _NEVER = ("/proc", "/sys", "/dev")  # whatever the lists say
 _SHARED_MEMORY = "/dev/shm"  # an ordinary file system under /dev; judged by the lists
 _ENCODED = ("%2e%2e", "..%2f", "..%5c", ".%2e", "%2e.")
 _LONGEST = 4096
-_LOOKED_AT = 4096  # names compared when a file has several hard links
+_LOOKED_AT = 4096  # files compared per secret place when a file has several hard links
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -203,6 +204,30 @@ class Boundary:
             return _refused(path, "A symbolic link took its place after the path was checked.")
         return error
 
+    def withheld(self, top: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """What a search below `top` must leave out: places relative to it, and hard links.
+
+        Links are (device, inode) of files with several names, one of them in a secret place.
+        """
+        below = top.rstrip("/") + "/"
+        places = [
+            os.path.relpath(place, top)
+            for place in (*self.protected, *self.forbidden)
+            if place.startswith(below) and not self.permits(place)
+        ]
+        links = [
+            (found.st_dev, found.st_ino)
+            for place in self._secret_places(top)
+            for found in islice(_walk(place), _LOOKED_AT)
+            if found.st_nlink > 1
+        ]
+        return places, links
+
+    def _secret_places(self, path: str) -> list[str]:
+        """Where the files lie that a hard link must not lead to, seen from outside of them."""
+        secret = [p for p in self.forbidden if p != self.home and within(p, self.home)]
+        return [place for place in (*self.protected, *secret) if not within(path, place)]
+
     def _check_links(self, path: str, found: os.stat_result) -> None:
         """Refuse a hard link to what the boundary keeps away, as far as that can be seen."""
         try:
@@ -211,20 +236,13 @@ class Boundary:
             owner = os.geteuid()
         if found.st_uid not in (os.geteuid(), owner):
             raise _refused(path, "It is a hard link to a file of another user.")
-        secret = [p for p in self.forbidden if p != self.home and within(p, self.home)]
-        looked_at = 0
-        for top in (*self.protected, *secret):
-            if within(path, top):
-                continue
-            for entry in _walk(top):
-                looked_at += 1
-                if looked_at > _LOOKED_AT:
-                    return
-                if entry == (found.st_dev, found.st_ino):
-                    raise _refused(path, f"It is a hard link to a file in {top}.")
+        for place in self._secret_places(path):
+            for other in islice(_walk(place), _LOOKED_AT):
+                if (other.st_dev, other.st_ino) == (found.st_dev, found.st_ino):
+                    raise _refused(path, f"It is a hard link to a file in {place}.")
 
 
-def _walk(top: str) -> Iterable[tuple[int, int]]:
+def _walk(top: str) -> Iterator[os.stat_result]:
     waiting = [top]
     while waiting:
         try:
@@ -239,7 +257,7 @@ def _walk(top: str) -> Iterable[tuple[int, int]]:
             if stat.S_ISDIR(found.st_mode):
                 waiting.append(entry.path)
             else:
-                yield found.st_dev, found.st_ino
+                yield found
 
 
 def _check_kind(path: str, mode: int) -> None:

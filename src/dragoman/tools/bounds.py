@@ -27,6 +27,10 @@ class Bounds(Protocol):
         """The directory of what `resolve` gave, as a `dir_fd`, and the last name."""
         ...
 
+    def withheld(self, top: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """What a search below `top` must leave out: places relative to it, and hard links."""
+        ...
+
 
 BoundsOf = Callable[[ToolEnv], Bounds]
 

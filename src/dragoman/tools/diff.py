@@ -10,9 +10,10 @@ _COMPARED = 400  # lines of one change that are compared line by line
 Change = tuple[int, int, list[str]]  # old lines [start, end) become these
 
 
-def render(old: Sequence[str], changes: Sequence[Change], context: int = CONTEXT) -> str:
+def render(old: list[str], changes: Sequence[Change], context: int = CONTEXT) -> str:
     """Lines with ' ', '-' or '+' in front; `...` where lines were left out."""
     out: list[str] = []
+    total = len(old) - (old[-1:] == [""])  # a last line feed makes no line of its own
     at = 0  # old lines before this one are shown or left out
     for number, (start, end, new) in enumerate(changes):
         begin = max(at, start - context)
@@ -20,10 +21,10 @@ def render(old: Sequence[str], changes: Sequence[Change], context: int = CONTEXT
             out.append("...")
         out += [" " + line for line in old[begin:start]]
         out += _compare(old[start:end], new)
-        following = changes[number + 1][0] if number + 1 < len(changes) else len(old)
-        at = min(end + context, following)
+        following = changes[number + 1][0] if number + 1 < len(changes) else total
+        at = max(end, min(end + context, following))
         out += [" " + line for line in old[end:at]]
-    if at < len(old):
+    if at < total:
         out.append("...")
     return "\n".join(out)
 

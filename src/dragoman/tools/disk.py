@@ -148,4 +148,5 @@ def _still_the_same(
     if now is not None and not stat.S_ISREG(now.st_mode):
         raise Refused(f"Path refused: {shown}.", "It is not a regular file (any more).")
     if expected is not None and (now is None or stamp_of(now) != expected):
-        raise BadInput(f"{shown} changed while it was edited.", "Read it again and repeat the edit.")
+        hint = "Read it again and repeat the edit."
+        raise BadInput(f"{shown} changed while it was edited.", hint)

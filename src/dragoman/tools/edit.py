@@ -32,8 +32,8 @@ class Edit:
     spec = ToolSpec(
         name="edit",
         description=(
-            "Change a text file by exact replacements. Every oldText must occur exactly once in the "
-            "file as it is now; the edits are applied all together or not at all."
+            "Change a text file by exact replacements. Every oldText must occur exactly once in "
+            "the file as it is now; the edits are applied all together or not at all."
         ),
         schema=schema(
             "path",

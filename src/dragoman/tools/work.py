@@ -3,8 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -48,6 +48,16 @@ async def in_thread(work: Callable[[Halt], T], seconds: float | None = None) -> 
     except asyncio.CancelledError:
         halt.set()
         await settled(future)
+        raise
+
+
+async def insist(work: Coroutine[Any, Any, T]) -> T:
+    """Run something that must not be left half done: a cancelled caller waits for its end."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await settled(task)
         raise
 
 

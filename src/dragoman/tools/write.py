@@ -60,7 +60,8 @@ class Write:
         bounds = self._bounds(env)
         path = bounds.resolve(asked.path, write=True)
         if env.files is not None:
-            old = await env.files.read_text(path) if os.path.exists(path) else None
+            exists = await in_thread(lambda halt: os.path.exists(path))
+            old = await env.files.read_text(path) if exists else None
             await env.files.write_text(path, asked.content)
         else:
             old = await in_thread(lambda halt: _write(bounds, path, asked.path, data, halt))
@@ -70,9 +71,7 @@ class Write:
         diffs: tuple[Diff, ...] = ()
         if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
             diffs = (Diff(path, old, asked.content),)
-        return Outcome(
-            (Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),))
-        )
+        return Outcome((Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),)))
 
 
 def _write(bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt) -> str | None:
@@ -87,5 +86,3 @@ def _write(bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt) -> st
                 raise
     replace(bounds, path, shown, data, halt)
     return old
-
-

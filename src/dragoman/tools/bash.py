@@ -1,0 +1,155 @@
+"""The tool `bash`: a shell command, watched while it runs and ended with all it started."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
+
+from .args import brief, decode, schema, text, whole
+from .bounds import BoundsOf
+from .confine import Confine, Launch, Unconfined
+from .environ import environment
+from .output import MAX_BYTES, Capture, Outputs, Progress
+from .running import Command
+from .work import insist
+
+_LONGEST = 7 * 24 * 3600.0
+_MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command starts
+
+
+class BashArgs(msgspec.Struct):
+    command: str
+    timeout: float | None = None
+
+
+class Bash:
+    """Runs a command with /bin/sh in the working directory."""
+
+    spec = ToolSpec(
+        name="bash",
+        description=(
+            "Run a shell command in the working directory. Output and errors come together. Only "
+            "the beginning and the end of a long output are shown; a file keeps all of it. What "
+            "the command leaves in the background is ended with it."
+        ),
+        schema=schema(
+            "command",
+            command=text("The command line, for /bin/sh."),
+            timeout=whole("Seconds after which the command is ended."),
+        ),
+        kind="execute",
+    )
+
+    def __init__(
+        self,
+        bounds: BoundsOf,
+        *,
+        outputs: Outputs | None = None,
+        confine: Confine | None = None,
+        timeout: float | None = None,
+        allow_env: Sequence[str] = (),
+        extra_env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._bounds = bounds
+        self._outputs = outputs or Outputs()
+        self._confine = confine or Unconfined()
+        self._timeout = timeout
+        self._allow_env = tuple(allow_env)
+        self._extra_env = dict(extra_env or {})
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return f"$ {brief(args.get('command', '?'), 500)}"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked = decode(BashArgs, args, {"cmd": "command", "script": "command"})
+        if not asked.command.strip():
+            raise BadInput("command is required")
+        if "\0" in asked.command:
+            raise BadInput("command: it cannot contain a NUL character")
+        limit = self._timeout if asked.timeout is None else asked.timeout
+        if limit is not None and not 0 < limit <= _LONGEST:
+            raise BadInput(f"timeout: it must be more than 0 and at most {_LONGEST:.0f} seconds")
+        if env.terminals is not None:
+            return await self._in_terminal(asked.command, limit, env, env.terminals)
+        return await self._here(asked.command, limit, env)
+
+    async def _in_terminal(
+        self, command: str, limit: float | None, env: ToolEnv, terminals: Terminals
+    ) -> Outcome:
+        opened: list[str] = []
+        began = time.monotonic()
+        code, output, truncated = await terminals.run(
+            command,
+            cwd=env.cwd,
+            env=dict(self._extra_env),
+            timeout=limit,
+            limit=MAX_BYTES,
+            opened=opened.append,
+        )
+        if truncated:
+            output = f"... [truncated at {MAX_BYTES} bytes]\n{output}"
+        took = time.monotonic() - began
+        late = code is None and limit is not None and took >= limit
+        note = _timed_out(limit) if late else ""
+        detail = Detail(exit_code=code, terminal_id=opened[-1] if opened else None)
+        shown = _report(command, output, note, -1 if code is None else code, "", took)
+        return Outcome((Text(shown),), is_error=code != 0, detail=detail)
+
+    async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:
+        mark = secrets.token_hex(12)
+        variables = environment(self._allow_env, self._extra_env)
+        variables |= {_MARK: mark, "PWD": env.cwd}
+        launch = Launch(("/bin/sh", "-c", command), env.cwd, variables)
+        launch = self._confine.confine(launch, env, self._bounds(env))
+        capture = Capture(self._outputs)
+        running = Command(launch, f"{_MARK}={mark}", capture, Progress(env.progress))
+        began = time.monotonic()
+        try:
+            timed_out = await running.run(limit)
+        except BaseException:
+            capture.discard()
+            raise
+        await insist(asyncio.to_thread(capture.finish))
+        notes = [_timed_out(limit)] if timed_out else []
+        if running.leftovers and not timed_out:
+            what = "process" if running.leftovers == 1 else "processes"
+            notes.append(f"[ended {running.leftovers} background {what}]")
+        code = -1 if timed_out else running.code
+        took = time.monotonic() - began
+        shown = _report(command, capture.text(), "\n".join(notes), code, capture.note, took)
+        detail = Detail(exit_code=code, full_output=capture.path)
+        return Outcome((Text(shown),), is_error=code != 0, detail=detail)
+
+
+def _timed_out(limit: float | None) -> str:
+    return f"[timed out after {limit:g}s; the command and all it started were ended]"
+
+
+def _report(command: str, output: str, note: str, code: int, file: str, took: float) -> str:
+    """The text of the result: command, output, exit code, time."""
+    if output and not output.endswith("\n"):
+        output += "\n"
+    parts = [f"$ {command}\n\n", output, "\n" if output else ""]
+    if note:
+        parts.append(f"{note}\n")
+    parts.append(f"[exit {code}]")
+    if file:
+        parts.append(f" ({file})")
+    parts.append(f"  Took {_span(took)}")
+    return "".join(parts)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest}s"
+    return f"{minutes // 60}h{minutes % 60}m"

@@ -1,0 +1,178 @@
+"""The tool `grep`: lines that match a regular expression."""
+
+import asyncio
+import os
+import re
+import stat
+import sys
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Location, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+
+from .args import brief, decode, flag, schema, text, whole
+from .bounds import Bounds, BoundsOf, os_fault
+from .glob import alternatives
+from .work import in_thread, insist, settled
+
+MAX_MATCHES = 500
+MAX_CONTEXT = 20
+MAX_BYTES = 51_200
+_LARGEST = 16 * 1024 * 1024  # larger files are left out
+_SECONDS = 20
+_DENIED = 1000
+_PROGRAM = os.path.join(os.path.dirname(__file__), "scan.py")
+
+
+class GrepArgs(msgspec.Struct):
+    pattern: str
+    path: str = "."
+    glob: str = ""
+    ignore_case: bool = False
+    context: int = 0
+    limit: int = 200
+
+
+class _Found(msgspec.Struct):
+    lines: list[str]
+    matches: int
+    files: int
+    note: str
+
+
+class Grep:
+    """Searches files for a regular expression."""
+
+    spec = ToolSpec(
+        name="grep",
+        description=(
+            "Search files for a regular expression (Python syntax), line by line. Results read "
+            "path:line: text. Binary files, files over 16 MiB, links and .git are left out."
+        ),
+        schema=schema(
+            "pattern",
+            pattern=text("Regular expression."),
+            path=text("File or directory to search; the working directory when left out."),
+            glob=text("Only files like this, for example *.py or src/**/*.{ts,tsx}"),
+            ignore_case=flag("Take upper and lower case as the same."),
+            context=whole(f"Lines to show before and after (at most {MAX_CONTEXT}).", 0),
+            limit=whole(f"How many matches at most (default 200, maximum {MAX_MATCHES})."),
+        ),
+        kind="search",
+        repeatable=True,
+    )
+
+    def __init__(self, bounds: BoundsOf, seconds: int = _SECONDS) -> None:
+        self._bounds = bounds
+        self._seconds = seconds
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return f"Search for {brief(args.get('pattern', '?'))} in {brief(args.get('path', '.'))}"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        aliases = {"include": "glob", "-i": "ignore_case", "ignoreCase": "ignore_case"}
+        asked = decode(GrepArgs, args, {**aliases, "regex": "pattern", "query": "pattern"})
+        if not asked.pattern:
+            raise BadInput("pattern is required")
+        if not 0 <= asked.context <= MAX_CONTEXT:
+            raise BadInput(f"context must be between 0 and {MAX_CONTEXT}")
+        if asked.limit < 1:
+            raise BadInput("limit must be at least 1")
+        try:
+            re.compile(asked.pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise BadInput(f"pattern: not a regular expression: {error}") from error
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path or ".")
+        opened: list[int] = []
+        try:
+            request = await in_thread(lambda halt: _request(bounds, path, asked, opened))
+            found = await _scan(opened[0], {**request, "seconds": self._seconds}, self._seconds)
+        finally:
+            for fd in opened:
+                os.close(fd)
+        detail = Detail(locations=(Location(path),))
+        if found is None:
+            late = f"The search took longer than {self._seconds} s and was stopped."
+            raise BadInput(late, "Use a simpler pattern, a glob or a smaller path.")
+        return Outcome((Text(_shown(found)),), detail=detail)
+
+
+def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> dict[str, Any]:
+    """What to search, opened, and the request for the program that does it."""
+    try:
+        opened.append(bounds.open_inside(path, os.O_RDONLY))
+    except OSError as error:
+        raise os_fault(asked.path, error) from error
+    single = not stat.S_ISDIR(os.fstat(opened[0]).st_mode)
+    denied, hidden = bounds.withheld(path)
+    return {
+        "fd": opened[0],
+        "name": asked.path if single else "",
+        "pattern": asked.pattern,
+        "ignore_case": asked.ignore_case,
+        "globs": alternatives(asked.glob) if asked.glob and not single else [],
+        "context": asked.context,
+        "limit": min(asked.limit, MAX_MATCHES),
+        "largest": _LARGEST,
+        "denied": denied,
+        "hidden": hidden,
+    }
+
+
+async def _scan(fd: int, request: dict[str, Any], seconds: int) -> _Found | None:
+    """Run the search in a process of its own; None when it took too long."""
+    starting = asyncio.ensure_future(_start(fd))
+    try:
+        process = await asyncio.shield(starting)
+        async with asyncio.timeout(seconds):
+            answer, errors = await process.communicate(msgspec.json.encode(request))
+    except TimeoutError:
+        return None
+    finally:
+        await insist(_stop(starting))
+    if process.returncode != 0:
+        if process.returncode is None or process.returncode < 0:
+            return None  # out of processor time
+        reason = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise BadInput(f"The search failed: {' '.join(reason)}")
+    return msgspec.json.decode(answer, type=_Found)
+
+
+async def _start(fd: int) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", "-B", "-X", "utf8", _PROGRAM),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        pass_fds=(fd,),
+        env={},
+        start_new_session=True,
+    )
+
+
+async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
+    """End the process, also when the caller was cancelled while it started."""
+    await settled(starting)
+    if starting.exception() is None and (process := starting.result()).returncode is None:
+        process.kill()
+        await process.communicate()
+
+
+def _shown(found: _Found) -> str:
+    if not found.lines:
+        return "[nothing matches]"
+    size = 0
+    kept: list[str] = []
+    for line in found.lines:
+        size += len(line.encode("utf-8", "replace")) + 1
+        if size > MAX_BYTES:
+            kept.append(f"... [truncated at {MAX_BYTES} bytes; narrow the search]")
+            break
+        kept.append(line.encode("utf-8", "replace").decode("utf-8"))
+    if found.note:
+        kept.append(found.note)
+    return "\n".join(kept)

@@ -1,0 +1,137 @@
+"""Everything that a command started: its process group, its session, and those that left both.
+
+A child may ignore SIGTERM, start others, or leave the group with setsid. Members are found by
+group, by session, and by a mark in the environment that every descendant inherits.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+
+_CHECKED = 512  # processes waited for by descriptor at a time
+_ROUNDS = 5
+_PROC = "/proc"
+
+
+class Group:
+    """The processes of one command. `pid` leads their group and session."""
+
+    __slots__ = ("mark", "pid", "since")
+
+    def __init__(self, pid: int, mark: str) -> None:
+        self.pid = pid
+        self.mark = mark.encode()
+        self.since = _started(pid)
+
+    def members(self) -> list[int]:
+        """Those that live (the dead that nobody has collected do not count)."""
+        try:
+            names = os.listdir(_PROC)
+        except OSError:
+            return [self.pid] if self._group_exists() else []
+        numbers = [int(name) for name in names if name.isdigit()]
+        if not numbers:  # no /proc on this system
+            return [self.pid] if self._group_exists() else []
+        return [pid for pid in numbers if self._is_member(pid)]
+
+    def _group_exists(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def _is_member(self, pid: int) -> bool:
+        fields = _stat(pid)
+        if fields is None or fields[0] in (b"Z", b"X"):
+            return False
+        if int(fields[2]) == self.pid or int(fields[3]) == self.pid:
+            return True
+        if pid == os.getpid() or int(fields[19]) < self.since:
+            return False
+        try:
+            with open(f"{_PROC}/{pid}/environ", "rb") as file:
+                return self.mark in file.read(1 << 17)
+        except OSError:
+            return False  # gone, or not ours
+
+    def signal(self, number: int, members: Iterable[int] = ()) -> None:
+        """Send a signal to the group, and to members outside of it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(pid) != self.pid:
+                    os.kill(pid, number)
+
+    async def end(self, grace: float, *, leader_lives: bool) -> int:
+        """SIGTERM to all, SIGKILL after `grace` seconds; returns how many there were.
+
+        Once the leader was collected, its number may be another's: look before shooting.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace
+        if leader_lives:
+            self.signal(signal.SIGTERM)
+        left = await asyncio.to_thread(self.members)
+        count = len(left)
+        if not left:
+            return 0
+        self.signal(signal.SIGTERM, left)
+        await gone(left, deadline - loop.time())
+        for _ in range(_ROUNDS):
+            left = await asyncio.to_thread(self.members)
+            if not left:
+                break
+            self.signal(signal.SIGKILL, left)
+            await gone(left, 0.5)
+        return count
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """State, parent, group, session, ... of a process; None when it is gone."""
+    try:
+        with open(f"{_PROC}/{pid}/stat", "rb") as file:
+            data = file.read(1024)
+    except OSError:
+        return None
+    fields = data[data.rfind(b")") + 2 :].split()  # the name may contain anything
+    return fields if len(fields) > 19 else None
+
+
+def _started(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
+
+
+async def gone(pids: Iterable[int], seconds: float) -> None:
+    """Wait until all these processes have ended, at most `seconds` of time."""
+    loop = asyncio.get_running_loop()
+    watched: dict[int, asyncio.Future[None]] = {}
+    try:
+        for pid in list(pids)[:_CHECKED]:
+            try:
+                fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            except (AttributeError, OSError):
+                # No such descriptors here: give them the whole time.
+                await asyncio.sleep(max(0.0, seconds))
+                return
+            future: asyncio.Future[None] = loop.create_future()
+            watched[fd] = future
+            loop.add_reader(fd, _ended, loop, fd, future)
+        if watched:
+            await asyncio.wait(watched.values(), timeout=max(0.0, seconds))
+    finally:
+        for fd in watched:
+            loop.remove_reader(fd)
+            os.close(fd)
+
+
+def _ended(loop: asyncio.AbstractEventLoop, fd: int, future: "asyncio.Future[None]") -> None:
+    loop.remove_reader(fd)
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,97 @@
+"""The tool `ls`: what is in a directory."""
+
+import os
+import stat
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Location, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+
+from .args import brief, decode, schema, text, whole
+from .bounds import Bounds, BoundsOf, os_fault
+from .work import Halt, in_thread
+
+MAX_ENTRIES = 500
+_ALIASES = {"directory": "path", "dir": "path"}
+
+
+class LsArgs(msgspec.Struct):
+    path: str = "."
+    limit: int = MAX_ENTRIES
+
+
+class Ls:
+    """Lists a directory, sorted by name."""
+
+    spec = ToolSpec(
+        name="ls",
+        description=(
+            "List a directory, sorted by name. Directories end with /, links with @, programs "
+            "with *."
+        ),
+        schema=schema(
+            path=text("Directory to list; the working directory when left out."),
+            limit=whole(f"How many names at most (default and maximum {MAX_ENTRIES})."),
+        ),
+        kind="read",
+        repeatable=True,
+    )
+
+    def __init__(self, bounds: BoundsOf) -> None:
+        self._bounds = bounds
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return f"List {brief(args.get('path', '.'))}"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked = decode(LsArgs, args, _ALIASES)
+        if asked.limit < 1:
+            raise BadInput("limit must be at least 1")
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path or ".")
+        shown = await in_thread(lambda halt: _list(bounds, path, asked, halt))
+        return Outcome((Text(shown),), detail=Detail(locations=(Location(path),)))
+
+
+def _list(bounds: Bounds, path: str, asked: LsArgs, halt: Halt) -> str:
+    fd = open_directory(bounds, path, asked.path)
+    try:
+        names: list[str] = []
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                halt.check()
+                names.append(_marked(entry))
+    finally:
+        os.close(fd)
+    names.sort()
+    limit = min(asked.limit, MAX_ENTRIES)
+    shown = names[:limit]
+    if len(names) > limit:
+        shown.append(f"... [{len(names) - limit} more of {len(names)} entries; use glob to narrow]")
+    return "\n".join(shown) or "[the directory is empty]"
+
+
+def open_directory(bounds: Bounds, path: str, shown: str) -> int:
+    """Open a directory for listing; raises BadInput, Refused."""
+    try:
+        return bounds.open_inside(path, os.O_RDONLY | os.O_DIRECTORY)
+    except NotADirectoryError as error:
+        raise BadInput(f"{shown} is not a directory", "Use read for a file.") from error
+    except OSError as error:
+        raise os_fault(shown, error) from error
+
+
+def _marked(entry: "os.DirEntry[str]") -> str:
+    name = os.fsencode(entry.name).decode("utf-8", "replace")
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+    except OSError:
+        return name
+    if stat.S_ISDIR(mode):
+        return name + "/"
+    if stat.S_ISLNK(mode):
+        return name + "@"
+    return name + "*" if mode & 0o111 else name

@@ -1,0 +1,210 @@
+"""What a command prints: all of it in a file when it is much, its two ends in the result."""
+
+import codecs
+import contextlib
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Callable
+
+MAX_LINES = 2000
+MAX_BYTES = 51_200
+_HEAD_LINES = 800
+_HEAD_BYTES = 20_480
+_PROGRESS = 4096  # bytes of one progress event
+_RATE = 262_144  # bytes of progress per second; the rest is left out of the stream
+_SPOOLED = 64 * 1024 * 1024  # bytes kept in the file
+_BUFFER = 1 << 18
+_FILES = 200  # output files kept in the directory
+_KEPT = 512 * 1024 * 1024  # bytes kept in the directory
+
+
+class Outputs:
+    """A private directory for full outputs; the oldest files go when there are many."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str | None = None) -> None:
+        self._path = path
+
+    @property
+    def path(self) -> str:
+        """The directory, made when it is first needed."""
+        if self._path is None:
+            self._path = tempfile.mkdtemp(prefix="dragoman-")
+        return self._path
+
+    def create(self) -> tuple[int, str]:
+        """A new file, open for writing."""
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        self._prune()
+        name = os.path.join(self.path, f"bash-{secrets.token_hex(6)}.log")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, 0o600), name
+
+    def _prune(self) -> None:
+        logs: list[tuple[int, int, str]] = []
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if entry.name.startswith("bash-") and entry.name.endswith(".log"):
+                    with contextlib.suppress(FileNotFoundError):
+                        found = entry.stat(follow_symlinks=False)
+                        logs.append((found.st_mtime_ns, found.st_size, entry.path))
+        kept = 0
+        for number, (_, size, path) in enumerate(sorted(logs, reverse=True)):
+            kept += size
+            if number >= _FILES - 1 or kept > _KEPT:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+
+
+class Capture:
+    """Takes output as it comes. Memory stays small whatever the amount.
+
+    `take` is quick and never blocks; `flush` writes to the disk and belongs into a thread.
+    """
+
+    def __init__(self, outputs: Outputs) -> None:
+        self.outputs = outputs
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.total = 0
+        self.feeds = 0
+        self.path: str | None = None
+        self.problem = ""
+        self._fd = -1
+        self._waiting = bytearray()
+        self._spooled = 0
+
+    def take(self, data: bytes) -> bool:
+        """Add output; True when `flush` is due."""
+        self.total += len(data)
+        self.feeds += data.count(b"\n")
+        if len(self.head) < MAX_BYTES:
+            self.head += data[: MAX_BYTES - len(self.head)]
+        self.tail += data
+        if len(self.tail) > 2 * MAX_BYTES:
+            del self.tail[:-MAX_BYTES]
+        if self._spooled + len(self._waiting) < _SPOOLED:
+            self._waiting += data
+        return len(self._waiting) >= _BUFFER
+
+    @property
+    def cut(self) -> bool:
+        """Whether the result cannot hold everything."""
+        return self.total > MAX_BYTES or self.feeds > MAX_LINES
+
+    def flush(self) -> None:
+        """Write what waits to the file. A full disk costs the file, not the command."""
+        data, self._waiting = bytes(self._waiting), bytearray()
+        if self.problem:
+            return
+        try:
+            if self._fd < 0:
+                self._fd, self.path = self.outputs.create()
+            view = memoryview(data)[: _SPOOLED - self._spooled]
+            self._spooled += len(view)
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            self.problem = f"the full output could not be kept: {error.strerror}"
+
+    def finish(self) -> None:
+        """Keep the file when the result is cut, else leave none behind."""
+        if self.cut:
+            self.flush()
+        self.close()
+
+    def discard(self) -> None:
+        """Leave nothing behind: nobody will be told about the file."""
+        self.close()
+        if self.path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def note(self) -> str:
+        """What to say about the file."""
+        if self.problem:
+            return self.problem
+        if self.path is None:
+            return ""
+        part = f", its first {_SPOOLED} bytes" if self.total > _SPOOLED else ""
+        return f"full output: {self.path}{part}"
+
+    def text(self) -> str:
+        """The output, or its beginning and its end with a mark between them."""
+        if not self.cut:
+            return self.head.decode("utf-8", "replace")
+        whole = self.total <= MAX_BYTES
+        limit = f"{MAX_LINES} lines" if whole else f"{MAX_BYTES} bytes"
+        lines = bytes(self.head[:_HEAD_BYTES]).splitlines(keepends=True)[:_HEAD_LINES]
+        head = _without_half(b"".join(lines))
+        last = bytes(self.head if whole else self.tail)
+        room = min(MAX_BYTES - _HEAD_BYTES, self.total - len(head))
+        last = last[-room:]
+        rest = last.split(b"\n")
+        keep = MAX_LINES - _HEAD_LINES + last.endswith(b"\n")
+        if len(rest) > keep:
+            tail = b"\n".join(rest[-keep:])
+        elif len(rest) > 1 and room < self.total - len(head):
+            tail = b"\n".join(rest[1:])  # the first line is cut in two
+        else:
+            tail = last
+        left = self.total - len(head) - len(tail)
+        gap = "" if head.endswith(b"\n") else "\n"
+        mark = f"{gap}... [truncated at {limit}; {left} bytes left out here]\n"
+        return head.decode("utf-8", "replace") + mark + tail.decode("utf-8", "replace")
+
+
+def _without_half(data: bytes) -> bytes:
+    """Bytes without the beginning of a character at their end."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    half = len(decoder.getstate()[0])
+    return data[:-half] if half else data
+
+
+class Progress:
+    """Streams output as text: whole characters, small pieces, at a bearable rate."""
+
+    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
+        self._tell = tell
+        self._clock = clock
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._since = clock()
+        self._sent = 0
+        self._missed = 0
+
+    def take(self, data: bytes, final: bool = False) -> None:
+        text = self._decoder.decode(data, final)
+        if not text:
+            return
+        now = self._clock()
+        if now - self._since >= 1.0:
+            self._since, self._sent = now, 0
+        if self._sent >= _RATE:
+            self._missed += len(data)
+            return
+        if self._missed:
+            self._tell(f"\n... [{self._missed} bytes not shown]\n")
+            self._missed = 0
+        self._sent += len(data)
+        for piece in pieces(text, _PROGRESS):
+            self._tell(piece)
+
+
+def pieces(text: str, size: int) -> list[str]:
+    """The text in parts of at most `size` bytes of UTF-8."""
+    if len(text) * 4 <= size or len(text.encode("utf-8")) <= size:
+        return [text]
+    step = size // 4
+    if text.isascii():
+        step = size
+    return [text[at : at + step] for at in range(0, len(text), step)]

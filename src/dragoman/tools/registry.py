@@ -1,0 +1,121 @@
+"""The tools of a session, put together by name."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from dragoman.engine.ports import Tool, ToolSpec
+
+from .ask import AskUser
+from .bash import Bash
+from .bounds import BoundsOf
+from .confine import Confine
+from .edit import Edit
+from .glob import Glob
+from .grep import Grep
+from .ls import Ls
+from .output import Outputs
+from .plan import Plan
+from .read import Read
+from .write import Write
+
+NAMES = ("ask_user", "bash", "edit", "glob", "grep", "ls", "plan", "read", "write")
+ALIASES: Mapping[str, str] = {"shell": "bash"}
+Closer = Callable[[], Awaitable[None]]
+
+
+class Box:
+    """The tools of one session (`ports.Toolbox`)."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        aliases: Mapping[str, str] = ALIASES,
+        notes: Iterable[str] = (),
+    ) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._aliases = dict(aliases)
+        self._closers: list[Closer] = []
+        self.notes = list(notes)  # what the session should be told
+
+    def specs(self) -> Sequence[ToolSpec]:
+        """What the model is told, sorted by name."""
+        return [self._tools[name].spec for name in sorted(self._tools)]
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of this name, or the one it is another name of."""
+        return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+
+    def add(self, tool: Tool) -> bool:
+        """Add a tool; False (and a note) when the name is taken."""
+        name = tool.spec.name
+        if self.find(name) is not None:
+            self.notes.append(f"The tool {name} was left out: there is another of this name.")
+            return False
+        self._tools[name] = tool
+        return True
+
+    def remove(self, name: str) -> bool:
+        """Take a tool away again."""
+        return self._tools.pop(name, None) is not None
+
+    def on_close(self, closer: Closer) -> None:
+        """Have something closed with the box (an MCP connection)."""
+        self._closers.append(closer)
+
+    async def close(self) -> None:
+        while self._closers:
+            await self._closers.pop()()
+
+
+class Registry:
+    """Builds the tools of sessions; one per agent profile."""
+
+    def __init__(
+        self,
+        bounds: BoundsOf,
+        *,
+        outputs: str | None = None,
+        confine: Confine | None = None,
+        shell_timeout: float | None = None,
+        allow_env: Sequence[str] = (),
+        extra_env: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] = ALIASES,
+    ) -> None:
+        """`bounds` gives the boundary of a call; `outputs` is a private directory of ours."""
+        self.aliases = dict(aliases)
+        built: Sequence[Tool] = (
+            Read(bounds),
+            Write(bounds),
+            Edit(bounds),
+            Ls(bounds),
+            Glob(bounds),
+            Grep(bounds),
+            Bash(
+                bounds,
+                outputs=Outputs(outputs),
+                confine=confine,
+                timeout=shell_timeout,
+                allow_env=allow_env,
+                extra_env=extra_env,
+            ),
+            AskUser(),
+            Plan(),
+        )
+        self._built = {tool.spec.name: tool for tool in built}
+
+    def toolbox(self, names: Iterable[str] | None = None, extra: Iterable[Tool] = ()) -> Box:
+        """The built-in tools of these names (None: all) and all extra ones.
+
+        Names that are unknown are left out, and noted.
+        """
+        extra = tuple(extra)
+        if names is None:
+            box = Box(self._built.values(), self.aliases)
+        else:
+            wanted = list(dict.fromkeys(self.aliases.get(name, name) for name in names))
+            others = {tool.spec.name for tool in extra}
+            unknown = [n for n in wanted if n not in self._built and n not in others]
+            notes = [f"Unknown tool in the list of tools: {name}." for name in unknown]
+            box = Box([self._built[n] for n in wanted if n in self._built], self.aliases, notes)
+        for tool in extra:
+            box.add(tool)
+        return box

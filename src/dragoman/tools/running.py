@@ -1,0 +1,119 @@
+"""One command from its start until nothing of it is left."""
+
+import asyncio
+import os
+
+from dragoman.engine.faults import BadInput
+
+from .confine import Launch
+from .group import Group
+from .output import Capture, Progress
+from .work import insist, settled
+
+GRACE = 1.5  # seconds between SIGTERM and SIGKILL
+_LEFTOVER_GRACE = 0.5  # the same for what a finished command left in the background
+_DRAIN = 1.0  # seconds for output that is still in the pipe when everything has ended
+_PIECE = 1 << 16
+
+
+class Command:
+    """Runs a launch, feeds its output to a capture and a progress, and ends all it started."""
+
+    def __init__(self, launch: Launch, mark: str, capture: Capture, progress: Progress) -> None:
+        self.launch = launch
+        self.mark = mark
+        self.capture = capture
+        self.progress = progress
+        self.code = -1
+        self.leftovers = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._group: Group | None = None
+        self._pipe = -1
+
+    async def run(self, limit: float | None) -> bool:
+        """Run to the end; True when the time was over. A cancelled caller finds all ended."""
+        try:
+            await insist(self._start())
+        except asyncio.CancelledError:
+            await self._abandon()
+            raise
+        process = self._process
+        assert process is not None
+        reading = asyncio.ensure_future(self._read())
+        try:
+            timed_out = await self._wait(process, limit)
+            await insist(self._end(process, GRACE if timed_out else _LEFTOVER_GRACE))
+            await asyncio.wait({reading}, timeout=_DRAIN)
+        except asyncio.CancelledError:
+            await settled(asyncio.ensure_future(self._end(process, GRACE)))
+            raise
+        finally:
+            reading.cancel()
+            await settled(reading)
+        code = process.returncode if process.returncode is not None else -1
+        self.code = code if code >= 0 else 128 - code  # by a signal, as shells say it
+        return timed_out
+
+    async def _abandon(self) -> None:
+        """Cancelled while starting: end what started meanwhile."""
+        if self._process is not None:
+            os.close(self._pipe)
+            await settled(asyncio.ensure_future(self._end(self._process, GRACE)))
+
+    async def _start(self) -> None:
+        launch = self.launch
+        # Our own pipe: a child left in the background may hold it open, and the end of the
+        # command itself must be seen nevertheless.
+        self._pipe, write_end = os.pipe()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *launch.argv,
+                cwd=launch.cwd,
+                env=dict(launch.env),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                start_new_session=True,
+                preexec_fn=launch.preexec,
+                pass_fds=launch.keep,
+            )
+            self._group = Group(self._process.pid, self.mark)
+        except (OSError, ValueError) as error:
+            os.close(self._pipe)
+            raise BadInput(f"start: {error}", "Does the working directory exist?") from error
+        except BaseException:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(write_end)
+            if launch.done is not None:
+                launch.done()
+
+    async def _wait(self, process: asyncio.subprocess.Process, limit: float | None) -> bool:
+        try:
+            async with asyncio.timeout(limit):
+                await process.wait()
+        except TimeoutError:
+            return True
+        return False
+
+    async def _end(self, process: asyncio.subprocess.Process, grace: float) -> None:
+        group = self._group or Group(process.pid, self.mark)
+        self.leftovers = await group.end(grace, leader_lives=process.returncode is None)
+        await process.wait()
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_PIECE)
+        file = os.fdopen(self._pipe, "rb", buffering=0)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), file
+        )
+        try:
+            while data := await reader.read(_PIECE):
+                self.progress.take(data)
+                if self.capture.take(data):
+                    await insist(asyncio.to_thread(self.capture.flush))
+            self.progress.take(b"", final=True)
+        finally:
+            transport.close()
