@@ -36,6 +36,7 @@ class Roster:
         self._offers = offers
         self._places = places
         self._policies: dict[str, tuple[Rules, AutonomyPolicy]] = {}
+        self._registries: dict[str, tuple[Policy, Any]] = {}
         self._chosen: dict[str, str] = {}
         self._builtin = BuiltinAgent(models, self._extras)
         self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
@@ -102,21 +103,29 @@ class Roster:
         return policy
 
     async def toolbox(self, profile: AgentProfile, session: SessionInfo) -> Toolbox:
-        from dragoman.tools.registry import Registry
-
-        policy = self.policy(profile)
-        assert isinstance(policy, AutonomyPolicy)
-        base = Registry(
-            lambda env: policy.boundary(env.mode, env.cwd, env.roots),
-            names=profile.tools,
-            output_dir=f"{self._places.data_dir}/outputs",
-        )
+        base = self._registry(profile).toolbox(profile.tools)
         layers: list[Toolbox] = [base]
         for part in self.parts:
             layer = await part(profile, session)
             if layer is not None:
                 layers.append(layer)
         return Layers(layers, self._offers, profile.tools)
+
+    def _registry(self, profile: AgentProfile) -> Any:
+        """The built-in tools of an agent, made anew when its policy changed."""
+        from dragoman.tools.registry import Registry
+
+        policy = self.policy(profile)
+        assert isinstance(policy, AutonomyPolicy)
+        known = self._registries.get(profile.alias)
+        if known is not None and known[0] is policy:
+            return known[1]
+        registry = Registry(
+            lambda env: policy.boundary(env.mode, env.cwd, env.roots),
+            outputs=f"{self._places.data_dir}/outputs",
+        )
+        self._registries[profile.alias] = (policy, registry)
+        return registry
 
     def _extras(self, turn: Any) -> list[str]:
         return [text for extra in self.extras for text in extra(turn)]

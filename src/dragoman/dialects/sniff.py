@@ -2,7 +2,7 @@
 
 The rule, for an endpoint that takes any protocol:
 
-1. `type` is "request" (or another openclawos message type) and there is a `method` or a `requestId`:
+1. `type` is "request" (or another openclawos type) and there is a `method` or a `requestId`:
    **openclawos**.
 2. `type` is another text and there is no `method`: **zot**.
 3. JSON-RPC with one of the HumanLayer daemon's own method names: **humanlayer**.

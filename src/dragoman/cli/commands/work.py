@@ -20,6 +20,13 @@ def commands() -> tuple[Command, ...]:
                 Flag("json", "print events as one JSON object per line", kind=bool),
                 AGENT,
                 Flag("cwd", "the working directory", metavar="DIR"),
+                Flag(
+                    "approve",
+                    "who answers approvals: you (ask), yes to all, or no to all",
+                    metavar="RULE",
+                    choices=("ask", "all", "none"),
+                ),
+                Flag("demo", "show one whole turn with the embedded model", kind=bool),
             ),
         ),
         Command(

@@ -1,0 +1,257 @@
+"""`dragoman run`: one turn in the terminal, streamed, with approvals asked there.
+
+Exit codes: 0 the turn completed, 1 it failed or could not begin, 130 it was cancelled.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Text, ToolCall, text_of
+from dragoman.engine.door import Door
+from dragoman.engine.events import Ask, Event, Who
+from dragoman.engine.faults import AlreadySettled, BadInput
+from dragoman.engine.host import OpenSpec
+from dragoman.transports.loop import run
+
+from .compose import compose
+
+_WHO = Who("terminal", "terminal", "dragoman run", "terminal")
+_RESULT_LINES = 8
+
+
+class Ink:
+    """Colours where the stream is a terminal that wants them."""
+
+    def __init__(self, stream: Any) -> None:
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        self._on = not plain and stream.isatty()
+
+    def __call__(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._on else text
+
+
+class JsonLines:
+    """Prints every event as one JSON object per line."""
+
+    def speak(self, events: Sequence[Event]) -> None:
+        for event in events:
+            body = msgspec.to_builtins(event.body)
+            shown = {"session": event.session, "seq": event.seq, "at": event.at, **body}
+            sys.stdout.write(msgspec.json.encode(shown).decode() + "\n")
+        sys.stdout.flush()
+
+
+class Screen:
+    """Prints a turn for a person: the answer on stdout, everything around it on stderr."""
+
+    def __init__(self) -> None:
+        self._ink = Ink(sys.stderr)
+        self._mid_line = False
+
+    def speak(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._one(event.body)
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+    def _one(self, body: ev.Body) -> None:
+        match body:
+            case ev.TextDelta(text=text):
+                sys.stdout.write(_safe(text))
+                self._mid_line = not text.endswith("\n")
+            case ev.ThoughtDelta(text=text):
+                sys.stderr.write(self._ink(_safe(text), "2"))
+            case ev.Spoke(content=content):
+                self.fresh_line()
+                for block in content:
+                    if isinstance(block, ToolCall):
+                        args = msgspec.json.encode(block.args).decode()
+                        self.aside(f"▸ {block.name} {_cut(args)}", "36")
+            case ev.CallEnded(is_error=is_error) as ended:
+                lines = _safe(text_of(ended.content)).strip().splitlines()
+                for line in lines[:_RESULT_LINES]:
+                    self.aside(f"  {_cut(line)}", "31" if is_error else "2")
+                if len(lines) > _RESULT_LINES:
+                    self.aside(f"  … {len(lines) - _RESULT_LINES} more lines", "2")
+            case ev.Retrying(reason=reason, delay=delay):
+                self.aside(f"  {reason}; trying again in {delay:.1f} s", "33")
+            case ev.Planned(entries=entries):
+                for entry in entries:
+                    mark = {"completed": "x", "in_progress": "~"}.get(entry.status, " ")
+                    self.aside(f"  [{mark}] {_safe(entry.content)}", "35")
+            case ev.Noted(title=title, text=text):
+                self.aside(f"  {title} {text}", "33")
+            case ev.TurnEnded(outcome="failed", error=error):
+                self.fresh_line()
+                self.aside(f"failed: {error}", "31")
+            case ev.TurnEnded(outcome="cancelled" | "interrupted"):
+                self.fresh_line()
+                self.aside("cancelled", "33")
+
+    def fresh_line(self) -> None:
+        if self._mid_line:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._mid_line = False
+
+    def aside(self, text: str, code: str) -> None:
+        sys.stderr.write(self._ink(text, code) + "\n")
+
+
+class Human:
+    """Answers approvals: at the keyboard where there is one, else by the rule that was given."""
+
+    def __init__(self, door: Door, rule: str, screen: Screen | JsonLines) -> None:
+        self._door = door
+        self._rule = rule  # ask, all, none
+        self._screen = screen
+        self._ink = Ink(sys.stderr)
+        self._queue: asyncio.Queue[Ask] = asyncio.Queue()
+
+    def speak(self, events: Sequence[Event]) -> None:
+        self._screen.speak(events)
+        for event in events:
+            if isinstance(event.body, ev.Asked):
+                self._queue.put_nowait(event.body.ask)
+
+    async def answer_all(self) -> None:
+        while True:
+            ask = await self._queue.get()
+            verdict, text = await self._decide(ask)
+            try:
+                await self._door.answer(ask.id, verdict, _WHO, text=text)  # type: ignore[arg-type]
+            except AlreadySettled:
+                self._say("  already answered elsewhere")
+
+    async def _decide(self, ask: Ask) -> tuple[str, str]:
+        title = f"? {ask.title} {_cut(_safe(ask.summary))}".rstrip()
+        if ask.kind == "question":
+            return await self._reply(ask)
+        if self._rule == "all":
+            self._say(f"{title}  yes (nobody is asked here)")
+            return "allow", ""
+        if self._rule == "none":
+            self._say(f"{title}  no (use --approve all to allow it)")
+            return "deny", ""
+        while True:
+            said = (await self._type(f"{title} [y]es, [a]lways, [n]o: ")).lower()
+            if said in ("y", "yes"):
+                return "allow", ""
+            if said in ("a", "always"):
+                return "allow_always", ""
+            if said in ("n", "no"):
+                return "deny", ""
+
+    async def _reply(self, ask: Ask) -> tuple[str, str]:
+        if self._rule != "ask":
+            if ask.choices and self._rule == "all":
+                self._say(f"? {ask.title}  {ask.choices[0]} (nobody is asked here)")
+                return "answer", ask.choices[0]
+            return "cancelled", ""
+        shown = "".join(f"\n  {n}. {choice}" for n, choice in enumerate(ask.choices, 1))
+        said = await self._type(f"? {_safe(ask.title)}{shown}\n> ")
+        if said.isdigit() and 0 < int(said) <= len(ask.choices):
+            said = ask.choices[int(said) - 1]
+        return "answer", said
+
+    def _say(self, text: str) -> None:
+        if isinstance(self._screen, Screen):
+            self._screen.fresh_line()
+        sys.stderr.write(self._ink(text, "33") + "\n")
+        sys.stderr.flush()
+
+    async def _type(self, prompt: str) -> str:
+        """A line from the keyboard, without a thread that could not be interrupted."""
+        if isinstance(self._screen, Screen):
+            self._screen.fresh_line()
+        sys.stderr.write(self._ink(prompt, "1;33"))
+        sys.stderr.flush()
+        loop = asyncio.get_running_loop()
+        line: asyncio.Future[str] = loop.create_future()
+
+        def typed() -> None:
+            data = os.read(0, 65536)
+            if not line.done():
+                line.set_result(data.decode(errors="replace").strip() if data else "n")
+
+        loop.add_reader(0, typed)
+        try:
+            return await line
+        finally:
+            loop.remove_reader(0)
+
+
+def _safe(text: str) -> str:
+    """What a model or tool wrote, without the power to steer the terminal."""
+    return "".join(
+        c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _cut(text: str, room: int = 160) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+async def one_turn(
+    prompt: str, *, config_dir: str | None, agent: str, cwd: str, as_json: bool, rule: str
+) -> int:
+    """Open a session, take one turn in it, print it."""
+    composed = await compose(config_dir=config_dir)
+    door = composed.door
+    for notice in composed.notices:
+        print(f"dragoman: {notice}", file=sys.stderr)
+    try:
+        info = await door.open(OpenSpec(agent=agent, cwd=cwd or os.getcwd()), _WHO)
+        screen = JsonLines() if as_json else Screen()
+        human = Human(door, rule, screen)
+        await door.watch(info.id, _WHO, human, lambda said: None)
+        answers = asyncio.ensure_future(human.answer_all())
+        work = await door.prompt(info.id, (Text(prompt),), _WHO)
+        loop = asyncio.get_running_loop()
+
+        def interrupted() -> None:
+            loop.remove_signal_handler(signal.SIGINT)  # the second one ends the program
+            door.cancel(info.id)
+
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+        finished = await work.done
+        answers.cancel()
+        if isinstance(screen, Screen):
+            screen.fresh_line()
+    finally:
+        await composed.close()
+    if finished.outcome == "completed":
+        return 0
+    return 1 if finished.outcome == "failed" else 130
+
+
+def main(args: Any) -> int:
+    """Run one turn with the command line's arguments."""
+    if getattr(args, "demo", False):
+        from .showcase import show
+
+        return show()
+    prompt = " ".join(args.prompt or ())
+    if not prompt and not sys.stdin.isatty():
+        prompt = sys.stdin.read()
+    if not prompt.strip():
+        raise BadInput("There is no prompt.", 'Give one: dragoman run "list the files here".')
+    rule = args.approve or ("ask" if sys.stdin.isatty() else "none")
+    return run(
+        one_turn(
+            prompt,
+            config_dir=args.config_dir,
+            agent=args.agent or "",
+            cwd=args.cwd or "",
+            as_json=bool(args.json),
+            rule=rule,
+        )
+    )
