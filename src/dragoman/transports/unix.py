@@ -21,7 +21,10 @@ def same_user(peer: Peer) -> bool:
 
 
 class Listener:
-    """A listening Unix socket; closing it removes the path if it is still ours."""
+    """A listening Unix socket; closing it removes the path if it is still ours.
+
+    Keep it: a server that nobody refers to is collected, and refuses from then on.
+    """
 
     def __init__(self, path: str, server: asyncio.AbstractServer, inode: tuple[int, int]) -> None:
         self.path = path
