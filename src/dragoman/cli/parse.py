@@ -213,7 +213,10 @@ def _close(name: str, command: Command) -> bool:
 
 
 def _first_loose(command: Command, words: list[str]) -> int | None:
-    valued = {f"--{flag.name}" for flag in command.all_flags() if flag.takes_value}
+    default = command.sub(command.default) if command.default else None
+    known = (default or command).all_flags()
+    valued = {f"--{flag.name}" for flag in known if flag.takes_value}
+    valued |= {f"-{flag.short}" for flag in known if flag.takes_value and flag.short}
     skip = False
     for at, word in enumerate(words):
         if skip:

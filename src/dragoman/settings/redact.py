@@ -14,7 +14,8 @@ __all__ = ["HIDDEN", "is_secret", "plain", "redact"]
 
 def plain(settings: Settings) -> dict[str, Any]:
     """What differs from the defaults, as it is: may hold secrets."""
-    return msgspec.to_builtins(settings)
+    made = msgspec.to_builtins(settings)
+    return {name: value for name, value in made.items() if value != {}}
 
 
 def redact(settings: Settings) -> dict[str, Any]:

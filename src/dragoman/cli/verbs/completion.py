@@ -100,19 +100,19 @@ def zsh(commands: tuple[Command, ...]) -> str:
     lines = [
         "#compdef dragoman",
         "_dragoman() {",
-        '  local path="" word i',
+        '  local at="" word i  # not `path`, which is $PATH in zsh',
         "  for ((i = 2; i < CURRENT; i++)); do",
         '    word="${words[i]}"',
-        '    case "$path $word" in',
+        '    case "$at $word" in',
     ]
     for command in walk(commands):
-        lines.append(f'      "{_before(command)}") path=" {command.full_name}" ;;')
+        lines.append(f'      "{_before(command)}") at=" {command.full_name}" ;;')
     lines += ["    esac", "  done", '  case "${words[CURRENT-1]}" in']
     for name, choices in _value_cases(commands).items():
         lines.append(f"    {name}) compadd -- {' '.join(choices)}; return ;;")
     if paths := _path_flags(commands):
         lines.append(f"    {'|'.join(paths)}) _files; return ;;")
-    lines += ["  esac", "  local -a found", '  case "$path" in']
+    lines += ["  esac", "  local -a found", '  case "$at" in']
     rows = [(one.name, one.help) for one in commands]
     rows += [("help", "help of a command"), ("--help", "help"), ("--version", "the version")]
     lines.append(f'    "") found=({_described(rows)}) ;;')

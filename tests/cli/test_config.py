@@ -1,0 +1,101 @@
+"""`dragoman config`, run as people run it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["config", *words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_set_get_explain_unset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "get", "acp.max_sessions") == (0, "10\n", "")
+    code, out, _ = run(capsys, "set", "acp.max_sessions", "5")
+    assert code == 0 and out.startswith("acp.max_sessions = 5")
+    assert run(capsys, "get", "acp.max_sessions")[1] == "5\n"
+    code, out, _ = run(capsys, "explain", "acp.max_sessions")
+    assert "a whole number, 1 or more" in out and f"file {folder}/config.toml:2" in out
+    assert run(capsys, "unset", "acp.max_sessions")[0] == 0
+    assert run(capsys, "get", "acp.max_sessions")[1] == "10\n"
+    code, _, err = run(capsys, "unset", "acp.max_sessions")
+    assert code == 1 and "is not set in" in err
+
+
+def test_config_dir_flag_wins(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    assert run(capsys, "set", "log.level", "debug", "--config-dir", str(other))[0] == 0
+    assert (other / "config.toml").exists() and not (folder / "config.toml").exists()
+    assert run(capsys, "path", f"--config-dir={other}")[1] == f"{other}/config.toml\n"
+
+
+def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "set", "agents.a.tools", "read,write")
+    assert json.loads(run(capsys, "get", "agents.a.tools", "--json")[1]) == ["read", "write"]
+    assert json.loads(run(capsys, "path", "--json")[1]) == {
+        "config": f"{folder}/config.toml",
+        "exists": True,
+        "data": f"{folder}/data",
+    }
+    rows = json.loads(run(capsys, "explain", "acp", "--json")[1])
+    assert {row["key"] for row in rows} >= {"acp.max_sessions"}
+    assert json.loads(run(capsys, "schema")[1])["title"] == "Dragoman configuration"
+
+
+def test_secrets_are_shown_only_when_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (
+        ("set", "agents.a.api_key", "hush-hush"),
+        ("get",),
+        ("get", "agents.a.api_key"),
+        ("get", "agents"),
+        ("explain", "agents.a"),
+    ):
+        code, out, err = run(capsys, *words)
+        assert code == 0 and "hush-hush" not in out + err, words
+    assert run(capsys, "get", "agents.a.api_key", "--secrets")[1] == "hush-hush\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("set", "acp.max_sesions", "5"), "did you mean acp.max_sessions?"),
+        (("set", "acp.max_sessions", "many"), "must be a whole number, 1 or more (got 'many')"),
+        (("get", "nothing.here"), "unknown key nothing"),
+        (("explain", "a..b"), "is not a key"),
+    ],
+)
+def test_mistakes_say_the_way_out(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (1, "") and said in err and err.startswith("dragoman: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_bad_file_names_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "config.toml").write_text("[acp]\nmax_sessions = 0\n")
+    code, _, err = run(capsys, "get")
+    assert code == 1
+    assert f"{folder}/config.toml:2: acp.max_sessions must be a whole number, 1 or more" in err
+
+
+def test_an_unknown_key_warns_on_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "config.toml").write_text("[acp]\nmax_sesions = 5\n")
+    code, out, err = run(capsys, "get", "--json")
+    assert code == 0 and json.loads(out) == {}
+    assert err.startswith("warning: ") and "did you mean acp.max_sessions?" in err

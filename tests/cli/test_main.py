@@ -1,0 +1,140 @@
+"""The command itself: help, version, mistakes, what is imported, exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman import __version__
+from dragoman.cli import help, main, table
+from dragoman.cli.parse import Command
+from dragoman.cli.verbs.completion import walk
+
+EVERY = list(walk(table.declared()))
+
+
+def command(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *words],
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.full_name)
+def test_every_command_has_help_and_an_example_that_parses(one: Command) -> None:
+    text = help.of(one)
+    assert f"dragoman {one.full_name}" in text
+    assert one.example.count("dragoman") and f"Example: {one.example}" in text
+    assert one.help and not one.help.endswith(".")
+    assert max(map(len, text.splitlines())) <= 110
+    names = [flag.name for flag in one.all_flags()]
+    assert len(names) == len(set(names)) and "help" not in names
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.full_name)
+def test_every_example_is_understood(one: Command) -> None:
+    import shlex
+
+    from dragoman.cli.parse import parse
+
+    words = shlex.split(one.example.partition(" > ")[0].rpartition(" | ")[2])
+    assert words[0] == "dragoman"
+    top = next(found for found in table.declared() if found.name == words[1])
+    parsed = parse(top, words[2:])
+    assert parsed.path[: len(one.full_name.split())] == tuple(one.full_name.split())
+
+
+def test_names_are_unique_and_modules_are_declared() -> None:
+    declared = [one.name for one in table.declared()]
+    assert len(declared) == len(set(declared))
+    folder = Path(table.__file__).parent / "verbs"
+    modules = {path.stem for path in folder.iterdir() if not path.name.startswith("__")}
+    assert modules == {table.module_of(one.name) for one in table.commands()}
+
+
+@pytest.mark.parametrize("one", table.commands(), ids=lambda one: one.name)
+def test_every_verb_module_can_run(one: Command) -> None:
+    from importlib import import_module
+
+    assert callable(import_module(f"dragoman.cli.verbs.{table.module_of(one.name)}").run)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"], []])
+def test_help_lists_the_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(words) == 0
+    out = capsys.readouterr().out
+    assert "Usage: dragoman COMMAND" in out and "  config " in out and "Example: " in out
+
+
+@pytest.mark.parametrize(
+    "words", [["help", "config", "set"], ["config", "set", "--help"], ["config", "-h", "set"]]
+)
+def test_help_of_one_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(words) == 0
+    assert "Usage: dragoman config set KEY VALUE" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dragoman {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["confg"], "unknown command 'confg'; did you mean config?"),
+        (["--verbos"], "unknown flag '--verbos'"),
+        (["help", "confg"], "did you mean config?"),
+        (["config"], "config needs one of: get, set, unset, explain, schema, path"),
+        (["config", "gte"], "did you mean get?"),
+        (["completion", "bsh"], "did you mean bash?"),
+    ],
+)
+def test_mistakes_leave_with_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(words) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err and "Try: dragoman" in captured.err
+    assert captured.out == ""
+
+
+HEAVY = (
+    "asyncio msgspec argparse typing json tomllib httpx ssl sqlite3 logging subprocess uvloop mcp "
+    "websockets inspect dataclasses collections.abc"
+).split()
+
+
+@pytest.mark.parametrize("words", ["'--help'", "'--version'", "'config', '--help'"])
+def test_help_imports_next_to_nothing(words: str) -> None:
+    script = (
+        "import sys; before = set(sys.modules); from dragoman.cli.main import main; "
+        f"main([{words}]); print(*(set(sys.modules) - before), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True
+    )
+    loaded = set(done.stderr.split())
+    assert loaded and not loaded & set(HEAVY)
+    assert {name for name in loaded if not name.startswith("dragoman")} == set()
+
+
+def test_the_module_can_be_run() -> None:
+    done = command("--version")
+    assert (done.returncode, done.stdout) == (0, f"dragoman {__version__}\n")
+
+
+def test_a_reader_that_left_is_no_error() -> None:
+    script = f"'{sys.executable}' -m dragoman config schema | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert done.stdout.splitlines()[0] == "{"
+    assert done.stdout.splitlines()[1] in ("0", "141")
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr

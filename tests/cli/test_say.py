@@ -1,0 +1,87 @@
+"""What is printed: tables, colours, JSON."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from dragoman.cli import say
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("env", "terminal", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+    ],
+)
+def test_colours_only_where_they_belong(
+    env: dict[str, str], terminal: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    stream = Terminal() if terminal else io.StringIO()
+    assert say.colours(stream) is expected
+    assert say.style("x", "bold", stream=stream) == ("\x1b[1mx\x1b[0m" if expected else "x")
+
+
+def test_a_table_lines_up(capsys: pytest.CaptureFixture[str]) -> None:
+    say.table(("id", "title"), [("a", "日本"), ("long", None), (3, "x")])
+    assert capsys.readouterr().out == "ID    TITLE\na     日本\nlong\n3     x\n"
+
+
+def test_an_empty_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    say.table(("id",), [], empty="no sessions")
+    assert capsys.readouterr().out == "no sessions\n"
+
+
+def test_control_characters_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say.table(("title",), [("evil\x1b[2J\nnext",)])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and out.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "short"), [("abcdef", 4, "abc…"), ("abc", 3, "abc"), ("日本語", 4, "日…")]
+)
+def test_cutting(text: str, room: int, short: str) -> None:
+    assert say.cut(text, room) == short
+    assert say.width(short) <= room
+
+
+def test_json_writes_structs(capsys: pytest.CaptureFixture[str]) -> None:
+    say.json({"a": (1, 2)}, indent=0)
+    assert capsys.readouterr().out == '{"a":[1,2]}\n'
+
+
+def test_rows_fit_a_real_terminal() -> None:
+    parent, child = pty.openpty()
+    try:
+        script = (
+            "import fcntl, struct, termios; "
+            "fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 30, 0, 0)); "
+            "from dragoman.cli import say; say.table(('id', 'text'), [('a', 'w' * 200)])"
+        )
+        env = {**os.environ, "NO_COLOR": "1"}
+        subprocess.run(
+            [sys.executable, "-c", script], stdout=child, env=env, timeout=20, check=True
+        )
+        lines = os.read(parent, 4096).decode().splitlines()
+    finally:
+        os.close(parent)
+        os.close(child)
+    assert len(lines) == 2 and all(len(line) <= 30 for line in lines) and lines[1].endswith("…")
