@@ -32,6 +32,17 @@ class Ledger:
 
     async def append(self: "Session", *bodies: ev.Kept) -> None:  # type: ignore[misc]
         """Keep these facts in one transaction; returns when they are stored and told."""
+        task = self.put(*bodies)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                # The cancelled caller is gone; a failure must still be heard.
+                task.add_done_callback(self.unheard)
+            raise
+
+    def put(self: "Session", *bodies: ev.Kept) -> asyncio.Task[None]:  # type: ignore[misc]
+        """Fold these facts now; the task is done when they are stored and told."""
         if self.parked:
             raise asyncio.CancelledError("the host stopped")
         at = self.host.clock.now_ms()
@@ -47,16 +58,9 @@ class Ledger:
         batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
         slot: list[Any] = [events, False]
         self._committing.append(slot)
-        task = asyncio.ensure_future(self._commit(batch, slot))
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.done():
-                # The cancelled caller is gone; a failure must still be heard.
-                task.add_done_callback(self._unheard)
-            raise
+        return asyncio.ensure_future(self._commit(batch, slot))
 
-    def _unheard(self: "Session", task: asyncio.Task[None]) -> None:  # type: ignore[misc]
+    def unheard(self: "Session", task: asyncio.Task[None]) -> None:  # type: ignore[misc]
         if not task.cancelled() and (error := task.exception()) is not None:
             self.host.trouble("append failed", error, session=self.id)
 

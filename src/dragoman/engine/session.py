@@ -259,12 +259,14 @@ class Session(Asking):
             outcome, stop, error = "failed", "error", str(result) or type(result).__name__
             if not isinstance(result, Fault):
                 self.host.trouble("agent broke", result, session=self.id)
-        bodies: list[ev.Kept] = [
+        tail, turn.tail = turn.tail, []
+        bodies: list[ev.Kept] = [*tail]
+        bodies += [
             ev.CallEnded(turn.id, call.id, call.name, "cancelled", (Text(NOT_RUN),), True)
             for call in state.unanswered()
         ]
         bodies += self.withdraw(turn.id)
-        text = "" if kind == "compact" else _last_text(state)
+        text = "" if kind == "compact" else _last_text(state, tail)
         if kind != "compact":
             bodies.append(
                 ev.TurnEnded(turn.id, outcome, stop, text, error, turn.cause)  # type: ignore[arg-type]
@@ -365,7 +367,10 @@ class Session(Asking):
         return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
 
 
-def _last_text(state: State) -> str:
+def _last_text(state: State, tail: Sequence[ev.Kept] = ()) -> str:
+    for body in reversed(tail):
+        if isinstance(body, ev.Spoke) and (text := text_of(body.content)):
+            return text
     for message in reversed(state.messages):
         if message.role == "user":
             return ""

@@ -31,7 +31,7 @@ class Turn:
 
     __slots__ = (
         "_call_id", "cancelled", "cause", "closed", "draft", "held", "id", "interrupted",
-        "metadata", "profile", "session", "steer", "task",
+        "metadata", "profile", "session", "steer", "tail", "task",
     )  # fmt: skip
 
     def __init__(self, session: "Session", turn_id: str, metadata: dict[str, Any] | None) -> None:
@@ -41,6 +41,7 @@ class Turn:
         self.metadata = metadata
         self.draft = Draft()
         self.steer: list[ev.Steered] = []
+        self.tail: list[ev.Kept] = []  # facts that are kept together with the turn's next ones
         self.held: list[str] = []  # text kept back while an app may still rewrite it
         self.cancelled = False
         self.interrupted = False
@@ -126,7 +127,10 @@ class Turn:
             self.session.tell("message_sending", self._outgoing(text_of(content)), self.id)
         model = self.session.state.model
         body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error)  # type: ignore[arg-type]
-        await self._append(body)
+        if stop == "tool_use":
+            await self._append(body)
+        else:  # most likely the last word: it is committed together with the turn's end
+            self.tail.append(body)
         self.draft.said()
         self.session.host.spent(self.session, cost)
         if content and text_of(content):
@@ -182,7 +186,8 @@ class Turn:
     async def _append(self, *bodies: ev.Kept) -> None:
         if self.closed:
             raise asyncio.CancelledError("this turn is over")
-        await self.session.append(*bodies)
+        tail, self.tail = self.tail, []
+        await self.session.append(*tail, *bodies)
 
     # --- tool calls ---
 
@@ -253,7 +258,11 @@ class Turn:
 
     async def _execute(self, call: ToolCall, tool: Tool) -> None:
         assert call.args is not None
-        await self._append(ev.CallStarted(self.id, call.id, call.name, call.args))
+        started = ev.CallStarted(self.id, call.id, call.name, call.args)
+        if tool.spec.repeatable:  # nothing is lost if its mark is: it may be run again
+            self.session.put(started).add_done_callback(self.session.unheard)
+        else:
+            await self._append(started)
         env = Env(self, call.id)
         detail: Detail | None = None
         outcome: ev.CallOutcome = "done"
