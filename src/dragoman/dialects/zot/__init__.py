@@ -1,0 +1,5 @@
+"""The zot protocol: newline-delimited JSON commands, responses and events."""
+
+from .desk import Desk, Settings
+
+__all__ = ["Desk", "Settings"]

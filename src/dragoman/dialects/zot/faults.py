@@ -1,0 +1,17 @@
+"""How a fault reads in the one field that zot has for it: `error`, a text."""
+
+from dragoman.engine.faults import Fault
+
+BUSY = "agent is busy: wait for done, or send abort first"
+AUTH_REQUIRED = "auth required: send hello with token first"
+INVALID_TOKEN = "invalid token"
+UNKNOWN_COMMAND = "unknown command"
+CANCELLED = "context canceled"
+REFUSED = "the model refused to answer"
+
+
+def told(fault: Fault) -> str:
+    """The text of a failed response."""
+    if fault.code == "busy":
+        return f"agent is busy: {fault}"
+    return str(fault)

@@ -1,0 +1,261 @@
+"""One zot connection: lines in, commands run in order, answers out.
+
+Commands that only look at what is in memory are answered while the line is heard. The others go
+one after the other through a queue of short jobs; a prompt's job ends when the session has it, so
+nothing here waits for a model or a tool.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+
+from dragoman.wire.codec import is_deep, mend_text
+from dragoman.wire.link import Link
+
+from .frames import failure, pong, success
+from .shapes import MAX_LINE, Envelope
+
+if TYPE_CHECKING:
+    from dragoman.engine.events import Who
+
+    from .desk import Desk
+    from .seat import Seat
+    from .verbs import Verb
+
+_JOBS = 4_096  # commands that may wait while the engine is put together
+_decode = msgspec.json.Decoder(Envelope).decode
+_SPELLINGS = (b'"I', b'"T', b'"iD', b'"tY', b'"tyP', b'"typE')
+
+
+class ZotHearer:
+    """Implements `wire.link.Hearer`."""
+
+    max_line = MAX_LINE
+
+    def __init__(self, desk: "Desk", link: Link) -> None:
+        self.desk = desk
+        self.link = link
+        self.id = uuid4().hex
+        self.seat: Seat | None = None
+        self.has_ended = False  # the client will send nothing more
+        self._trusted = not desk.settings.token
+        self._jobs: deque[tuple[Verb, str, str, Any]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._left = False
+        self._who: Who | None = None
+        self._arrive()
+
+    # --- the transport's side ---
+
+    def hear(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if self._left:
+                return
+            self._line(line)
+
+    def overlong(self, size: int) -> None:
+        limit = f"the limit is {MAX_LINE} bytes"
+        self.link.send(failure("", "", f"line too long: over {size} bytes came, {limit}"))
+
+    def ended(self) -> None:
+        self.has_ended = True
+        if self.seat is not None:
+            self.seat.input_ended()
+        self.maybe_leave()
+
+    def lost(self) -> None:
+        self._left = True
+        self._jobs.clear()
+        if self.seat is not None:
+            self.seat.leave()
+        if self._who is not None and self.desk.door is not None:
+            self.desk.door.leave(self._who)
+
+    # --- one line ---
+
+    def _line(self, line: bytes) -> None:
+        line = line.strip()
+        if not line:
+            return
+        try:
+            envelope = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
+            line, found = _second_look(line, trouble)
+            if isinstance(found, str):
+                self.link.send(failure("", "", f"malformed json: {found}"))
+                return
+            envelope = found
+        command = envelope.type or ""
+        request_id = envelope.id or ""
+        if not command or not request_id:
+            if any(spelling in line for spelling in _SPELLINGS):
+                line, envelope = _lower_keys(line, envelope)
+                command, request_id = envelope.type or "", envelope.id or ""
+        if not self._trusted:
+            self._greet(command, request_id, line)
+        elif command == "ping":
+            self.link.send(pong(request_id))
+        else:
+            self._command(command, request_id, line)
+
+    def _greet(self, command: str, request_id: str, line: bytes) -> None:
+        """The first command of a client that must show a token."""
+        from .faults import AUTH_REQUIRED, INVALID_TOKEN
+
+        if command == "hello" and _token_fits(line, self.desk.settings.token):
+            self._trusted = True
+            self._command(command, request_id, line)
+            return
+        reason = INVALID_TOKEN if command == "hello" else AUTH_REQUIRED
+        self.desk.failure = self.desk.failure or "rpc: bad auth token"
+        self.link.send(failure(command, request_id, reason))
+        self._leave()
+
+    def _command(self, command: str, request_id: str, line: bytes) -> None:
+        from .verbs import VERBS
+
+        verb = VERBS.get(command)
+        if verb is None:
+            self.link.send(failure(command, request_id, "unknown command"))
+            return
+        try:
+            params = verb.read(line)
+        except (msgspec.DecodeError, ValueError) as trouble:
+            self.link.send(failure(command, request_id, f"invalid {command}: {trouble}"))
+            return
+        if self._task is None and not verb.waits and self.desk.door is not None:
+            self._answer(verb, command, request_id, params)
+        elif len(self._jobs) >= _JOBS:
+            self.link.send(failure(command, request_id, "agent is busy: too many commands wait"))
+        else:
+            self._jobs.append((verb, command, request_id, params))
+            if self._task is None:
+                self._task = asyncio.get_running_loop().create_task(self._work())
+
+    def _answer(self, verb: "Verb", command: str, request_id: str, params: Any) -> None:
+        from dragoman.engine.faults import Fault
+
+        from .faults import told
+
+        try:
+            data = verb.run(self, params, request_id)
+        except Fault as fault:
+            self.link.send(failure(command, request_id, told(fault)))
+        else:
+            self.link.send(success(command, request_id, data))
+
+    # --- commands that wait ---
+
+    async def _work(self) -> None:
+        from dragoman.engine.faults import Fault
+
+        from .faults import told
+
+        try:
+            while self._jobs and not self._left:
+                verb, command, request_id, params = self._jobs.popleft()
+                try:
+                    await self._ready()
+                    data = verb.run(self, params, request_id)
+                    if verb.waits:
+                        data = await data
+                except Fault as fault:
+                    self.link.send(failure(command, request_id, told(fault)))
+                    if self.desk.failure:  # there is no engine and will be none
+                        self._leave()
+                except Exception as error:  # a defect of ours: the client still gets an answer
+                    self._report(error)
+                    text = f"internal error: {type(error).__name__}: {error}"
+                    self.link.send(failure(command, request_id, text))
+                else:
+                    if not verb.works:  # those are answered when they start
+                        self.link.send(success(command, request_id, data))
+        finally:
+            self._task = None
+        self.maybe_leave()
+
+    async def _ready(self) -> None:
+        from dragoman.engine.faults import Fault
+
+        if self.desk.door is None:
+            try:
+                await self.desk.ready()
+            except Fault as fault:
+                self.desk.failure = str(fault)
+                raise
+            self._arrive()
+
+    @property
+    def who(self) -> "Who":
+        assert self._who is not None
+        return self._who
+
+    def _arrive(self) -> None:
+        if self.desk.door is not None and self._who is None:
+            from dragoman.engine.events import Who
+
+            self._who = Who("zot", self.link.peer.label, "", self.id)
+            self.desk.door.arrive(self._who)
+
+    def _report(self, error: Exception) -> None:
+        if self.desk.door is not None:
+            self.desk.door.host.trouble("zot command broke", error)
+
+    # --- leaving ---
+
+    def maybe_leave(self) -> None:
+        """At the end of input: go when all that was accepted is done and said."""
+        if not self.has_ended or self._left or self._task is not None or self._jobs:
+            return
+        if self.seat is None or self.seat.is_quiet():
+            self._leave()
+
+    def _leave(self) -> None:
+        self._left = True
+        if self.seat is not None:
+            self.seat.leave()
+        self.link.close()
+
+
+def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str]:
+    """A line that did not decode: `null`, broken text that can be mended, or malformed."""
+    if line == b"null":
+        return line, Envelope()
+    if isinstance(trouble, RecursionError) or is_deep(line):
+        return line, "nested too deeply"
+    try:
+        mended = mend_text(line)
+        if mended != line:
+            return mended, _decode(mended)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as again:
+        trouble = again
+    return line, str(trouble)
+
+
+def _lower_keys(line: bytes, envelope: Envelope) -> tuple[bytes, Envelope]:
+    """Field names are matched whatever their case; an exact one wins."""
+    try:
+        fields = msgspec.json.decode(line)
+        lowered = {key.lower(): value for key, value in fields.items()}
+        lowered.update((key, value) for key, value in fields.items() if key == key.lower())
+        changed = msgspec.json.encode(lowered)
+        return changed, _decode(changed)
+    except (msgspec.DecodeError, RecursionError):
+        return line, envelope
+
+
+def _token_fits(line: bytes, token: str) -> bool:
+    """Compare in constant time; what is no text is wrong."""
+    from hmac import compare_digest
+
+    from .shapes import Hello
+
+    try:
+        raw = msgspec.json.decode(line, type=Hello).token
+        given = msgspec.json.decode(raw, type=str) if raw else ""
+    except msgspec.DecodeError:
+        return False
+    return compare_digest(given.encode(), token.encode())

@@ -1,0 +1,228 @@
+"""A connection's place at one session: what it watches there, and the work it has under way."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.content import Prompt
+from dragoman.engine.door import Door
+from dragoman.engine.events import Who
+from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.session import Session
+from dragoman.engine.watch import Watch
+from dragoman.engine.work import Work
+from dragoman.wire.link import Blob, Link
+
+from .faults import told
+from .frames import failure, frame, success
+from .speak import DONE, Speaker
+
+if TYPE_CHECKING:
+    from .desk import Settings
+
+_QUEUE = 256  # prompts and compactions that may wait in a session
+_NOBODY = "the input has ended, so nobody can approve this"
+
+
+class Seat:
+    """Made by `take`; `freed` is called whenever something ended here."""
+
+    def __init__(self, door: Door, link: Link, who: Who, session_id: str) -> None:
+        self.door = door
+        self.link = link
+        self.who = who
+        self.session_id = session_id
+        self.works: dict[str, Work] = {}  # by turn, oldest first
+        self.freed: Callable[[], None] = lambda: None
+        self.deaf = False  # the client's input ended and only it could have answered questions
+        self._sole = False
+        self._first = ""  # a turn that was given to an idle session: abort means it at once
+        self._abort = ""  # a turn to be cancelled when it begins
+        self._later: list[bytes] = []  # said after what is held for a slow reader
+        self._resuming = False
+        self._watch: Watch
+        self._speaker: Speaker
+
+    @classmethod
+    async def take(
+        cls, door: Door, link: Link, who: Who, session_id: str, *, sole: bool = False
+    ) -> "Seat":
+        """Attach to a session and hear its events from now on. Raises UnknownSession, InUse."""
+        seat = cls(door, link, who, session_id)
+        seat._sole = sole
+        state = await door.state((await door.load(session_id)).id)
+        seat._speaker = Speaker(state.usage, state.cost, seat._turn_began)
+        seat._watch = await door.watch(
+            session_id, who, seat._speaker, seat._deliver, seat._is_paused, exact=True
+        )
+        return seat
+
+    @property
+    def session(self) -> Session:
+        """Raises UnknownSession when somebody closed it."""
+        session = self.door.live(self.session_id)
+        if session is None:
+            raise UnknownSession(self.session_id)
+        return session
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.works) or self.session.busy
+
+    # --- work ---
+
+    async def prompt(self, content: Prompt, request_id: str) -> None:
+        idle = not self.session.busy
+        work = await self.door.prompt(self.session_id, content, self.who, limit=_QUEUE)
+        self._speaker.waiting[work.turn] = request_id
+        self._accept(work, idle)
+        work.on_done(lambda work: self._prompt_done(work, request_id))
+
+    def _prompt_done(self, work: Work, request_id: str) -> None:
+        """Its events have told everything, unless it never ran or broke."""
+        self.works.pop(work.turn, None)
+        error = _failure(work)
+        if self._speaker.waiting.pop(work.turn, None) is not None:
+            self._say(failure("prompt", request_id, error or "the session was closed"))
+        elif error:
+            self._say(frame({"message": error, "type": "error"}), DONE)
+        self.freed()
+
+    async def compact(self, request_id: str) -> None:
+        idle = not self.session.busy
+        work = await self.door.compact(self.session_id, self.who, limit=_QUEUE)
+        self._accept(work, idle)
+        work.started.add_done_callback(lambda _: self._compact_began(work, request_id))
+        work.on_done(lambda work: self._compact_done(work, request_id))
+
+    def _compact_began(self, work: Work, request_id: str) -> None:
+        if work.started.cancelled() or work.started.exception() is not None:
+            return
+        self._speaker.compacting = True
+        self._say(success("compact", request_id, {"started": True}))
+        self._turn_began(work.turn)
+
+    def _compact_done(self, work: Work, request_id: str) -> None:
+        self.works.pop(work.turn, None)
+        began = self._speaker.compacting
+        self._speaker.compacting = False
+        error = _failure(work)
+        if error and not began:
+            self._say(failure("compact", request_id, error))
+        elif error:
+            self._say(frame({"message": error, "type": "error"}), DONE)
+        elif work.done.result().outcome == "failed":
+            self._say(frame({"message": work.done.result().error, "type": "error"}), DONE)
+        else:
+            self._say(DONE)
+        self.freed()
+
+    def _accept(self, work: Work, idle: bool) -> None:
+        self.works[work.turn] = work
+        if idle:
+            self._first = work.turn
+
+    def _turn_began(self, turn: str) -> None:
+        if turn == self._abort:
+            self._abort = ""
+            self.door.cancel(self.session_id)
+
+    def abort(self) -> None:
+        """Cancel what runs; nothing that waits behind it."""
+        try:
+            self.door.cancel(self.session_id)
+        except (NothingRunning, UnknownSession):
+            work = self.works.get(self._first)
+            if work is not None and not work.started.done():
+                self._abort = work.turn
+
+    # --- questions ---
+
+    def input_ended(self) -> None:
+        """Nobody can answer through this connection any more."""
+        if self._sole:
+            self.deaf = True
+            self.refuse_open()
+
+    def refuse_open(self) -> None:
+        session = self.door.live(self.session_id)
+        for ask_id in tuple(session.state.asks) if session is not None else ():
+            self.door.host.spawn(self._refuse(ask_id))
+
+    async def _refuse(self, ask_id: str) -> None:
+        session = self.door.live(self.session_id)
+        ask = session.state.asks.get(ask_id) if session is not None else None
+        if ask is not None:
+            verdict: Any = "deny" if ask.kind == "tool" else "cancelled"
+            await self.door.answer(ask_id, verdict, self.who, comment=_NOBODY)
+
+    # --- saying ---
+
+    def _deliver(self, blob: Blob) -> None:
+        self.link.send_blob(blob)
+        self._flush_later()
+        if self.deaf:
+            self.refuse_open()
+
+    def _say(self, *frames: bytes) -> None:
+        """Say something in its place: not before events that are held for a slow reader."""
+        self._later.extend(frames)
+        self._flush_later()
+
+    def _flush_later(self) -> None:
+        if self._later and self._watch.held is None:
+            later, self._later = self._later, []
+            for message in later:
+                self.link.send(message)
+
+    def _is_paused(self) -> bool:
+        if not self.link.paused:
+            return False
+        if not self._resuming:
+            self._resuming = True
+            self.link.on_resume(self._resume)
+        return True
+
+    def _resume(self) -> None:
+        self._resuming = False
+        if self.link.closed or self._watch.closed:
+            return
+        self._watch.resume()
+        if self._watch.replaying:  # it tells the rest from the store, and not when it has done so
+            asyncio.get_running_loop().call_later(0.02, self._resume)
+            return
+        self._flush_later()
+        self.freed()
+
+    # --- leaving ---
+
+    def is_quiet(self) -> bool:
+        """Whether all work is done, and all of it was said."""
+        return not self.works and not self._later and self._watch.held is None
+
+    def leave(self) -> None:
+        self._watch.close()
+
+
+def _failure(work: Work) -> str:
+    """Why the work never ran, or broke; empty when it came to an end of its own."""
+    if work.done.cancelled():
+        return "the host stopped"
+    error = work.done.exception()
+    if error is None:
+        return ""
+    return told(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+
+
+def new_session(settings: "Settings", agent: str = "", cwd: str = "") -> OpenSpec:
+    """What a session is opened with."""
+    return OpenSpec(
+        agent=agent or settings.agent,
+        cwd=cwd or settings.cwd,
+        model=settings.model,
+        mode=settings.mode or None,  # type: ignore[arg-type]
+        reasoning=settings.reasoning,
+        check_cwd=not settings.sole or bool(cwd),
+        extra=settings.extra,
+    )

@@ -1,0 +1,379 @@
+"""Every command: its parameters, and what it does.
+
+A verb is a plain function where nothing is awaited. It gets the hearer, its parameters and the
+request's id, and returns the response's `data` (None: there is none).
+"""
+
+from collections.abc import Callable
+from os import getcwd
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman import __version__
+from dragoman.engine.content import Image, Text, Usage
+from dragoman.engine.content import Prompt as Content
+from dragoman.engine.door import EFFORTS, Door
+from dragoman.engine.events import Verdict
+from dragoman.engine.faults import BadInput, NothingRunning, UnknownModel
+from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.state import State
+
+from . import shapes
+from .blocks import message, usage
+from .faults import BUSY
+from .frames import clock_time
+from .seat import Seat, new_session
+from .speak import EVENTS, request
+
+if TYPE_CHECKING:
+    from .hear import ZotHearer
+
+PROTOCOL = 1
+_MOST_LISTED = 1_000
+_DECISIONS: dict[str, Verdict] = {
+    "allow": "allow", "approve": "allow", "yes": "allow", "allow_always": "allow_always",
+    "always": "allow_always", "deny": "deny", "no": "deny", "deny_always": "deny_always",
+    "edit": "edit", "answer": "answer", "cancelled": "cancelled",
+}  # fmt: skip
+
+
+class Verb:
+    """One command. `waits`: it is a coroutine; `works`: it is answered when its work begins."""
+
+    __slots__ = ("read", "run", "waits", "works")
+
+    def __init__(
+        self,
+        params: type,
+        run: Callable[..., Any],
+        *,
+        waits: bool = False,
+        works: bool = False,
+        read: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        self.run = run
+        self.waits = waits
+        self.works = works
+        self.read = read or _reader(params)
+
+
+def _reader(params: type) -> Callable[[bytes], Any]:
+    if params is shapes.Nothing:
+        return lambda line: None
+    decoder: list[Any] = []
+
+    def read(line: bytes) -> Any:
+        if not decoder:
+            decoder.append(msgspec.json.Decoder(params))
+        return decoder[0].decode(line)
+
+    return read
+
+
+# --- where the client is ---
+
+
+def door_of(hearer: "ZotHearer") -> Door:
+    door = hearer.desk.door
+    assert door is not None
+    return door
+
+
+async def seat_of(hearer: "ZotHearer") -> Seat:
+    """The connection's session, opened when there is none yet."""
+    if hearer.seat is None:
+        settings = hearer.desk.settings
+        await sit(hearer, settings.session or "new")
+    assert hearer.seat is not None
+    return hearer.seat
+
+
+async def sit(hearer: "ZotHearer", session: str, agent: str = "", cwd: str = "") -> None:
+    """Take a place at a session, and give up the one before."""
+    door, settings, who = door_of(hearer), hearer.desk.settings, hearer.who
+    if session == "new":
+        session = (await door.open(new_session(settings, agent, cwd), who)).id
+    seat = await Seat.take(door, hearer.link, who, session, sole=settings.sole)
+    seat.freed = hearer.maybe_leave
+    if hearer.seat is not None:
+        hearer.seat.leave()
+    hearer.seat = seat
+    if hearer.has_ended:
+        seat.input_ended()
+
+
+def state_of(hearer: "ZotHearer") -> State | None:
+    return hearer.seat.session.state if hearer.seat is not None else None
+
+
+def model_of(hearer: "ZotHearer") -> tuple[str, str]:
+    """Provider and model in use, or to be used."""
+    state = state_of(hearer)
+    if state is not None:
+        ref = state.model
+    else:
+        settings, door = hearer.desk.settings, door_of(hearer)
+        ref = settings.model
+        if not ref:
+            alias = settings.agent or door.default_agent() or ""
+            ref = door.profile(alias).model if alias else ""
+        ref = door.model(ref).ref
+    provider, _, model = ref.partition("/")
+    return provider, model
+
+
+def refuse_when_busy(hearer: "ZotHearer") -> None:
+    if hearer.seat is not None and hearer.seat.busy:
+        raise BadInput(BUSY)
+
+
+def refuse_when_working(hearer: "ZotHearer") -> None:
+    """A client cannot leave a session while its own prompts wait or run there."""
+    if hearer.seat is not None and hearer.seat.works:
+        raise BadInput(BUSY)
+
+
+# --- the commands of the protocol document ---
+
+
+async def hello(hearer: "ZotHearer", params: shapes.Hello, request_id: str) -> dict[str, Any]:
+    if params.session:
+        refuse_when_working(hearer)
+        await sit(hearer, params.session)
+    provider, model = model_of(hearer)
+    data: dict[str, Any] = {
+        "model": model,
+        "protocol_version": PROTOCOL,
+        "provider": provider,
+        "version": door_of(hearer).facts.get("version") or __version__,
+    }
+    if params.session and hearer.seat is not None:
+        data["session"] = hearer.seat.session_id
+    return data
+
+
+def read_prompt(line: bytes) -> Content:
+    """A prompt's content; pictures are checked before anything is queued. Raises ValueError."""
+    from binascii import Error, a2b_base64
+
+    params = _read_prompt(line)
+    blocks: list[Text | Image] = [Text(params.message)] if params.message else []
+    for number, picture in enumerate(params.images or (), 1):
+        text = (picture.data or "").replace("\n", "").replace("\r", "")
+        try:
+            data = a2b_base64(text.encode(), strict_mode=True)
+        except (Error, UnicodeEncodeError) as trouble:
+            raise ValueError(f"image {number} is not base64: {trouble}") from None
+        blocks.append(Image(picture.mime_type or "", data))
+    return tuple(blocks)
+
+
+_read_prompt = _reader(shapes.Prompt)
+
+
+async def prompt(hearer: "ZotHearer", content: Content, request_id: str) -> None:
+    await (await seat_of(hearer)).prompt(content, request_id)
+
+
+def abort(hearer: "ZotHearer", params: None, request_id: str) -> None:
+    if hearer.seat is not None:
+        hearer.seat.abort()
+
+
+async def compact(hearer: "ZotHearer", params: None, request_id: str) -> None:
+    await (await seat_of(hearer)).compact(request_id)
+
+
+def get_state(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+    provider, model = model_of(hearer)
+    settings, state = hearer.desk.settings, state_of(hearer)
+    busy = hearer.seat is not None and hearer.seat.busy
+    data: dict[str, Any] = {"busy": busy, "model": model, "provider": provider}
+    if state is None:
+        data |= {"cwd": settings.cwd_shown or settings.cwd or getcwd(), "message_count": 0}
+        data["usage"] = usage(Usage(), 0)
+    else:
+        shown = settings.cwd_shown if state.cwd == settings.cwd else ""
+        data |= {"cwd": shown or state.cwd, "message_count": len(state.messages)}
+        data["usage"] = usage(state.usage, state.cost)
+        if settings.keeps:
+            data["session"] = state.id
+    return data
+
+
+def get_messages(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+    state = state_of(hearer)
+    return {"messages": [message(said) for said in state.messages] if state else []}
+
+
+async def clear(hearer: "ZotHearer", params: None, request_id: str) -> None:
+    refuse_when_busy(hearer)
+    if hearer.seat is not None:
+        await door_of(hearer).clear(hearer.seat.session_id, hearer.who)
+
+
+async def set_model(
+    hearer: "ZotHearer", params: shapes.SetModel, request_id: str
+) -> dict[str, Any]:
+    refuse_when_busy(hearer)
+    door = door_of(hearer)
+    provider, _ = model_of(hearer)
+    wanted = (params.model or "").removeprefix(f"{provider}/")
+    unknown = UnknownModel(f'unknown model "{wanted}" (provider="{provider}")')
+    if not wanted:
+        raise unknown
+    try:
+        found = door.model(f"{provider}/{wanted}")
+    except UnknownModel:
+        raise unknown from None
+    if found.provider != provider:
+        raise unknown
+    seat = await seat_of(hearer)
+    await door.set_model(seat.session_id, found.ref, hearer.who)
+    return {"model": found.id}
+
+
+def get_models(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+    provider, _ = model_of(hearer)
+    return {
+        "models": [
+            {
+                "context_window": model.context_window,
+                "id": model.id,
+                "max_output": model.max_output,
+                "provider": model.provider,
+                "reasoning": model.reasoning,
+            }
+            for model in door_of(hearer).models(provider)
+            if model.provider == provider
+        ]
+    }
+
+
+def ping(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+    return {"pong": True}
+
+
+# --- our additions ---
+
+
+async def set_reasoning(
+    hearer: "ZotHearer", params: shapes.SetReasoning, request_id: str
+) -> dict[str, Any]:
+    refuse_when_busy(hearer)
+    effort = params.reasoning or ""
+    if effort not in EFFORTS:
+        raise BadInput(f'unknown reasoning "{effort}": use one of {", ".join(EFFORTS)}')
+    seat = await seat_of(hearer)
+    await door_of(hearer).set_reasoning(seat.session_id, effort, hearer.who)
+    return {"reasoning": effort}
+
+
+async def steer(hearer: "ZotHearer", content: Content, request_id: str) -> dict[str, Any]:
+    nothing = "nothing is running: send it as a prompt"
+    if hearer.seat is None:
+        raise BadInput(nothing)
+    if not content:
+        raise BadInput("the message is empty")
+    try:
+        await door_of(hearer).steer(hearer.seat.session_id, content, hearer.who)
+    except NothingRunning:
+        raise BadInput(nothing) from None
+    return {"steered": True}
+
+
+async def approve(hearer: "ZotHearer", params: shapes.Approve, request_id: str) -> dict[str, Any]:
+    door = door_of(hearer)
+    state = state_of(hearer)
+    ask_id = params.approval or ""
+    if not ask_id:
+        open_now = list(state.asks) if state is not None else []
+        if len(open_now) != 1:
+            raise BadInput(f'"approval" is missing and {len(open_now)} approvals are open')
+        ask_id = open_now[0]
+    decision = params.decision
+    if decision is None and params.allow is not None:
+        decision = "allow" if params.allow else "deny"
+    if decision is None and params.text is not None:
+        decision = "answer"
+    verdict = _DECISIONS.get(decision or "")
+    if verdict is None:
+        raise BadInput(f'unknown decision "{decision or ""}": use one of {", ".join(_DECISIONS)}')
+    settled = await door.answer(
+        ask_id, verdict, hearer.who, comment=params.comment or "", text=params.text or ""
+    )
+    return {"approval": ask_id, "decision": settled.verdict}
+
+
+async def list_sessions(
+    hearer: "ZotHearer", params: shapes.ListSessions, request_id: str
+) -> dict[str, Any]:
+    limit = max(1, min(params.limit or 100, _MOST_LISTED))
+    query = SessionQuery(cwd=params.cwd, limit=limit, cursor=params.cursor or "")
+    page = await door_of(hearer).list(query)
+    data: dict[str, Any] = {"sessions": [_row(hearer, info) for info in page.sessions]}
+    if page.cursor:
+        data["cursor"] = page.cursor
+    return data
+
+
+def _row(hearer: "ZotHearer", info: SessionInfo) -> dict[str, Any]:
+    provider, _, model = info.model.partition("/")
+    session = door_of(hearer).live(info.id)
+    return {
+        "agent": info.agent,
+        "busy": session is not None and session.busy,
+        "cwd": info.cwd,
+        "id": info.id,
+        "message_count": info.messages,
+        "model": model,
+        "provider": provider,
+        "status": info.status,
+        "time": clock_time(info.updated_at),
+        "title": info.title or info.query[:100],
+    }
+
+
+async def open_session(hearer: "ZotHearer", params: shapes.Open, request_id: str) -> dict[str, Any]:
+    refuse_when_working(hearer)
+    await sit(hearer, params.session or "new", params.agent or "", params.cwd or "")
+    state = state_of(hearer)
+    assert state is not None
+    data: dict[str, Any] = {"agent": state.agent, "session": state.id}
+    data["state"] = get_state(hearer, None, "")
+    if state.asks:
+        data["approvals"] = [request(ask) for ask in state.asks.values()]
+    return data
+
+
+def get_capabilities(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+    return {
+        "commands": sorted(VERBS),
+        "events": EVENTS,
+        "max_line_bytes": shapes.MAX_LINE,
+        "protocol_version": PROTOCOL,
+        "reasoning": EFFORTS,
+        "sessions": door_of(hearer).durable,
+        "version": door_of(hearer).facts.get("version") or __version__,
+    }
+
+
+VERBS: dict[str, Verb] = {
+    "abort": Verb(shapes.Nothing, abort),
+    "approve": Verb(shapes.Approve, approve, waits=True),
+    "clear": Verb(shapes.Nothing, clear, waits=True),
+    "compact": Verb(shapes.Nothing, compact, waits=True, works=True),
+    "get_capabilities": Verb(shapes.Nothing, get_capabilities),
+    "get_messages": Verb(shapes.Nothing, get_messages),
+    "get_models": Verb(shapes.Nothing, get_models),
+    "get_state": Verb(shapes.Nothing, get_state),
+    "hello": Verb(shapes.Hello, hello, waits=True),
+    "list_sessions": Verb(shapes.ListSessions, list_sessions, waits=True),
+    "open": Verb(shapes.Open, open_session, waits=True),
+    "ping": Verb(shapes.Nothing, ping),
+    "prompt": Verb(shapes.Prompt, prompt, waits=True, works=True, read=read_prompt),
+    "set_model": Verb(shapes.SetModel, set_model, waits=True),
+    "set_reasoning": Verb(shapes.SetReasoning, set_reasoning, waits=True),
+    "steer": Verb(shapes.Prompt, steer, waits=True, read=read_prompt),
+}
