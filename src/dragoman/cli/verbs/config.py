@@ -1,28 +1,32 @@
 """`dragoman config get|set|unset|explain|schema|path`."""
 
 import os
-from typing import Any
-
-from dragoman.engine.faults import BadInput
-from dragoman.settings.load import Loaded, load
 
 from .. import say
 from ..places import find
 
+TYPE_CHECKING = False  # `config path` needs neither `typing` nor the settings
+if TYPE_CHECKING:
+    from typing import Any
 
-def run(args: Any) -> int:
+    from dragoman.settings.load import Loaded
+
+
+def run(args: "Any") -> int:
     """Run one sub-command."""
     return int(_SUBS[args.sub](args))
 
 
-def _load(args: Any) -> Loaded:
+def _load(args: "Any") -> "Loaded":
+    from dragoman.settings.load import load
+
     loaded = load(find(args.config_dir).config_file)
     for warning in loaded.warnings:
         say.warn(warning)
     return loaded
 
 
-def _path(args: Any) -> int:
+def _path(args: "Any") -> int:
     where = find(args.config_dir)
     exists = os.path.exists(where.config_file)
     if args.json:
@@ -32,7 +36,7 @@ def _path(args: Any) -> int:
     return 0
 
 
-def _get(args: Any) -> int:
+def _get(args: "Any") -> int:
     from dragoman.observe.redact import redact
     from dragoman.settings.explain import value_of
     from dragoman.settings.redact import plain
@@ -56,7 +60,7 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _set(args: Any) -> int:
+def _set(args: "Any") -> int:
     from dragoman.settings.redact import HIDDEN, is_secret
     from dragoman.settings.write import render, set_key
 
@@ -72,7 +76,8 @@ def _set(args: Any) -> int:
     return 0
 
 
-def _unset(args: Any) -> int:
+def _unset(args: "Any") -> int:
+    from dragoman.engine.faults import BadInput
     from dragoman.settings.write import unset_key
 
     file = find(args.config_dir).config_file
@@ -85,7 +90,7 @@ def _unset(args: Any) -> int:
     return 0
 
 
-def _explain(args: Any) -> int:
+def _explain(args: "Any") -> int:
     from dragoman.settings.explain import explain
     from dragoman.settings.write import render
 
@@ -112,7 +117,7 @@ def _explain(args: Any) -> int:
     return 0
 
 
-def _schema(args: Any) -> int:
+def _schema(args: "Any") -> int:
     from dragoman.settings.schema import schema
 
     say.json(schema())
