@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from .quoting import Unreadable
 from .risks import (
     DANGEROUS,
     DANGEROUS_PREFIXES,
@@ -23,7 +24,7 @@ from .risks import (
     TELLTALES,
     WRAPPERS,
 )
-from .shell import MAX_DEPTH, Redirect, Simple, Unreadable, Word, read
+from .shell import MAX_DEPTH, Redirect, Simple, Word, read
 
 Risk = Literal["low", "medium", "high"]
 _RANK: dict[str, int] = {"low": 0, "medium": 1, "high": 2}

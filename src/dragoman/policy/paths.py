@@ -116,10 +116,14 @@ class Boundary:
         It is not final when the path is merely outside the working directory: a human may agree.
         """
         absolute = self.absolute(path)
-        real = os.path.realpath(absolute)
         # By name, too: /proc/self/root/... would resolve to something that looks innocent.
-        reason = _never(absolute) or _never(os.path.normpath(absolute))
-        reason = reason or self._forbids(real, write)
+        if reason := _never(absolute) or _never(os.path.normpath(absolute)):
+            return absolute, reason, True
+        try:
+            real = os.path.realpath(absolute)
+        except OSError as error:  # a link that may not be read, or that went away just now
+            return absolute, f"It cannot be resolved: {error.strerror}.", True
+        reason = self._forbids(real, write)
         if reason:
             return real, reason, True
         return real, self._outside(real, write), False
@@ -134,6 +138,8 @@ class Boundary:
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return real
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _refused(path, "It is a loop of symbolic links.") from error
             raise BadInput(f"{path}: {error.strerror}.", path=path) from error
         if real != os.devnull:
             _check_kind(real, found.st_mode)

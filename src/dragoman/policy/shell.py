@@ -8,6 +8,8 @@ subshells, substitutions, here-documents and redirections (and what bash adds th
 import re
 from dataclasses import dataclass, field
 
+from .quoting import Unreadable, arithmetic, matching
+
 MAX_LENGTH = 65_536
 MAX_DEPTH = 16
 _OPERATORS = ("&&", "||", ";;&", ";;", ";&", "|&", ";", "|", "&", "(", ")", "\n")
@@ -19,10 +21,6 @@ _OPENERS = {"if", "then", "elif", "else", "while", "until", "do", "{", "!", "tim
 _CLOSERS = {"fi", "done", "esac", "}"}
 _ESCAPES = dict(zip("ntrabfve", "\n\t\r\a\b\f\v\x1b", strict=True))
 _CODE_POINT = re.compile(r"x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})")
-
-
-class Unreadable(Exception):
-    """The command is too long, too deep or not well-formed."""
 
 
 @dataclass(slots=True)
@@ -318,7 +316,7 @@ class _Reader:
                 raise Unreadable("a backtick is not closed")
             self.at += 1
             self.found.extend(read("".join(inner), self.depth + 1))
-        elif text.startswith("$((", start) and (end := _arithmetic(text, start)):
+        elif text.startswith("$((", start) and (end := arithmetic(text, start)):
             inside = _Reader(text[start + 3 : end - 2], self.depth)
             inside.quoted_body()
             self.found.extend(inside.found)
@@ -357,62 +355,6 @@ class _Reader:
 
     def _parenthesis(self) -> None:
         """`(...)` at the cursor: read what is inside and go behind it."""
-        end = _matching(self.text, self.at)
+        end = matching(self.text, self.at)
         self.found.extend(read(self.text[self.at + 1 : end], self.depth + 1))
         self.at = end + 1
-
-
-def _arithmetic(text: str, start: int) -> int:
-    """Where `$((...))` ends, 0 when it is a command substitution that begins with a subshell."""
-    level = 0
-    for at in range(start + 1, len(text)):
-        if text[at] == "(":
-            level += 1
-        elif text[at] == ")":
-            level -= 1
-            if level == 1:
-                return at + 2 if text[at + 1 : at + 2] == ")" else 0
-    return 0
-
-
-def _matching(text: str, start: int) -> int:
-    """The index of the parenthesis that closes the one at `start`, quotes respected."""
-    level = 0
-    at = start
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 1
-        elif char == "'":
-            at = text.find("'", at + 1)
-            if at < 0:
-                break
-        elif char == '"':
-            at = _after_double(text, at)
-            if at < 0:
-                break
-        elif char == "(":
-            level += 1
-        elif char == ")":
-            level -= 1
-            if level == 0:
-                return at
-        elif char == "#" and text[at - 1] in " \t\n;(":
-            end = text.find("\n", at)
-            at = len(text) if end < 0 else end
-        at += 1
-    raise Unreadable("a parenthesis is not closed")
-
-
-def _after_double(text: str, start: int) -> int:
-    """The index of the quote that closes the one at `start`, or -1."""
-    at = start + 1
-    while at < len(text):
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == '"':
-            return at
-        elif text.startswith("$(", at):
-            at = _matching(text, at + 1)
-        at += 1
-    return -1
