@@ -75,6 +75,7 @@ class Rules(msgspec.Struct, frozen=True):
     folded_keys: bool = False  # member names match whatever their case
     typed_parse: bool = False  # a member of the wrong type makes the line a parse error
     blank_lines: bool = False  # a line of only white space is a parse error, not skipped
+    serves_only: bool = False  # no line is a response; one without a method asks for ""
 
 
 _decode_request = msgspec.json.Decoder(Request).decode
@@ -88,55 +89,60 @@ _PARAMS_KEY = re.compile(rb'"params"\s*:', re.IGNORECASE)
 _OBJECT, _ARRAY, _NULL = b"{"[0], b"["[0], b"n"[0]
 _NUMBER = frozenset(b"-0123456789")
 _STRING = b'"'[0]
+_STRUCTURED = frozenset((_OBJECT, _ARRAY))
+_NAMELESS = Raw(b'""')
 _LONG = 257  # a shorter line cannot nest too deep
 
 
 class Reader:
     """Turns the lines of one dialect into messages."""
 
-    __slots__ = ("_answered", "_folded", "dropped", "rules")
+    __slots__ = ("_loose", "dropped", "rules")
 
     def __init__(self, rules: Rules = Rules()) -> None:  # noqa: B008 - frozen
         self.rules = rules
         self.dropped = 0  # malformed responses, which get no answer
-        self._answered = rules.always_answered
-        self._folded = rules.folded_keys
+        self._loose = rules.always_answered or rules.folded_keys
 
     def read(self, lines: list[bytes]) -> list[Message]:
         """What these lines say, in order. Malformed responses and blank lines are left out."""
         messages: list[Message] = []
+        decode, loose = _decode_request, self._loose
         for line in lines:
-            try:
-                if not line.isascii():
-                    line.decode()
-                if len(line) > _LONG and is_deep(line):
-                    messages.append(_broken("depth", "nesting is deeper than 128 levels"))
-                    continue
-                message = _decode_request(line)
-            except UnicodeDecodeError:
-                messages.append(_broken("utf8", "the line is not valid UTF-8"))
+            # Only a long line can nest too deep, only one beyond ASCII can be broken UTF-8.
+            plain = len(line) <= _LONG and line.isascii()
+            if not plain and (broken := _unreadable(line)) is not None:
+                messages.append(broken)
                 continue
-            except (msgspec.DecodeError, RecursionError):
+            try:
+                message = decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self._read_odd(line, messages)
                 continue
             params = message.params
-            if (
-                message.result
-                or message.error
-                or (params and memoryview(params)[0] not in b"{[")
-                or (self._folded and _misses(message, line))
-            ):
+            if params and (bytes if plain else memoryview)(params)[0] not in _STRUCTURED:
                 self._read_odd(line, messages)
-                continue
-            if self._answered and message.id is UNSET:
-                message.id = None
-            messages.append(message)
+            elif message.result or message.error or (loose and self._misses(message, line)):
+                self._read_odd(line, messages)
+            else:
+                messages.append(message)
         return messages
 
     def read_one(self, line: bytes) -> Message | None:
         """What one line says; None when it needs no attention."""
         messages = self.read([line])
         return messages[0] if messages else None
+
+    def _misses(self, message: Request, line: bytes) -> bool:
+        """Whether the decoder did not see all that these rules want seen."""
+        if self.rules.folded_keys and (
+            (message.id is UNSET and _ID_KEY.search(line) is not None)
+            or (not message.params and _PARAMS_KEY.search(line) is not None)
+        ):
+            return True
+        if self.rules.always_answered and message.id is UNSET:
+            message.id = None
+        return False
 
     def _read_odd(self, line: bytes, messages: list[Message]) -> None:
         if not line.strip():
@@ -186,7 +192,12 @@ class Reader:
         has_method = "method" in members
         outcome = "result" in members or "error" in members
         if outcome and not has_method:
+            if rules.serves_only:
+                return _invalid("shape", self._known_id(members), "no response is expected")
             return self._response(members)
+        if rules.serves_only and not has_method:
+            members["method"] = _NAMELESS
+            has_method = True
 
         wrong = self._wrong_type(members)
         if wrong is not None:
@@ -305,11 +316,15 @@ def _raw(line: bytes) -> Raw:
     return Raw(line)
 
 
-def _misses(message: Request, line: bytes) -> bool:
-    """Whether a member that the decoder did not see is there in another case."""
-    return (message.id is UNSET and _ID_KEY.search(line) is not None) or (
-        not message.params and _PARAMS_KEY.search(line) is not None
-    )
+def _unreadable(line: bytes) -> Invalid | None:
+    """What is wrong with a line before it is read as JSON."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return _broken("utf8", "the line is not valid UTF-8")
+    if is_deep(line):
+        return _broken("depth", "nesting is deeper than 128 levels")
+    return None
 
 
 def _first(value: Raw) -> int:

@@ -44,8 +44,9 @@ class Lines:
         if self._tail is None and not self._skipping and len(data) <= self._most:
             # Nothing pending and too short to break the limit: no line needs to be measured.
             if cut == len(data) - 1:
-                line = data[:-2] if data[-2:-1] == b"\r" else data[:-1]
-                return [line] if line else []
+                if cut and data[cut - 1] == 13:
+                    cut -= 1
+                return [data[:cut]] if cut else []
             lines = data.split(b"\n")
             rest = lines.pop()
             if rest:
