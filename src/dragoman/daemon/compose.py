@@ -153,7 +153,9 @@ def _provider_configs(
                 base_url=given.base_url,
                 headers=given.headers,
                 models=plan.models,
-                read_timeout=given.timeout_secs or 120.0,
+                connect_timeout=given.connect_timeout_secs,
+                read_timeout=given.read_timeout_secs,
+                retries=given.retries,
             )
     configs.update(more or {})
     return configs
