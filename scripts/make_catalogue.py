@@ -119,10 +119,11 @@ def provider_rows(
         if not entry.get("max_output_tokens") and (twin := elsewhere.get(bare(model.id))):
             keys = ("max_output_tokens", "supports_reasoning", "supports_vision")
             entry = {key: twin[key] for key in keys if key in twin} | entry
-        if row := made(name, model.id, model, entry):
-            models[model.id] = row
+        model_id = f"accounts/fireworks/models/{model.id}" if name == "fireworks" else model.id
+        if row := made(name, model_id, model, entry):
+            models[model_id] = row
     for model_id, entry in known.items():
-        if model_id in models or (name == "fireworks" and not current_fireworks(model_id)):
+        if model_id in models:
             continue
         if row := made(name, model_id, None, entry):
             models[model_id] = row
@@ -136,7 +137,9 @@ def provider_rows(
 
 def current_fireworks(model_id: str) -> bool:
     """Its list keeps every open model ever served; these families are what people still use."""
-    families = r"accounts/fireworks/models/(deepseek-v[34]|glm-|gpt-oss|kimi-|minimax-|qwen3)"
+    families = (
+        r"accounts/fireworks/models/(deepseek-v[34]|glm-|gpt-oss|kimi-|minimax-|qwen3)(?!.*draft)"
+    )
     return re.match(families, model_id) is not None
 
 
@@ -150,6 +153,8 @@ def made(provider: str, model_id: str, model: Any, entry: dict[str, Any]) -> lis
     if UNWANTED.search(model_id) or OLD.search(model_id):
         return None
     if provider == "google" and not re.match(r"gem(ini|ma)-", model_id):
+        return None
+    if provider == "fireworks" and not current_fireworks(model_id):
         return None
     if provider == "openrouter" and not (
         MOST_OF_OPENROUTER.match(model_id) and ":" not in model_id

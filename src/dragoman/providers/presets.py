@@ -85,7 +85,7 @@ PRESETS: dict[str, Preset] = {
     "fireworks": _compatible(
         "https://api.fireworks.ai/inference/v1",
         "FIREWORKS_API_KEY",
-        "accounts/fireworks/models/gpt-oss-120b",
+        "accounts/fireworks/models/glm-5p3",
         strict=False,
     ),
     "ollama": Preset(
