@@ -1,5 +1,6 @@
 """The agents of the configuration, each put together from its parts (`ports.Agents`)."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ class Roster:
         self._offers = offers
         self._places = places
         self._policies: dict[str, tuple[Rules, AutonomyPolicy]] = {}
-        self._registries: dict[str, tuple[Policy, Any]] = {}
+        self._registries: dict[str, tuple[Policy, Any, Any]] = {}
         self._chosen: dict[str, str] = {}
         self._builtin = BuiltinAgent(models, self._extras)
         self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
@@ -112,19 +113,25 @@ class Roster:
         return Layers(layers, self._offers, profile.tools)
 
     def _registry(self, profile: AgentProfile) -> Any:
-        """The built-in tools of an agent, made anew when its policy changed."""
+        """The built-in tools of an agent, made anew when its policy or sandbox changed."""
+        from dragoman.sandbox.choose import choose
         from dragoman.tools.registry import Registry
 
         policy = self.policy(profile)
         assert isinstance(policy, AutonomyPolicy)
+        wanted = self._settings().sandbox
         known = self._registries.get(profile.alias)
-        if known is not None and known[0] is policy:
-            return known[1]
+        if known is not None and known[0] is policy and known[1] == wanted:
+            return known[2]
+        scratch = os.path.join(self._places.data_dir, "tmp")
+        os.makedirs(scratch, mode=0o700, exist_ok=True)
         registry = Registry(
             lambda env: policy.boundary(env.mode, env.cwd, env.roots),
-            outputs=f"{self._places.data_dir}/outputs",
+            outputs=os.path.join(self._places.data_dir, "outputs"),
+            confine=choose(wanted.backend, network=wanted.network),
+            extra_env={"TMPDIR": scratch},
         )
-        self._registries[profile.alias] = (policy, registry)
+        self._registries[profile.alias] = (policy, wanted, registry)
         return registry
 
     def _extras(self, turn: Any) -> list[str]:

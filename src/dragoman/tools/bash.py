@@ -11,10 +11,10 @@ import msgspec
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
+from dragoman.sandbox.launch import Confine, Launch, Unconfined
 
 from .args import brief, decode, schema, text, whole
 from .bounds import BoundsOf
-from .confine import Confine, Launch, Unconfined
 from .environ import environment
 from .output import MAX_BYTES, Capture, Outputs, Progress
 from .running import Command

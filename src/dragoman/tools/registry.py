@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from dragoman.engine.ports import Tool, ToolSpec
+from dragoman.sandbox.launch import Confine
 
 from .ask import AskUser
 from .bash import Bash
 from .bounds import BoundsOf
-from .confine import Confine
 from .edit import Edit
 from .glob import Glob
 from .grep import Grep

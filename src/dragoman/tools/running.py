@@ -4,8 +4,8 @@ import asyncio
 import os
 
 from dragoman.engine.faults import BadInput
+from dragoman.sandbox.launch import Launch
 
-from .confine import Launch
 from .group import Group
 from .output import Capture, Progress
 from .work import insist, settled

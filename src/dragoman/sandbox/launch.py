@@ -1,12 +1,10 @@
-"""The seam for a sandbox: it may change how a child process is started, nothing else."""
+"""The seam between tools and sandboxes: it may change how a child process is started."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from dragoman.engine.ports import ToolEnv
-
-from .bounds import Bounds
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,13 +25,39 @@ class Launch:
     done: Callable[[], None] | None = field(default=None)
 
 
+class Walls(Protocol):
+    """The paths of one session, as policy has worked them out (`policy.paths.Boundary`)."""
+
+    @property
+    def cwd(self) -> str: ...
+
+    @property
+    def roots(self) -> Sequence[str]: ...
+
+    @property
+    def forbidden(self) -> Sequence[str]: ...
+
+    @property
+    def protected(self) -> Sequence[str]: ...
+
+    @property
+    def readable(self) -> Sequence[str]: ...
+
+    @property
+    def workspace_only(self) -> bool: ...
+
+
 class Confine(Protocol):
     """A sandbox for the commands of one agent."""
 
     name: str  # as `doctor` shows it
 
-    def confine(self, launch: Launch, env: ToolEnv, bounds: Bounds) -> Launch:
+    def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         """The launch with the walls around it. Raises Refused when they cannot be put up."""
+        ...
+
+    def guard(self, walls: Walls) -> Callable[[], None] | None:
+        """What a fresh thread calls to put the same walls around itself; None: nothing to call."""
         ...
 
 
@@ -42,5 +66,8 @@ class Unconfined:
 
     name = "none"
 
-    def confine(self, launch: Launch, env: ToolEnv, bounds: Bounds) -> Launch:
+    def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         return launch
+
+    def guard(self, walls: Walls) -> Callable[[], None] | None:
+        return None

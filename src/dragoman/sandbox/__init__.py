@@ -1,0 +1,1 @@
+"""Walls around what tools run: Landlock, bubblewrap, or none."""

@@ -1,0 +1,55 @@
+"""Bubblewrap: a file system of its own for each command, made of what it may reach."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+
+from dragoman.engine.faults import Refused
+from dragoman.engine.ports import ToolEnv
+
+from .launch import Launch, Walls
+from .limits import Limits
+from .reach import rules
+
+
+class Bubblewrap:
+    """Runs commands under `bwrap` (`launch.Confine`). In-process tools have only policy."""
+
+    name = "bubblewrap"
+
+    def __init__(self, *, network: bool = True, limits: Limits | None = None) -> None:
+        self.network = network
+        self.limits = limits or Limits()
+        self.program = shutil.which("bwrap") or ""
+
+    def describe(self) -> str:
+        return "bubblewrap: files, processes" + ("" if self.network else ", no network")
+
+    def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
+        if not self.program:
+            raise Refused("bwrap is not installed.", "Install bubblewrap, or choose landlock.")
+        argv = [self.program, "--die-with-parent", "--unshare-pid", "--unshare-ipc"]
+        if not self.network:
+            argv.append("--unshare-net")
+        for rule in rules(walls, launch.env, launch.env.get("TMPDIR", "")):
+            if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
+                continue
+            argv += ["--bind" if rule.kind == "write" else "--ro-bind", rule.path, rule.path]
+        argv += ["--dev", "/dev", "--proc", "/proc", "--chdir", launch.cwd, "--", *launch.argv]
+        limit, limited = self.limits.prepare()
+        before, after = launch.preexec, launch.done
+
+        def preexec() -> None:
+            if before is not None:
+                before()
+            limit()
+
+        def done() -> None:
+            limited()
+            if after is not None:
+                after()
+
+        return replace(launch, argv=tuple(argv), preexec=preexec, done=done)
+
+    def guard(self, walls: Walls) -> Callable[[], None] | None:
+        return None

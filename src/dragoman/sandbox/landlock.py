@@ -1,0 +1,195 @@
+"""Landlock: the kernel's own sandbox, put up by a process around itself and its children.
+
+Plain system calls through ctypes. The rule set is made in the parent; between fork and exec the
+child only has to say "no new privileges" and "restrict me". A thread can do the same for itself.
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dragoman.engine.faults import Refused
+from dragoman.engine.ports import ToolEnv
+
+from .launch import Launch, Walls
+from .limits import Limits
+from .reach import Kind, Rule, rules
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
+_VERSION_FLAG = 1
+_RULE_PATH = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_CLONE_NEWNET = 0x40000000
+_CLONE_NEWUSER = 0x10000000
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+REMOVE_DIR, REMOVE_FILE = 1 << 4, 1 << 5
+MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK = 1 << 6, 1 << 7, 1 << 8, 1 << 9
+MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = 1 << 10, 1 << 11, 1 << 12
+REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+_ALL = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)
+_ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+_NET = 0b11  # bind and connect of TCP
+_SCOPED = 0b11  # abstract Unix sockets and signals of processes outside
+
+_ACCESS: dict[Kind, int] = {
+    "list": READ_DIR,
+    "read": READ_FILE | READ_DIR,
+    "run": READ_FILE | READ_DIR | EXECUTE,
+    # Everything but making device files.
+    "write": _ALL[5] & ~(MAKE_CHAR | MAKE_BLOCK),
+}
+
+_libc: Any = None
+
+
+def _call() -> Any:
+    global _libc
+    if _libc is None:
+        _libc = ctypes.CDLL(None, use_errno=True)
+        _libc.syscall.restype = ctypes.c_long
+    return _libc
+
+
+def abi() -> int:
+    """The version that this kernel has; 0: none."""
+    if os.name != "posix" or not hasattr(os, "sched_getaffinity"):  # not Linux
+        return 0
+    found = int(_call().syscall(_CREATE, None, 0, _VERSION_FLAG))
+    return max(found, 0)
+
+
+class Landlock:
+    """The sandbox of an agent's commands (`launch.Confine`)."""
+
+    name = "landlock"
+
+    def __init__(self, *, network: bool = True, limits: Limits | None = None) -> None:
+        self.network = network
+        self.version = abi()
+        self.limits = limits or Limits()
+
+    def describe(self) -> str:
+        """What holds on this machine, in one sentence."""
+        parts = [f"Landlock ABI {self.version}: files"]
+        if self.version >= 6:
+            parts.append("signals and abstract sockets")
+        if not self.network:
+            parts.append("no network" if self._own_network() else "no TCP (UDP is not covered)")
+        return ", ".join(parts)
+
+    def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
+        scratch = launch.env.get("TMPDIR", "")
+        fd = self._ruleset(rules(walls, launch.env, scratch))
+        enter = self._enter(fd)
+        limit, limited = self.limits.prepare()
+        before = launch.preexec
+
+        def preexec() -> None:
+            if before is not None:
+                before()
+            limit()
+            enter()
+
+        def done() -> None:
+            os.close(fd)
+            limited()
+            if launch.done is not None:
+                launch.done()
+
+        return replace(launch, preexec=preexec, keep=(*launch.keep, fd), done=done)
+
+    def guard(self, walls: Walls) -> Callable[[], None]:
+        """Put the walls around the calling thread, for good: call it in a thread of its own."""
+        made = rules(walls, os.environ)
+
+        def enter() -> None:
+            fd = self._ruleset(made)
+            try:
+                self._restrict(fd)
+            finally:
+                os.close(fd)
+
+        return enter
+
+    def _ruleset(self, made: Sequence[Rule]) -> int:
+        handled = _ALL[min(self.version, 5)]
+        net = _NET if self.version >= 4 and not self.network else 0
+        scoped = _SCOPED if self.version >= 6 else 0
+        attributes = struct.pack("QQQ", handled, net, scoped)
+        size = 8 if self.version < 4 else 16 if self.version < 6 else 24
+        fd = int(_call().syscall(_CREATE, attributes[:size], size, 0))
+        if fd < 0:
+            raise _refused("create a rule set")
+        try:
+            for rule in made:
+                self._add(fd, rule, handled)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _add(self, fd: int, rule: Rule, handled: int) -> None:
+        try:
+            parent = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return  # gone since it was listed, or not ours to see
+        try:
+            access = _ACCESS[rule.kind] & handled
+            if not os.path.isdir(rule.path):
+                access &= _ON_FILES
+            attributes = struct.pack("=Qi", access, parent)
+            if _call().syscall(_ADD, fd, _RULE_PATH, attributes, 0) < 0:
+                raise _refused(f"allow {rule.path}")
+        finally:
+            os.close(parent)
+
+    def _enter(self, fd: int) -> Callable[[], None]:
+        libc = _call()
+        unshare = 0
+        if not self.network and self._own_network():
+            unshare = _CLONE_NEWNET | (0 if os.geteuid() == 0 else _CLONE_NEWUSER)
+
+        def enter() -> None:
+            if unshare and libc.unshare(unshare) != 0:
+                os._exit(126)
+            self._restrict(fd)
+
+        return enter
+
+    def _restrict(self, fd: int) -> None:
+        libc = _call()
+        if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "no_new_privs")
+        if libc.syscall(_RESTRICT, fd, 0) != 0:
+            raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+
+    def _own_network(self) -> bool:
+        """Whether a command can be given an empty network of its own."""
+        global _netns
+        if _netns is None:
+            _netns = _try_unshare()
+        return _netns
+
+
+_netns: bool | None = None
+
+
+def _try_unshare() -> bool:
+    flags = _CLONE_NEWNET | (0 if os.geteuid() == 0 else _CLONE_NEWUSER)
+    libc = _call()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if libc.unshare(flags) == 0 else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _refused(what: str) -> Refused:
+    reason = os.strerror(ctypes.get_errno())
+    return Refused(
+        f"The sandbox could not {what}: {reason}.",
+        'See `dragoman doctor`; [sandbox] backend = "none" turns it off.',
+    )

@@ -1,0 +1,315 @@
+"""Tools of MCP servers, over the official client library.
+
+Each connection is owned by one task of its own; the library is imported in a thread when the first
+server is wanted, so nobody pays for it who has none. A server that cannot be reached costs its own
+tools and a note, never the session.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Image, Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
+
+CONNECT_SECONDS = 30.0
+PATIENCE_SECONDS = 5.0  # how long a first turn waits for servers that are on their way
+_CALL_SECONDS = 60.0
+_NAME = 64  # what model providers accept
+_MOST_TOOLS = 500
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+
+Note = Callable[[str, str], None]  # title, text
+
+
+class Server(msgspec.Struct, frozen=True):
+    """How one server is reached, whatever spelling it was given in."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+    transport: str = "stdio"  # stdio, http, sse
+    timeout: float = _CALL_SECONDS
+    cwd: str = ""
+
+
+def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
+    """A server as ACP, or a configuration, describes it. Raises BadInput."""
+    name = str(given.get("name") or "")
+    command, url = str(given.get("command") or ""), str(given.get("url") or "")
+    kind = str(given.get("type") or given.get("transport") or "auto")
+    if kind in ("auto", ""):
+        kind = "stdio" if command else "http"
+    if kind in ("streamable-http", "streamable_http"):
+        kind = "http"
+    if kind not in ("stdio", "http", "sse"):
+        raise BadInput(f"MCP server {name}: unknown type {kind!r}", "Use stdio, http or sse.")
+    if not (command if kind == "stdio" else url):
+        raise BadInput(f"MCP server {name} has no {'command' if kind == 'stdio' else 'url'}")
+    return Server(
+        name,
+        command,
+        tuple(str(arg) for arg in given.get("args") or ()),
+        _pairs(given.get("env")),
+        url,
+        _pairs(given.get("headers")),
+        kind,
+        float(given.get("timeout_secs") or _CALL_SECONDS),
+        cwd,
+    )
+
+
+def _pairs(given: Any) -> dict[str, str]:
+    """Names and values, from a table or from a list of {name, value}."""
+    if isinstance(given, Mapping):
+        return {str(name): str(value) for name, value in given.items()}
+    found = {}
+    for one in given if isinstance(given, list | tuple) else ():
+        if isinstance(one, Mapping) and "name" in one:
+            found[str(one["name"])] = str(one.get("value", ""))
+    return found
+
+
+def tool_name(server: str, tool: str) -> str:
+    """`mcp__server__tool`, cut to what providers take."""
+    name = f"mcp__{_ODD.sub('_', server)}__{_ODD.sub('_', tool)}"
+    if len(name) <= _NAME:
+        return name
+    from zlib import crc32
+
+    return f"{name[: _NAME - 9]}_{crc32(name.encode()):08x}"
+
+
+class Connection:
+    """A server and the task that owns the way to it."""
+
+    def __init__(self, server: Server, note: Note) -> None:
+        self.server = server
+        self.tools: dict[str, Tool] = {}
+        self.problem = ""
+        self.ready = asyncio.Event()  # connected, or failed
+        self._note = note
+        self._stop = asyncio.Event()
+        self._session: Any = None
+        self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
+
+    async def _run(self) -> None:
+        try:
+            await self._connected()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # the library wraps failures in groups
+            self.problem = _reason(error)
+            if not self._stop.is_set():
+                what = "was lost" if self._session is not None else "could not be reached"
+                self._note(f"MCP server {self.server.name} {what}", self.problem)
+        finally:
+            self._session = None
+            self.tools = {}
+            self.ready.set()
+
+    async def _connected(self) -> None:
+        library = await asyncio.to_thread(_library)
+        async with library["stack"]() as stack:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                streams = await stack.enter_async_context(_streams(library, self.server))
+                session = library["session"](streams[0], streams[1])
+                await stack.enter_async_context(session)
+                await session.initialize()
+                self.tools = await self._listed(session)
+            self._session = session
+            self.ready.set()
+            await self._stop.wait()
+
+    async def _listed(self, session: Any) -> dict[str, Tool]:
+        found: dict[str, Tool] = {}
+        cursor = None
+        while len(found) < _MOST_TOOLS:
+            page = await session.list_tools(cursor=cursor) if cursor else await session.list_tools()
+            for one in page.tools:
+                tool = McpTool(self, one.name, one.description or "", one.inputSchema)
+                found[tool.spec.name] = tool
+            cursor = page.nextCursor
+            if not cursor:
+                break
+        return found
+
+    async def call(self, name: str, args: dict[str, Any]) -> Any:
+        session = self._session
+        if session is None:
+            raise BadInput(
+                f"MCP server {self.server.name} is not connected: {self.problem or 'it stopped'}"
+            )
+        return await session.call_tool(name, args)
+
+    async def close(self) -> None:
+        """Say goodbye, then insist."""
+        self._stop.set()
+        await asyncio.wait({self._task}, timeout=2.0)
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=2.0)
+
+
+class McpTool:
+    """One tool of a server (`ports.Tool`)."""
+
+    def __init__(self, connection: Connection, name: str, description: str, schema: Any) -> None:
+        self._connection = connection
+        self._name = name
+        self.spec = ToolSpec(
+            tool_name(connection.server.name, name),
+            description or f"{name} of the MCP server {connection.server.name}.",
+            schema if isinstance(schema, dict) else {"type": "object"},
+            "other",
+        )
+
+    def summary(self, args: dict[str, Any]) -> str:
+        text = msgspec.json.encode(args).decode()
+        shown = text if len(text) <= 300 else text[:300] + "…"
+        return f"{self._name} of {self._connection.server.name}: {shown}"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        server = self._connection.server
+        try:
+            async with asyncio.timeout(server.timeout):
+                result = await self._connection.call(self._name, args)
+        except TimeoutError:
+            raise BadInput(
+                f"{self._name}: no answer from MCP server {server.name} in {server.timeout:g} s"
+            ) from None
+        except (BadInput, asyncio.CancelledError):
+            raise
+        except Exception as error:  # whatever the server or the library came up with
+            raise BadInput(f"{self._name} of {server.name} failed: {_reason(error)}") from error
+        return Outcome(_content(result), bool(getattr(result, "isError", False)))
+
+
+def _content(result: Any) -> tuple[Text | Image, ...]:
+    found: list[Text | Image] = []
+    for block in result.content:
+        match block.type:
+            case "text":
+                found.append(Text(block.text))
+            case "image":
+                from base64 import b64decode
+
+                found.append(Image(block.mimeType, b64decode(block.data)))
+            case "resource":
+                text = getattr(block.resource, "text", None)
+                found.append(Text(text if text is not None else f"[{block.resource.uri}]"))
+            case "resource_link":
+                found.append(Text(f"[{block.name}]({block.uri})"))
+            case kind:
+                found.append(Text(f"[{kind} that cannot be shown here]"))
+    structured = getattr(result, "structuredContent", None)
+    if not found and structured is not None:
+        found.append(Text(msgspec.json.encode(structured).decode()))
+    return tuple(found) or (Text("(no output)"),)
+
+
+def _library() -> dict[str, Any]:
+    """The client library. Slow to import: call it in a thread."""
+    try:
+        from contextlib import AsyncExitStack
+
+        from mcp import ClientSession, StdioServerParameters
+        from mcp.client.sse import sse_client
+        from mcp.client.stdio import stdio_client
+        from mcp.client.streamable_http import streamablehttp_client
+    except ImportError as missing:
+        raise BadInput(
+            f"MCP needs a package that is not installed ({missing.name})",
+            "Install it: pip install 'dragoman[mcp]'.",
+        ) from missing
+    return {
+        "stack": AsyncExitStack,
+        "session": ClientSession,
+        "parameters": StdioServerParameters,
+        "stdio": stdio_client,
+        "http": streamablehttp_client,
+        "sse": sse_client,
+    }
+
+
+def _streams(library: dict[str, Any], server: Server) -> Any:
+    if server.transport == "stdio":
+        from mcp.client.stdio import get_default_environment
+
+        parameters = library["parameters"](
+            command=server.command,
+            args=list(server.args),
+            env={**get_default_environment(), **server.env},
+            cwd=server.cwd or None,
+        )
+        return library["stdio"](parameters)
+    return library[server.transport](server.url, headers=dict(server.headers) or None)
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost failure in one line."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    text = " ".join(str(error).split())
+    return text[:500] if text else type(error).__name__
+
+
+class McpTools:
+    """The tools of a session's servers (`ports.Toolbox`); grows as servers connect."""
+
+    def __init__(self, connections: Sequence[Connection], only: tuple[str, ...] | None) -> None:
+        self._connections = connections
+        self._only = only
+
+    async def ready(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait until every server is there or has failed, but not for long."""
+        waiting = [asyncio.ensure_future(one.ready.wait()) for one in self._connections]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=seconds)
+            for task in late:
+                task.cancel()
+
+    def _tools(self) -> dict[str, Tool]:
+        found: dict[str, Tool] = {}
+        for connection in self._connections:
+            for name, tool in connection.tools.items():
+                if self._only is None or name in self._only:
+                    found.setdefault(name, tool)
+        return found
+
+    def specs(self) -> Sequence[ToolSpec]:
+        return [tool.spec for tool in self._tools().values()]
+
+    def find(self, name: str) -> Tool | None:
+        return self._tools().get(name)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(connection.close() for connection in self._connections))
+
+
+def connect(
+    servers: Sequence[Mapping[str, Any]],
+    note: Note,
+    *,
+    cwd: str = "",
+    only: tuple[str, ...] | None = None,
+) -> McpTools:
+    """Begin to connect; what cannot be understood is noted and left out."""
+    connections = []
+    for given in servers:
+        try:
+            server = read_server(given, cwd)
+        except BadInput as fault:
+            note(f"MCP server {given.get('name', '?')} was left out", str(fault))
+            continue
+        connections.append(Connection(server, note))
+    return McpTools(connections, only)
