@@ -51,10 +51,10 @@ class Roster:
         return profiles.default_alias(self._settings())
 
     def profile(self, alias: str) -> AgentProfile:
-        made = profiles.profile(self._settings(), alias, self._choose)
+        made = profiles.profile(self._settings(), alias, self.choose)
         return msgspec.structs.replace(made, **self.overrides) if self.overrides else made
 
-    def _choose(self, provider: str) -> str:
+    def choose(self, provider: str) -> str:
         """The model when none is configured; looked for once, since it may ask the network."""
         if provider not in self._chosen:
             if provider:

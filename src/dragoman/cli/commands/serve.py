@@ -57,6 +57,12 @@ def commands() -> tuple[Command, ...]:
                 Flag("max-steps", "model calls in one turn", kind=int),
                 Flag("no-tools", "offer no tools to the model", kind=bool),
                 Flag("tools", "offer only these tools, separated by commas", metavar="LIST"),
+                Flag("agent", "the agent of the configuration to use", metavar="NAME"),
+                Flag("temperature", "the model's temperature, 0 to 2", kind=float),
+                Flag("session", "keep the session: its id, or new", metavar="ID"),
+                Flag("supervised", "ask before tools act (approval_request)", kind=bool),
+                Flag("no-context-files", "do not read AGENTS.md files", kind=bool),
+                Flag("list-models", "show the models that can be used, and leave", kind=bool),
             ),
         ),
         Command(

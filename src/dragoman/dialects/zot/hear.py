@@ -34,6 +34,8 @@ class ZotHearer:
     """Implements `wire.link.Hearer`."""
 
     max_line = MAX_LINE
+    limit_counts_newline = False
+    max_pending = 0
 
     def __init__(self, desk: "Desk", link: Link) -> None:
         self.desk = desk
@@ -126,7 +128,7 @@ class ZotHearer:
         except (msgspec.DecodeError, ValueError) as trouble:
             self.link.send(failure(command, request_id, f"invalid {command}: {trouble}"))
             return
-        if self._task is None and not verb.waits and self.desk.door is not None:
+        if self._task is None and not verb.waits and self._is_ready():
             self._answer(verb, command, request_id, params)
         elif len(self._jobs) >= _JOBS:
             self.link.send(failure(command, request_id, "agent is busy: too many commands wait"))
@@ -187,6 +189,15 @@ class ZotHearer:
                 self.desk.failure = str(fault)
                 raise
             self._arrive()
+        if not self._is_ready():
+            from .verbs import sit
+
+            await sit(self, self.desk.settings.session)
+
+    def _is_ready(self) -> bool:
+        """Whether there is an engine, and the session that the settings name is attached."""
+        named = self.desk.settings.session
+        return self.desk.door is not None and (self.seat is not None or not named)
 
     @property
     def who(self) -> "Who":

@@ -52,7 +52,7 @@ class Seat:
         seat = cls(door, link, who, session_id)
         seat._sole = sole
         state = await door.state((await door.load(session_id)).id)
-        seat._speaker = Speaker(state.usage, state.cost, seat._turn_began)
+        seat._speaker = Speaker(state.usage, state.cost, seat._turn_began, seat.works.__contains__)
         seat._watch = await door.watch(
             session_id, who, seat._speaker, seat._deliver, seat._is_paused, exact=True
         )
@@ -87,6 +87,9 @@ class Seat:
             self._say(failure("prompt", request_id, error or "the session was closed"))
         elif error:
             self._say(frame({"message": error, "type": "error"}), DONE)
+        elif self._speaker.owes_done:
+            self._say(DONE)
+        self._speaker.owes_done = False
         self.freed()
 
     async def compact(self, request_id: str) -> None:
@@ -100,6 +103,9 @@ class Seat:
         if work.started.cancelled() or work.started.exception() is not None:
             return
         self._speaker.compacting = True
+        if self._speaker.owes_done:
+            self._speaker.owes_done = False
+            self._say(DONE)
         self._say(success("compact", request_id, {"started": True}))
         self._turn_began(work.turn)
 

@@ -25,15 +25,24 @@ class Speaker:
     """Implements `engine.watch.Shape` for one connection.
 
     `waiting` has the prompts of this connection that have not begun: turn -> request id. `began` is
-    told of every turn that begins.
+    told of every turn that begins. The `done` of its own turns is left to the connection, which
+    says it when the session is free again (`owes_done`), so that a client may clear at once.
     """
 
-    def __init__(self, used: Usage, cost: float, began: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        used: Usage,
+        cost: float,
+        began: Callable[[str], None],
+        is_own: Callable[[str], bool],
+    ) -> None:
         self.used = used
         self.cost = cost
         self.waiting: dict[str, str] = {}
         self.compacting = False  # a compaction of this connection runs; its end is told elsewhere
+        self.owes_done = False
         self._began = began
+        self._is_own = is_own
         self._step = 0  # the model call that has begun and not ended; 0: none
         self._started = False  # assistant_start was said for it
         self._out: list[bytes] = []
@@ -52,6 +61,9 @@ class Speaker:
     # --- a turn ---
 
     def turn_began(self, body: ev.TurnBegan, at: int) -> None:
+        if self.owes_done:
+            self.owes_done = False
+            self._out.append(DONE)
         request_id = self.waiting.pop(body.turn, None)
         if request_id is not None:
             self._out.append(success("prompt", request_id, {"started": True}))
@@ -70,7 +82,10 @@ class Speaker:
                 self._end_step("aborted", CANCELLED)
         if body.outcome == "failed":
             self._say(message=body.error, type="error")
-        self._out.append(DONE)
+        if self._is_own(body.turn):
+            self.owes_done = True
+        else:
+            self._out.append(DONE)
 
     # --- a model call ---
 

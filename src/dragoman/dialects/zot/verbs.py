@@ -83,8 +83,7 @@ def door_of(hearer: "ZotHearer") -> Door:
 async def seat_of(hearer: "ZotHearer") -> Seat:
     """The connection's session, opened when there is none yet."""
     if hearer.seat is None:
-        settings = hearer.desk.settings
-        await sit(hearer, settings.session or "new")
+        await sit(hearer, "new")
     assert hearer.seat is not None
     return hearer.seat
 

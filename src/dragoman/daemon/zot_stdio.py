@@ -1,0 +1,252 @@
+"""`dragoman rpc`: the zot protocol on standard input and output, one process, one session.
+
+Only what a ping needs is imported before the first line is read; the host is put together when a
+command needs it. When the command line or a configuration file chooses something that may be
+missing (a provider without a key, a session), that is looked at first, and the process ends with
+one line on standard error instead of answering.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dragoman.dialects.zot import Desk, Settings
+
+from .zot_flags import Flags, WrongFlag, parse
+
+if TYPE_CHECKING:
+    from dragoman.engine.door import Door
+
+    from .compose import Composed
+
+TOKEN = "ZOTCORE_RPC_TOKEN"
+
+
+def main(words: list[str]) -> int:
+    """Run until the input ends; returns the exit code."""
+    token = os.environ.pop(TOKEN, "")  # read once; tools never see it
+    try:
+        flags = parse(words)
+    except WrongFlag as wrong:
+        return _wrong(str(wrong))
+    if flags.version:
+        from dragoman import __version__
+
+        print(f"zot {__version__} (dragoman)")
+        return 0
+    if flags.no_yolo:
+        print("zot: --no-yolo has no effect here; use --supervised", file=sys.stderr)
+    from dragoman.transports.loop import run
+
+    return run(_Rpc(flags, token).run())
+
+
+def _wrong(reason: str) -> int:
+    from dragoman.cli import help, table
+
+    command = next(one for one in table.declared() if one.name == "rpc")
+    print(help.of(command), file=sys.stderr)
+    print(f"zot: {reason}", file=sys.stderr)
+    return 1
+
+
+class _Rpc:
+    """One process that serves one client."""
+
+    def __init__(self, flags: Flags, token: str) -> None:
+        self.flags = flags
+        self.composed: Composed | None = None
+        self.signal = 0
+        shown = flags.cwd or os.getcwd()
+        settings = Settings(
+            token=token,
+            agent=flags.agent,
+            cwd=os.path.realpath(os.path.expanduser(shown)),
+            cwd_shown=shown,
+            reasoning=flags.reasoning,
+            sole=True,
+            keeps=bool(flags.session),
+        )
+        self.desk = Desk(None, settings, provide=self._provide)
+
+    async def run(self) -> int:
+        if self.flags.list_models or self.flags.chooses() or self._is_configured():
+            from dragoman.engine.faults import Fault
+
+            try:
+                await self.desk.ready()
+            except Fault as fault:
+                print(f"zot: {fault}", file=sys.stderr)
+                return await self._close(1)
+        if self.flags.list_models:
+            return await self._close(self._list_models())
+        return await self._serve()
+
+    def _is_configured(self) -> bool:
+        from .endpoints import places
+
+        where = places(os.environ, self.flags.config_dir or None)
+        named = any(name.startswith("DRAGOMAN_") and "__" in name for name in os.environ)
+        return named or os.path.exists(where.config_file)
+
+    async def _serve(self) -> int:
+        import asyncio
+        import signal
+
+        from dragoman.transports import stdio
+
+        stopped = asyncio.Event()
+
+        def stop(number: int) -> None:
+            self.signal = number
+            stopped.set()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop, number)
+        line = await stdio.serve(self.desk.hearer)
+        gone = loop.create_task(line.gone.wait())
+        told = loop.create_task(stopped.wait())
+        await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        told.cancel()
+        code = await self._close(1 if self.desk.failure else 0)
+        if self.desk.failure:
+            print(f"zot: {self.desk.failure}", file=sys.stderr)
+        if self.signal:  # end as a program without a handler would, now that all is cleaned up
+            signal.signal(self.signal, signal.SIG_DFL)
+            os.kill(os.getpid(), self.signal)
+        return code
+
+    async def _close(self, code: int) -> int:
+        if self.composed is not None:
+            await self.composed.close()
+        return code
+
+    def _list_models(self) -> int:
+        assert self.composed is not None
+        print(f"{'provider':<14}{'id':<40}{'context':>10}{'max-out':>10}  reasoning")
+        for model in self.composed.door.models():
+            mark = "✓" if model.reasoning else ""
+            row = f"{model.provider:<14}{model.id:<40}{model.context_window:>10}"
+            print(f"{row}{model.max_output:>10}  {mark}")
+        return 0
+
+    # --- putting the host together ---
+
+    async def _provide(self) -> "Door":
+        """The engine with what the command line says. Raises Fault."""
+        from .compose import compose
+
+        flags = self.flags
+        self.composed = composed = await compose(
+            config_dir=flags.config_dir or None,
+            flags=self._provider_flags(),
+            store="file" if flags.session else "memory",
+        )
+        for notice in composed.notices:
+            print(f"zot: {notice}", file=sys.stderr)
+        door = composed.door
+        changes: dict[str, Any] = {
+            "model": self._model(composed),
+            "mode": self._mode(composed),
+            "extra": self._extra(composed),
+        }
+        self.desk.settings = settings = _replaced(self.desk.settings, **changes)
+        if flags.session == "new":
+            from dragoman.dialects.zot.seat import new_session
+
+            opened = await door.open(new_session(settings))
+            self.desk.settings = _replaced(settings, session=opened.id)
+        elif flags.session:
+            await door.load(flags.session)
+            self.desk.settings = _replaced(settings, session=flags.session)
+        return door
+
+    def _provider_flags(self) -> dict[str, Any]:
+        flags = self.flags
+        name = self._provider_name()
+        found: dict[str, Any] = {}
+        if name and flags.api_key:
+            found[f"providers.{name}.api_key"] = flags.api_key
+        if name and flags.base_url:
+            found[f"providers.{name}.base_url"] = _rooted(name, flags.base_url)
+        return found
+
+    def _provider_name(self) -> str:
+        """The provider that a key or an address on the command line is for."""
+        flags = self.flags
+        if flags.provider or not (flags.api_key or flags.base_url):
+            return flags.provider
+        head, slash, _ = flags.model.partition("/")
+        return head if slash else "anthropic"
+
+    def _model(self, composed: "Composed") -> str:
+        """The model as "provider/model"; raises when it is unknown or has no credential."""
+        from dragoman.engine.faults import UnknownModel
+
+        flags, door = self.flags, composed.door
+        provider, model = self._provider_name(), flags.model
+        if provider:
+            from dragoman.providers.presets import ALIASES
+
+            name = ALIASES.get(provider, provider)
+            model = model.removeprefix(f"{provider}/").removeprefix(f"{name}/")
+            ref = f"{name}/{model}" if model else composed.roster.choose(name)
+        elif model:
+            ref = model
+        else:
+            alias = flags.agent or door.default_agent()
+            if alias is None:
+                return ""
+            ref = door.profile(alias).model
+        try:
+            return door.model(ref).ref
+        except UnknownModel as fault:
+            raise UnknownModel(fault.message) from None
+
+    def _mode(self, composed: "Composed") -> str:
+        """zot never asks, so neither do we, unless somebody wants it."""
+        if self.flags.supervised:
+            return "supervised"
+        alias = self.flags.agent or composed.door.default_agent() or ""
+        said = {("autonomy", "level"), ("agents", alias, "mode"), ("agents", alias, "autonomy")}
+        agent = composed.settings.agents.get(alias)
+        if agent is not None and agent.risk_profile:
+            said.add(("risk_profiles", agent.risk_profile, "mode"))
+        return "" if said & set(composed.config.loaded.sources) else "full"
+
+    def _extra(self, composed: "Composed") -> dict[str, Any]:
+        flags, door = self.flags, composed.door
+        extra: dict[str, Any] = {}
+        if flags.system_prompt is not None:
+            extra["system_prompt"] = flags.system_prompt
+        if flags.append_system_prompt:
+            alias = flags.agent or door.default_agent()
+            before = door.profile(alias).append_system_prompt if alias else ()
+            extra["append_system_prompt"] = [*before, *flags.append_system_prompt]
+        if flags.no_tools:
+            extra["tools"] = []
+        elif flags.tools is not None:
+            extra["tools"] = flags.tools
+        if flags.max_steps:
+            extra["max_steps"] = flags.max_steps
+        if flags.temperature is not None:
+            extra["temperature"] = flags.temperature
+        if flags.no_context_files:
+            extra["context_files"] = False
+        return extra
+
+
+def _replaced(settings: Settings, **changes: Any) -> Settings:
+    import msgspec
+
+    return msgspec.structs.replace(settings, **changes)
+
+
+def _rooted(provider: str, url: str) -> str:
+    """zot's addresses stop before `/v1`; those of OpenAI-compatible servers end with it here."""
+    bare = url.rstrip("/")
+    if provider in ("anthropic", "google") or "/" in bare.partition("://")[2]:
+        return bare
+    return f"{bare}/v1"
