@@ -16,7 +16,8 @@ Kind = Literal["list", "read", "run", "write"]
 _RUN = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/snap")
 _READ = (
     "/etc/alternatives", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/debian_version",
-    "/etc/environment", "/etc/fonts", "/etc/gai.conf", "/etc/gitconfig", "/etc/group", "/etc/host.conf",
+    "/etc/environment", "/etc/fonts", "/etc/gai.conf", "/etc/gitconfig", "/etc/group",
+    "/etc/host.conf",
     "/etc/hostname", "/etc/hosts", "/etc/inputrc", "/etc/java-17-openjdk", "/etc/ld.so.cache",
     "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf",
     "/etc/localtime", "/etc/login.defs", "/etc/machine-id", "/etc/magic", "/etc/mime.types",
