@@ -20,6 +20,7 @@ from .config import LiveConfig
 from .endpoints import Places, places
 from .owner import is_alive, this_process
 from .roster import Roster
+from .servers import Servers
 
 log = get_log("host")
 
@@ -93,6 +94,7 @@ async def compose(
         max_sessions=loaded.settings.limits.max_sessions,
         trouble=_trouble,
     )
+    roster.parts.append(Servers(host, lambda: config.settings).part)
     facts = {
         "version": __version__,
         "config_dir": where.config_dir,

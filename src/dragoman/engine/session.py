@@ -60,8 +60,9 @@ class Session(Asking):
     """A live session. Made by the host, driven through the door."""
 
     __slots__ = (
-        "_task", "agent", "closing", "epoch", "files", "host", "hub", "id", "inbox", "last_used",
-        "policy", "roots", "state", "terminals", "toolbox", "turn", "vision",
+        "_equipping", "_task", "agent", "closing", "epoch", "files", "host", "hub", "id", "inbox",
+        "last_used", "policy", "roots", "servers", "state", "terminals", "toolbox", "turn",
+        "vision",
     )  # fmt: skip
 
     def __init__(self, host: "Host", state: State, epoch: int) -> None:
@@ -75,6 +76,9 @@ class Session(Asking):
         self.inbox: deque[Work] = deque()
         self.turn: Turn | None = None
         self.toolbox: Toolbox | None = None
+        # MCP servers that a client gave. Not kept with the session: they may carry secrets.
+        self.servers: Sequence[dict[str, Any]] = ()
+        self._equipping: asyncio.Lock | None = None
         self.files: Files | None = None
         self.terminals: Terminals | None = None
         self.closing = False
@@ -233,13 +237,27 @@ class Session(Asking):
     async def _take(self, turn: Turn, kind: str) -> TurnResult:
         if turn.cancelled:
             raise asyncio.CancelledError
-        profile = turn.profile
-        if self.toolbox is None:
-            self.toolbox = await self.host.agents.toolbox(profile, self.state.info())
+        await self.equip()
         if kind == "compact":
             await self.agent.compact(turn)
             return TurnResult()
         return await self.agent.run(turn)
+
+    async def equip(self, *, anew: bool = False) -> None:
+        """Make the session's tools, once; `anew` when it was given other MCP servers."""
+        if self._equipping is None:
+            self._equipping = asyncio.Lock()
+        async with self._equipping:
+            if anew and self.toolbox is not None and self.turn is None:
+                toolbox, self.toolbox = self.toolbox, None
+                await toolbox.close()
+            if self.toolbox is not None or self.closing:
+                return
+            info = self.state.info()
+            if self.servers:
+                extra = {**info.extra, "mcp": [*info.extra.get("mcp", ()), *self.servers]}
+                info = msgspec.structs.replace(info, extra=extra)
+            self.toolbox = await self.host.agents.toolbox(self.profile(), info)
 
     async def _conclude(
         self, turn: Turn, kind: str, result: TurnResult | BaseException

@@ -1,0 +1,320 @@
+"""One session as one connection sees it: what was sent of it, what runs, what is asked."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Text, Thinking, text_of
+from dragoman.engine.faults import NothingRunning, UnknownSession
+from dragoman.engine.watch import Watch
+from dragoman.engine.work import Work
+from dragoman.wire.link import Blob
+
+from .calls import text_content
+from .client_side import ClientFiles, ClientTerminals
+from .permissions import Questions
+from .speak import Said, Speaker
+
+if TYPE_CHECKING:
+    from .hear import AcpHearer
+
+_PROGRESS_SECONDS = 0.25
+_PROGRESS_TAIL = 16 * 1024
+_PAGE = 512
+_NOTES = 16
+
+
+class Running:
+    """A prompt of this connection: from the moment it is heard until it is answered."""
+
+    __slots__ = ("cancelled", "key", "told", "work")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key  # of the request that is to be answered
+        self.work: Work | None = None
+        self.cancelled = False
+        self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell(self) -> None:
+        """The last update of the turn is on its way: it may be answered."""
+        if not self.told.done():
+            self.told.set_result(None)
+
+
+class Attachment:
+    """A session that is active on a connection."""
+
+    __slots__ = (
+        "_progress", "_shown_at", "_texts", "_thoughts", "_waiting", "call_id", "commands",
+        "connection", "files", "id", "last_used", "notes", "questions", "replaying", "running",
+        "speaker", "stopping", "terminals", "watch",
+    )  # fmt: skip
+
+    def __init__(self, connection: "AcpHearer", session_id: str) -> None:
+        self.connection = connection
+        self.id = session_id
+        self.watch: Watch | None = None
+        self.speaker = connection.new_speaker(session_id)
+        self.questions = Questions(connection, self)
+        self.running: Running | None = None
+        self.stopping = False
+        self.replaying = False
+        self.commands: Any = None
+        self.notes: list[str] = []  # troubles to show with the next turn
+        self.call_id = ""  # the tool call that runs now
+        self.last_used = connection.desk.monotonic()
+        self._texts = 0  # characters of the model's current message that were streamed
+        self._thoughts = 0
+        self._waiting = False
+        self._progress: dict[str, str] = {}
+        self._shown_at = 0.0
+        can = connection.client
+        self.files = ClientFiles(self) if can.read_files or can.write_files else None
+        self.terminals = ClientTerminals(self) if can.terminals else None
+
+    # --- watching ---
+
+    async def follow(self, since: int | None = None) -> None:
+        """Watch the session from now on, or from what came after `since`."""
+        door, connection = self.connection.door, self.connection
+        shape = await door.shape_of(self.id, connection.shape_key, lambda: self.speaker)
+        if isinstance(shape, Speaker):
+            self.speaker = shape
+        self.watch = await door.watch(
+            self.id, connection.who, self.speaker, self.deliver, self._paused, since=since
+        )
+        self.lend()
+
+    def lend(self) -> None:
+        """Let the session use the client's files and terminals."""
+        session = self.connection.door.live(self.id)
+        if session is None:
+            return
+        if self.files is not None:
+            session.files = self.files
+        if self.terminals is not None:
+            session.terminals = self.terminals
+
+    async def renew(self) -> None:
+        """Watch again when the session was closed by somebody else and is back."""
+        session = self.connection.door.live(self.id)
+        if session is None:
+            await self.connection.door.load(self.id)
+            session = self.connection.door.live(self.id)
+        if self.watch is None or session is None or self.watch.hub is not session.hub:
+            if self.watch is not None:
+                self.watch.close()
+            await self.follow()
+
+    def leave(self) -> None:
+        """Stop watching; the session goes on without this connection."""
+        if self.watch is not None:
+            self.watch.close()
+            self.watch = None
+        session = self.connection.door.live(self.id)
+        if session is not None:
+            if session.files is self.files:
+                session.files = None
+            if session.terminals is self.terminals:
+                session.terminals = None
+        if self.running is not None:
+            self.running.tell()
+        self.questions.withdraw_all()
+
+    def _paused(self) -> bool:
+        link = self.connection.link
+        if not link.paused:
+            return False
+        if not self._waiting:
+            self._waiting = True
+            link.on_resume(self._resume)
+        return True
+
+    def _resume(self) -> None:
+        self._waiting = False
+        if self.watch is not None:
+            self.watch.resume()
+
+    async def replay(self) -> int:
+        """Send the whole conversation as it was; returns the place up to which it was sent."""
+        door = self.connection.door
+        start = await self._beginning()
+        place = start
+        self.replaying = True
+        try:
+            while True:
+                events = await door.host.read(self.id, place, _PAGE)
+                said = self.speaker.speak(events)
+                if said is not None:
+                    self.deliver(said)
+                if events:
+                    place = events[-1].seq
+                if len(events) < _PAGE:
+                    break
+                await self.connection.drained()
+        finally:
+            self.replaying = False
+            self._texts = self._thoughts = 0
+        state = await door.state(self.id)
+        if state.last_usage.context:
+            self.send(self.speaker.usage_of(state))
+        return place
+
+    async def _beginning(self) -> int:
+        """Where the conversation begins: behind the last time that it was cleared."""
+        door, place, start = self.connection.door, 0, 0
+        while True:
+            events = await door.host.read(self.id, place, _PAGE)
+            for event in events:
+                if isinstance(event.body, ev.Cleared):
+                    start = event.seq
+            if len(events) < _PAGE:
+                break
+            place = events[-1].seq
+        return start
+
+    # --- sending ---
+
+    def send(self, lines: Sequence[bytes]) -> None:
+        if lines:
+            self.connection.link.send_blob(Blob(lines))
+
+    def deliver(self, said: list[Said]) -> None:
+        """Send what a speaker said, in this connection's way."""
+        link = self.connection.link
+        for one in said:
+            body = one.body
+            if body is None:
+                self._texts += one.text
+                self._thoughts += one.thought
+                assert one.blob is not None
+                link.send_blob(one.blob)
+                continue
+            act = _ACTS.get(type(body))
+            if act is not None:
+                act(self, body)
+            if one.blob is not None and self._wants(body):
+                link.send_blob(one.blob)
+            if one.live is not None and not self.replaying:
+                link.send_blob(one.live)
+
+    def _wants(self, body: Any) -> bool:
+        if not isinstance(body, ev.TurnBegan) or self.replaying:
+            return True
+        # Who typed a prompt has it on the screen already.
+        return body.by is None or body.by.id != self.connection.who.id
+
+    def _on_began(self, body: ev.TurnBegan) -> None:
+        self._texts = self._thoughts = 0
+        self.last_used = self.connection.desk.monotonic()
+        if self.notes and not self.replaying:
+            notes, self.notes = self.notes, []
+            self.send([self.speaker.thought(note + "\n") for note in notes])
+
+    def _on_spoke(self, body: ev.Spoke) -> None:
+        """Send what the message has beyond what was streamed of it."""
+        texts, thoughts, self._texts, self._thoughts = self._texts, self._thoughts, 0, 0
+        lines: list[bytes] = []
+        if not texts and not thoughts:
+            for block in body.content:
+                if isinstance(block, Thinking) and block.text:
+                    lines.append(self.speaker.thought(block.text))
+                elif isinstance(block, Text) and block.text:
+                    lines.append(self.speaker.text(block.text))
+        else:
+            thought = "".join(b.text for b in body.content if isinstance(b, Thinking))
+            text = text_of(body.content)
+            if len(thought) > thoughts:
+                lines.append(self.speaker.thought(thought[thoughts:]))
+            if len(text) > texts:
+                lines.append(self.speaker.text(text[texts:]))
+        self.send(lines)
+
+    def _on_retry(self, body: ev.Retrying) -> None:
+        self._texts = self._thoughts = 0
+
+    def _on_call(self, body: ev.CallStarted) -> None:
+        self.call_id = body.call_id
+
+    def _on_result(self, body: ev.CallEnded) -> None:
+        self.call_id = ""
+        self._progress.pop(body.call_id, None)
+
+    def _on_progress(self, body: ev.Progress) -> None:
+        """Show a running tool's output now and then; its result brings the rest."""
+        text = (self._progress.get(body.call_id, "") + body.text)[-_PROGRESS_TAIL:]
+        self._progress[body.call_id] = text
+        now = self.connection.desk.monotonic()
+        if now - self._shown_at >= _PROGRESS_SECONDS:
+            self._shown_at = now
+            self.show(body.call_id, [text_content(text)])
+
+    def show(self, call_id: str, content: list[dict[str, Any]]) -> None:
+        """Replace what a running tool call shows."""
+        update = {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": call_id,
+            "status": "in_progress",
+            "content": content,
+        }
+        self.send([self.speaker.line(update)])
+
+    def _on_asked(self, body: ev.Asked) -> None:
+        if not self.replaying:
+            self.questions.put(body.ask)
+
+    def _on_settled(self, body: ev.Settled) -> None:
+        if not self.replaying:
+            self.questions.settled(body)
+
+    def _on_ended(self, body: ev.TurnEnded) -> None:
+        running = self.running
+        if running is not None and running.work is not None and running.work.turn == body.turn:
+            running.tell()
+
+    def _on_noted(self, body: ev.Noted) -> None:
+        if self.replaying or self.connection.shows_notices or body.level == "info":
+            return
+        self.notes.append(f"{body.title}: {body.text}" if body.text else body.title)
+        del self.notes[:-_NOTES]
+
+    def _on_deleted(self, body: ev.Deleted) -> None:
+        self.connection.forget(self)
+
+    # --- stopping ---
+
+    def cancel(self, cause: str = "client") -> None:
+        """Stop the turn that runs, or the prompt that is about to begin one; else do nothing."""
+        door = self.connection.door
+        running = self.running
+        if running is not None:
+            running.cancelled = True
+            if running.work is None:
+                return  # it is cancelled as soon as it has begun
+        try:
+            door.cancel(self.id, cause)
+        except (NothingRunning, UnknownSession):
+            if running is not None and running.work is not None:
+                running.work.started.add_done_callback(lambda _: self._cancel_late(cause))
+
+    def _cancel_late(self, cause: str) -> None:
+        try:
+            self.connection.door.cancel(self.id, cause)
+        except (NothingRunning, UnknownSession):
+            return  # it ended by itself meanwhile
+
+
+_ACTS: dict[type, Any] = {
+    ev.TurnBegan: Attachment._on_began,
+    ev.Spoke: Attachment._on_spoke,
+    ev.Retrying: Attachment._on_retry,
+    ev.CallStarted: Attachment._on_call,
+    ev.CallEnded: Attachment._on_result,
+    ev.Progress: Attachment._on_progress,
+    ev.Asked: Attachment._on_asked,
+    ev.Settled: Attachment._on_settled,
+    ev.TurnEnded: Attachment._on_ended,
+    ev.Noted: Attachment._on_noted,
+    ev.Deleted: Attachment._on_deleted,
+}

@@ -1,0 +1,146 @@
+"""Tool calls as this protocol shows them: title, kind, places, differences."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.engine.content import Detail, Image, Text, text_of
+from dragoman.engine.events import CallEnded
+
+_KINDS: dict[str, str] = {
+    "read": "read",
+    "ls": "read",
+    "glob": "search",
+    "grep": "search",
+    "write": "edit",
+    "edit": "edit",
+    "bash": "execute",
+    "shell": "execute",
+    "ask_user": "other",
+    "plan": "think",
+}
+_MAIN = ("command", "path", "file_path", "filePath", "pattern", "question", "url", "query", "text")
+_TITLE = 200
+_DIFF = 256 * 1024  # longer proposals are told by their size alone
+
+Fields = dict[str, Any]
+
+
+def kind_of(name: str, known: str = "") -> str:
+    """The kind of a tool; `known` is what the tool itself says, when it is at hand."""
+    return _KINDS.get(name) or known or "other"
+
+
+def title_of(name: str, args: dict[str, Any] | None) -> str:
+    """One line for a screen: the tool and the argument that says most."""
+    for key in _MAIN:
+        value = (args or {}).get(key)
+        if isinstance(value, str) and value.strip():
+            line = " ".join(value.split())
+            return f"{name}: {line if len(line) <= _TITLE else line[:_TITLE] + '…'}"
+    return name
+
+
+def path_of(args: dict[str, Any] | None, cwd: str) -> str:
+    """The file a call is about, absolute; empty when there is none."""
+    for key in ("path", "file_path", "filePath"):
+        value = (args or {}).get(key)
+        if isinstance(value, str) and value:
+            return os.path.normpath(os.path.join(cwd, value))
+    return ""
+
+
+def locations_of(name: str, args: dict[str, Any] | None, cwd: str) -> list[Fields]:
+    path = path_of(args, cwd)
+    if not path:
+        return []
+    line = (args or {}).get("offset")
+    if name == "read" and isinstance(line, int) and not isinstance(line, bool) and line >= 1:
+        return [{"path": path, "line": line}]
+    return [{"path": path}]
+
+
+def proposal_of(name: str, args: dict[str, Any] | None, cwd: str) -> list[Fields]:
+    """What an edit would change, as differences; empty for other tools."""
+    path = path_of(args, cwd)
+    if not path or args is None:
+        return []
+    if name == "write":
+        new = args.get("content")
+        return [_diff(path, None, new)] if isinstance(new, str) and len(new) <= _DIFF else []
+    if name != "edit":
+        return []
+    edits = args.get("edits")
+    found = []
+    for edit in edits if isinstance(edits, list) else [args]:
+        if not isinstance(edit, dict):
+            continue
+        old, new = edit.get("oldText"), edit.get("newText")
+        if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) <= _DIFF:
+            found.append(_diff(path, old, new))
+    return found
+
+
+def _diff(path: str, old: str | None, new: str) -> Fields:
+    return {"type": "diff", "path": path, "oldText": old, "newText": new}
+
+
+def text_content(text: str) -> Fields:
+    return {"type": "content", "content": {"type": "text", "text": text}}
+
+
+def terminal_content(terminal_id: str) -> Fields:
+    return {"type": "terminal", "terminalId": terminal_id}
+
+
+def result_content(ended: CallEnded) -> list[Fields]:
+    """What a finished call shows: its differences or its terminal, else what it said."""
+    detail = ended.detail or Detail()
+    if not ended.is_error and detail.diffs:
+        return [_diff(diff.path, diff.old, diff.new) for diff in detail.diffs]
+    if detail.terminal_id:
+        return [terminal_content(detail.terminal_id)]
+    return blocks_of(ended.content)
+
+
+def blocks_of(content: Sequence[Text | Image]) -> list[Fields]:
+    return [{"type": "content", "content": block_of(block)} for block in content]
+
+
+def block_of(block: Text | Image) -> Fields:
+    if isinstance(block, Image):
+        from base64 import b64encode
+
+        data = b64encode(block.data).decode()
+        return {"type": "image", "data": data, "mimeType": block.mime_type}
+    return {"type": "text", "text": block.text}
+
+
+def result_update(ended: CallEnded, *, object_output: bool) -> Fields:
+    """The last update of a call."""
+    detail = ended.detail or Detail()
+    output: Any = text_of(ended.content)
+    if object_output:
+        output = {"output": output}
+    update: Fields = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": ended.call_id,
+        "status": "completed" if ended.outcome == "done" else "failed",
+        "name": ended.name,
+        "content": result_content(ended),
+        "rawOutput": output,
+    }
+    if detail.locations:
+        update["locations"] = [
+            {"path": place.path} if place.line is None or place.line < 1
+            else {"path": place.path, "line": place.line}
+            for place in detail.locations
+        ]  # fmt: skip
+    meta: Fields = {}
+    if ended.outcome not in ("done", "failed"):
+        meta["outcome"] = ended.outcome
+    if detail.exit_code is not None:
+        meta["exitCode"] = detail.exit_code
+    if meta:
+        update["_meta"] = {"dragoman": meta}
+    return update

@@ -1,0 +1,152 @@
+"""The client's own files and terminals, lent to a session while the client is attached."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.engine.faults import BadInput, WrongState
+from dragoman.wire.jsonrpc import CallFailed, LinkLost, TooManyCalls
+
+from .calls import terminal_content
+
+if TYPE_CHECKING:
+    from .attach import Attachment
+
+_FILE_SECONDS = 30.0
+_TERMINAL_SECONDS = 30.0
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+async def _ask(
+    attachment: "Attachment", method: str, params: dict[str, Any], within: float | None
+) -> dict[str, Any]:
+    outbound = attachment.connection.outbound
+    params = {"sessionId": attachment.id, **params}
+    try:
+        raw = await outbound.call(method, params, within=within)
+    except (LinkLost, TooManyCalls) as gone:
+        raise WrongState(f"The client went away during {method}.", "Try again.") from gone
+    except TimeoutError as late:
+        raise WrongState(f"The client did not answer {method} in time.", "Try again.") from late
+    try:
+        return _decode(raw)
+    except msgspec.DecodeError:
+        return {}  # null is a fine answer where nothing is returned
+
+
+class ClientFiles:
+    """Implements `ports.Files` by `fs/*`: an editor's buffers, unsaved changes included."""
+
+    def __init__(self, attachment: "Attachment") -> None:
+        self._attachment = attachment
+
+    async def read_text(self, path: str) -> str:
+        if not self._attachment.connection.client.read_files:
+            return await asyncio.to_thread(_read, path)
+        try:
+            answer = await _ask(
+                self._attachment, "fs/read_text_file", {"path": path}, _FILE_SECONDS
+            )
+        except CallFailed as failure:
+            # Editors refuse what is not part of their project; our own rules have judged the path.
+            try:
+                return await asyncio.to_thread(_read, path)
+            except OSError:
+                raise BadInput(f"{path} could not be read: {failure.message}") from None
+        content = answer.get("content")
+        if not isinstance(content, str):
+            raise BadInput(f"{path} could not be read: the client sent no content")
+        return content
+
+    async def write_text(self, path: str, text: str) -> None:
+        if not self._attachment.connection.client.write_files:
+            await asyncio.to_thread(_write, path, text)
+            return
+        params = {"path": path, "content": text}
+        try:
+            await _ask(self._attachment, "fs/write_text_file", params, _FILE_SECONDS)
+        except CallFailed as failure:
+            raise BadInput(f"{path} could not be written: {failure.message}") from None
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def _write(path: str, text: str) -> None:
+    import os
+
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+class ClientTerminals:
+    """Implements `ports.Terminals` by `terminal/*`: the human sees the command run."""
+
+    def __init__(self, attachment: "Attachment") -> None:
+        self._attachment = attachment
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        env: dict[str, str],
+        timeout: float | None,
+        limit: int,
+        opened: Callable[[str], None],
+    ) -> tuple[int | None, str, bool]:
+        attachment = self._attachment
+        params = {
+            "command": "/bin/sh",
+            "args": ["-c", command],
+            "cwd": cwd,
+            "env": [{"name": name, "value": value} for name, value in env.items()],
+            "outputByteLimit": limit,
+        }
+        terminal = await self._create(params)
+        try:
+            opened(terminal)
+            if attachment.call_id:
+                attachment.show(attachment.call_id, [terminal_content(terminal)])
+            at = {"terminalId": terminal}
+            try:
+                async with asyncio.timeout(timeout):
+                    ended = await _ask(attachment, "terminal/wait_for_exit", at, None)
+            except TimeoutError:
+                await _ask(attachment, "terminal/kill", at, _TERMINAL_SECONDS)
+                ended = {}
+            shown = await _ask(attachment, "terminal/output", at, _TERMINAL_SECONDS)
+        except CallFailed as failure:
+            raise WrongState(f"The client's terminal failed: {failure.message}") from None
+        except asyncio.CancelledError:
+            self._send("terminal/kill", terminal)
+            raise
+        finally:
+            self._send("terminal/release", terminal)
+        code = ended.get("exitCode")
+        code = code if isinstance(code, int) else None
+        return code, str(shown.get("output") or ""), shown.get("truncated") is True
+
+    async def _create(self, params: dict[str, Any]) -> str:
+        try:
+            answer = await _ask(self._attachment, "terminal/create", params, _TERMINAL_SECONDS)
+        except CallFailed as failure:
+            raise WrongState(f"The client opened no terminal: {failure.message}") from None
+        terminal = answer.get("terminalId")
+        if not isinstance(terminal, str):
+            raise WrongState("The client opened no terminal: it gave no id.")
+        return terminal
+
+    def _send(self, method: str, terminal: str) -> None:
+        """Send a request whose answer does not matter."""
+        params = {"sessionId": self._attachment.id, "terminalId": terminal}
+        try:
+            _, future = self._attachment.connection.outbound.begin(method, params)
+        except (LinkLost, TooManyCalls):
+            return  # the client is gone, and its terminals with it
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())

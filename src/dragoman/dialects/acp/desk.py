@@ -1,0 +1,133 @@
+"""What all connections of this dialect in one process share."""
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from dragoman.engine.door import Door
+from dragoman.engine.faults import TooMany, UnknownSession
+from dragoman.wire.link import Link
+
+from .shapes import Settings
+
+if TYPE_CHECKING:
+    from .attach import Attachment
+    from .hear import AcpHearer
+
+_LEAST_SWEEP = 0.05
+
+
+class Desk:
+    """Counts active sessions, lets idle ones go, and makes the hearers of new connections."""
+
+    def __init__(self, door: Door, settings: Any = None, *, agent: str = "") -> None:
+        self.door = door
+        self.settings: Any = settings if settings is not None else Settings()
+        self.agent = agent  # default of every connection that says nothing else
+        self.active: dict[str, set[Attachment]] = {}
+        self.opening = 0  # sessions on their way in
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._sweeping: asyncio.Task[Any] | None = None
+
+    def hearer(self, link: Link, agent: str = "") -> "AcpHearer":
+        """The dialect's side of a new connection; `agent` is its default agent."""
+        from .hear import AcpHearer
+
+        return AcpHearer(self.door, link, self, agent or self.agent)
+
+    def monotonic(self) -> float:
+        return monotonic()
+
+    def new_id(self) -> str:
+        return f"acp-{uuid4().hex[:12]}"
+
+    # --- how many ---
+
+    def reserve(self, session_id: str = "") -> None:
+        """Take a place for a session that is about to become active. Raises TooMany."""
+        if session_id and session_id in self.active:
+            self.opening += 1
+            return
+        most = self.settings.max_sessions
+        if len(self.active) + self.opening >= most:
+            raise TooMany(
+                f"Maximum session limit reached ({most})",
+                "Close a session, or raise acp.max_sessions.",
+            )
+        self.opening += 1
+
+    def release(self) -> None:
+        self.opening -= 1
+
+    def add(self, attachment: "Attachment") -> None:
+        self.active.setdefault(attachment.id, set()).add(attachment)
+        self._arrange()
+
+    def remove(self, attachment: "Attachment") -> None:
+        group = self.active.get(attachment.id)
+        if group is not None:
+            group.discard(attachment)
+            if not group:
+                del self.active[attachment.id]
+            else:  # another connection may lend its files and terminals now
+                for other in group:
+                    session = self.door.live(attachment.id)
+                    if session is not None and session.files is None:
+                        other.lend()
+
+    def others_may_answer(self, attachment: "Attachment") -> bool:
+        """Whether somebody else is connected who could answer a free question."""
+        for client in self.door.clients.values():
+            if client.who.dialect != "acp":
+                return True
+        return any(
+            other.connection.client.forms
+            for other in self.active.get(attachment.id, ())
+            if other is not attachment
+        )
+
+    # --- letting go ---
+
+    def _arrange(self) -> None:
+        timeout = self.settings.session_timeout_secs
+        if timeout <= 0 or self._sweeper is not None or not self.active:
+            return
+        oldest = min(a.last_used for group in self.active.values() for a in group)
+        delay = max(_LEAST_SWEEP, oldest + timeout - self.monotonic())
+        self._sweeper = asyncio.get_running_loop().call_later(delay, self._sweep_soon)
+
+    def _sweep_soon(self) -> None:
+        self._sweeper = None
+        self._sweeping = self.door.host.spawn(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Let go of sessions that were not used for long; never of one that works or waits."""
+        timeout = self.settings.session_timeout_secs
+        now = self.monotonic()
+        for group in tuple(self.active.values()):
+            for attachment in tuple(group):
+                session = self.door.live(attachment.id)
+                if session is not None and (session.busy or session.state.asks):
+                    attachment.last_used = now
+                if attachment.running is not None:
+                    attachment.last_used = now
+                if now - attachment.last_used >= timeout:
+                    await self.let_go(attachment, "idle")
+        self._arrange()
+
+    async def let_go(self, attachment: "Attachment", cause: str) -> None:
+        """Detach a session, and close it when nobody else is attached."""
+        attachment.connection.forget(attachment)
+        session = self.door.live(attachment.id)
+        if session is not None and not session.busy and not self.door.present(attachment.id):
+            try:
+                await self.door.close(attachment.id, cause)
+            except UnknownSession:
+                return  # it was closed already
+
+    async def close(self) -> None:
+        """Stop the timer; the host goes down."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None

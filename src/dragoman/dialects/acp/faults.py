@@ -1,0 +1,79 @@
+"""Which error number and data a fault gets on this wire."""
+
+import asyncio
+from typing import Any
+
+from dragoman.engine.faults import Fault
+from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+
+CANCELLED = -32800
+
+# The protocol document's numbers: an unknown session is -32000, a busy one -32002.
+DOCUMENT: dict[str, int] = {
+    "unknown_session": -32000,
+    "limit": -32001,
+    "busy": -32002,
+    "bad_input": INVALID_PARAMS,
+    "unknown_agent": INVALID_PARAMS,
+    "unknown_model": INVALID_PARAMS,
+    "wrong_state": INVALID_PARAMS,
+    "already_active": INVALID_PARAMS,
+    "unknown_approval": INVALID_PARAMS,
+}
+# Today's specification keeps -32000 for "sign in first" and -32002 for "no such thing".
+ECOSYSTEM: dict[str, int] = DOCUMENT | {
+    "unknown_session": -32002,
+    "limit": INTERNAL_ERROR,
+    "busy": INVALID_PARAMS,
+}
+
+_NAMES = {
+    "unknown_session": "SESSION_NOT_FOUND",
+    "limit": "SESSION_LIMIT_REACHED",
+    "busy": "SESSION_BUSY",
+    "bad_input": "INVALID_PARAMS",
+    "in_use": "SESSION_IN_USE",
+}
+
+
+class AlreadyActive(Fault):
+    """The session is attached to this connection already."""
+
+    code = "already_active"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Session already active: {session_id}.", "Call session/close first.",
+            session=session_id,
+        )  # fmt: skip
+
+
+class TurnFailed(Fault):
+    """The turn ended with an error."""
+
+    code = "turn_failed"
+
+
+def code_of(fault: Fault, codes: dict[str, int]) -> int:
+    """The number of a fault."""
+    return codes.get(fault.code, INTERNAL_ERROR)
+
+
+def data_of(fault: Fault, session_id: str = "") -> dict[str, Any]:
+    """What a program may read beside the message."""
+    data: dict[str, Any] = {"code": _NAMES.get(fault.code, fault.code.upper())}
+    session_id = session_id or str(fault.data.get("session") or "")
+    if session_id:
+        data["sessionId"] = session_id
+    if fault.hint:
+        data["hint"] = fault.hint
+    return data
+
+
+def line_of(text: str) -> str:
+    """An error's text as one line that is not empty."""
+    return " ".join(text.split()) or "Something went wrong."
+
+
+def is_cancel(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError)

@@ -1,0 +1,114 @@
+"""Prompts as clients send them: one string, or parts of several kinds."""
+
+import binascii
+from base64 import b64decode
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from dragoman.engine.content import Image, Prompt, Text
+from dragoman.engine.faults import BadInput
+
+_decode = msgspec.json.Decoder().decode
+_BLOB_LIMIT = 10 * 1024 * 1024
+
+
+def read_prompt(raw: msgspec.Raw, *, vision: bool) -> Prompt:
+    """The prompt for the engine. Raises BadInput for what cannot be used."""
+    if not raw:
+        raise BadInput("Missing required parameter: prompt")
+    given = _decode(raw)
+    if isinstance(given, str):
+        return (Text(given),)
+    if not isinstance(given, list):
+        raise BadInput("Parameter 'prompt' must be a string or an array of content parts")
+    texts: list[str] = []
+    pictures: list[Image] = []
+    for place, part in enumerate(given):
+        _read_part(part, f"prompt[{place}]", texts, pictures, vision)
+    if not texts and not pictures:
+        raise BadInput("Parameter 'prompt' array must contain at least one text part")
+    said: Prompt = (Text("\n\n".join(texts)),) if texts else ()
+    return (*said, *pictures)
+
+
+def _read_part(part: Any, at: str, texts: list[str], pictures: list[Image], vision: bool) -> None:
+    if not isinstance(part, dict):
+        raise BadInput(f"{at} must be an object", 'For example {"type":"text","text":"hello"}.')
+    kind = part.get("type")
+    if kind is None:
+        kind = "resource" if "resource" in part and "text" not in part else "text"
+    match kind:
+        case "text":
+            texts.append(_string(part, "text", at))
+        case "resource":
+            _read_resource(part.get("resource"), f"{at}.resource", texts, pictures, vision)
+        case "resource_link":
+            texts.append(_link(part, at))
+        case "image":
+            if not vision:
+                raise BadInput(
+                    f"{at}: the model of this session cannot see images",
+                    "Choose another model, or leave the image out.",
+                )
+            mime = part.get("mimeType")
+            data = _bytes(part.get("data"), f"{at}.data")
+            pictures.append(Image(mime if isinstance(mime, str) else "image/png", data))
+        case _:
+            raise BadInput(
+                f"{at}: content of type {kind!r} is not supported",
+                "Use text, resource or resource_link.",
+            )
+
+
+def _read_resource(
+    resource: Any, at: str, texts: list[str], pictures: list[Image], vision: bool
+) -> None:
+    if not isinstance(resource, dict):
+        raise BadInput(f"{at} must be an object")
+    text = resource.get("text")
+    if isinstance(text, str):
+        texts.append(text)
+        return
+    if "blob" not in resource:
+        raise BadInput(f"{at} has neither text nor blob")
+    data = _bytes(resource["blob"], f"{at}.blob")
+    mime = str(resource.get("mimeType") or "")
+    if mime.startswith("image/") and vision:
+        pictures.append(Image(mime, data))
+        return
+    try:
+        texts.append(data.decode())
+    except UnicodeDecodeError:
+        raise BadInput(
+            f"{at}: a file of type {mime or 'unknown'} cannot be read as text",
+            "Send a resource_link, so that the agent can open the file itself.",
+        ) from None
+
+
+def _link(part: dict[str, Any], at: str) -> str:
+    uri = _string(part, "uri", at)
+    name = part.get("title") or part.get("name")
+    where = urlsplit(uri)
+    place = unquote(where.path) if where.scheme == "file" else uri
+    return f"[{name}]({place})" if isinstance(name, str) and name and name != place else place
+
+
+def _string(part: dict[str, Any], key: str, at: str) -> str:
+    value = part.get(key)
+    if not isinstance(value, str):
+        raise BadInput(f"{at}.{key} must be a string")
+    return value
+
+
+def _bytes(value: Any, at: str) -> bytes:
+    if not isinstance(value, str):
+        raise BadInput(f"{at} must be base64 text")
+    try:
+        data = b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadInput(f"{at} is not base64") from None
+    if len(data) > _BLOB_LIMIT:
+        raise BadInput(f"{at} is larger than 10 MiB", "Send a resource_link instead.")
+    return data

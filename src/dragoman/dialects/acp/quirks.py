@@ -1,0 +1,38 @@
+"""What single clients need, by the name they give in `clientInfo`.
+
+A row says what was seen with that client; everybody else gets the defaults.
+"""
+
+import msgspec
+
+from .faults import DOCUMENT, ECOSYSTEM
+
+
+class Quirks(msgspec.Struct, frozen=True):
+    """How to speak to one client."""
+
+    codes: str = ""  # "": as configured; "zeroclaw" or "acp"
+    object_output: bool = False  # `rawOutput` must be an object
+    closed_updates: bool = False  # knows only the first updates of the protocol
+    real_call_ids: bool = False  # shows a permission with the call it is about
+
+
+_BY_NAME: dict[str, Quirks] = {
+    # Shows its sign-in page on -32000, wherever that comes from; a permission for a call of its own
+    # would stay on the screen as a second call that never ends.
+    "zed": Quirks(codes="acp", real_call_ids=True),
+    # Its decoder refuses a tool call whose output is a string, and updates it does not know.
+    "toad": Quirks(object_output=True, closed_updates=True),
+    "batrachian-toad": Quirks(object_output=True, closed_updates=True),
+}
+
+
+def quirks_of(name: str) -> Quirks:
+    """The row for a client's name; "Zed Preview" and "zed" are one."""
+    words = name.strip().lower().replace("_", "-")
+    return _BY_NAME.get(words) or _BY_NAME.get(words.split(" ")[0]) or Quirks()
+
+
+def codes_of(quirks: Quirks, configured: str) -> dict[str, int]:
+    """The table of error numbers for a client."""
+    return ECOSYSTEM if (quirks.codes or configured) == "acp" else DOCUMENT

@@ -1,0 +1,175 @@
+"""What clients send, typed as far as this protocol and its older dialect agree.
+
+Both spellings of a session's id are taken everywhere. Unknown members are ignored, and `_meta` is
+never looked at for anything that is a parameter.
+"""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.faults import BadInput
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What the configuration says about this dialect (`[acp]`)."""
+
+    default_agent: str = ""
+    max_sessions: int = 10
+    session_timeout_secs: float = 3600
+    error_codes: str = "zeroclaw"
+
+
+class Params(msgspec.Struct):
+    """No parameters, or none that matter."""
+
+
+class ForSession(msgspec.Struct, rename={"camel": "sessionId", "snake": "session_id"}):
+    """Parameters that name a session."""
+
+    camel: Any = None
+    snake: Any = None
+
+    @property
+    def session_id(self) -> str:
+        """The id. Raises BadInput when there is none."""
+        found = self.camel if self.camel is not None else self.snake
+        if found is None:
+            raise BadInput("Missing required parameter: sessionId")
+        if not isinstance(found, str) or not found:
+            raise BadInput("Parameter 'sessionId' must be a non-empty string")
+        return found
+
+
+class Initialize(msgspec.Struct, rename="camel"):
+    protocol_version: Any = None
+    client_capabilities: Any = None
+    client_info: Any = None
+
+
+class Authenticate(msgspec.Struct, rename="camel"):
+    method_id: Any = None
+
+
+class NewSession(
+    msgspec.Struct,
+    rename={
+        "workspace_dir": "workspaceDir",
+        "workspace_dir_snake": "workspace_dir",
+        "agent_alias": "agentAlias",
+        "agent_alias_snake": "agent_alias",
+        "servers": "mcpServers",
+        "directories": "additionalDirectories",
+        "meta": "_meta",
+    },
+):
+    cwd: Any = None
+    workspace_dir: Any = None
+    workspace_dir_snake: Any = None
+    agent_alias: Any = None
+    agent_alias_snake: Any = None
+    agent: Any = None
+    servers: Any = None
+    directories: Any = None
+    meta: Any = None
+
+    @property
+    def alias(self) -> str:
+        """The agent that is asked for; the first spelling that is there decides."""
+        for given in (self.agent_alias, self.agent_alias_snake, self.agent):
+            if given is not None:
+                return given.strip() if isinstance(given, str) else ""
+        return ""
+
+    @property
+    def directory(self) -> str:
+        for given in (self.cwd, self.workspace_dir, self.workspace_dir_snake):
+            if given is not None:
+                if not isinstance(given, str) or not given:
+                    raise BadInput("Parameter 'cwd' must be a path", "Give an absolute path.")
+                return given
+        return ""
+
+
+class OldSession(
+    ForSession,
+    rename={
+        "camel": "sessionId", "snake": "session_id",
+        "servers": "mcpServers", "directories": "additionalDirectories",
+    },
+):  # fmt: skip
+    """Parameters of session/load and session/resume."""
+
+    cwd: Any = None
+    servers: Any = None
+    directories: Any = None
+
+
+class ListSessions(msgspec.Struct):
+    cwd: str | None = None
+    cursor: str | None = None
+
+
+class Prompt(ForSession):
+    prompt: msgspec.Raw = msgspec.Raw()
+
+
+class SetMode(
+    ForSession,
+    rename={
+        "camel": "sessionId", "snake": "session_id",
+        "mode": "modeId", "mode_snake": "mode_id",
+    },
+):  # fmt: skip
+    mode: Any = None
+    mode_snake: Any = None
+
+
+class SetOption(
+    ForSession,
+    rename={"camel": "sessionId", "snake": "session_id", "option": "configId"},
+):
+    option: Any = None
+    value: Any = None
+
+
+class CancelRequest(msgspec.Struct, rename="camel"):
+    request_id: Any = msgspec.UNSET
+
+
+class Told(ForSession):
+    """An event that a client puts into a session (`session/update`, `session/event`)."""
+
+    type: Any = None
+    update: Any = None
+
+
+class ClientSide(msgspec.Struct, frozen=True):
+    """What a client can do for us, as it said in `initialize`."""
+
+    read_files: bool = False
+    write_files: bool = False
+    terminals: bool = False
+    forms: bool = False
+    notices: bool = False
+    compaction: bool = False
+
+
+def client_side(given: Any) -> ClientSide:
+    """Read `clientCapabilities`; what is not understood counts as not offered."""
+    top = given if isinstance(given, dict) else {}
+    files = _table(top.get("fs"))
+    asking = _table(top.get("elicitation"))
+    session = _table(top.get("session"))
+    return ClientSide(
+        read_files=files.get("readTextFile") is True,
+        write_files=files.get("writeTextFile") is True,
+        terminals=top.get("terminal") is True,
+        forms=isinstance(asking.get("form"), dict),
+        notices=isinstance(session.get("notices"), dict),
+        compaction=isinstance(session.get("compaction"), dict),
+    )
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

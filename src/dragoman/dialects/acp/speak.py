@@ -1,0 +1,301 @@
+"""Events of a session as `session/update` notifications.
+
+One `Speaker` serves all connections that want the same words, so each event is encoded once. What
+differs between connections (who typed the prompt, how much text one has seen already) is left to
+their attachments: a `Said` carries the encoded lines and the fact they stand for.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Image, Message, Text, Thinking, ToolCall, ToolResult
+from dragoman.engine.door import Door
+from dragoman.engine.events import Event
+from dragoman.engine.faults import Fault
+from dragoman.wire.codec import encode, to_safe
+from dragoman.wire.link import Blob
+
+from . import calls, options
+from .quirks import Quirks
+
+_TITLE = 80
+
+
+class Said:
+    """Lines to send, and what they are about.
+
+    `live` lines are for those who watch as it happens, not for a replay. `text` and `thought`
+    count the characters that the lines carry.
+    """
+
+    __slots__ = ("blob", "body", "live", "text", "thought")
+
+    def __init__(
+        self,
+        lines: Sequence[bytes] = (),
+        body: Any = None,
+        live: Sequence[bytes] = (),
+        text: int = 0,
+        thought: int = 0,
+    ) -> None:
+        self.blob = Blob(lines) if lines else None
+        self.live = Blob(live) if live else None
+        self.body = body
+        self.text = text
+        self.thought = thought
+
+
+class Speaker:
+    """Implements `engine.watch.Shape` for one session."""
+
+    def __init__(self, door: Door, session_id: str, quirks: Quirks, notices: bool) -> None:
+        self._door = door
+        self.id = session_id
+        self._quirks = quirks
+        self._notices = notices
+        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
+        self._head = head + encode(session_id) + b',"update":'
+        chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
+        self._text_head = self._head + chunk % b"agent_message"
+        self._thought_head = self._head + chunk % b"agent_thought"
+        self._user_head = self._head + chunk % b"user_message"
+
+    # --- lines ---
+
+    def line(self, update: dict[str, Any]) -> bytes:
+        return self._head + to_safe(encode(update)) + b"}}"
+
+    def text(self, text: str) -> bytes:
+        return self._text_head + to_safe(encode(text)) + b"}}}}"
+
+    def thought(self, text: str) -> bytes:
+        return self._thought_head + to_safe(encode(text)) + b"}}}}"
+
+    def user(self, block: Text | Image) -> bytes:
+        if isinstance(block, Text):
+            return self._user_head + to_safe(encode(block.text)) + b"}}}}"
+        update = {"sessionUpdate": "user_message_chunk", "content": calls.block_of(block)}
+        return self.line(update)
+
+    # --- events ---
+
+    def speak(self, events: Sequence[Event]) -> list[Said] | None:
+        said: list[Said] = []
+        for event in events:
+            tell = _TELL.get(type(event.body))
+            if tell is not None:
+                one = tell(self, event.body, event)
+                if one is not None:
+                    said.append(one)
+        return said or None
+
+    def _delta(self, body: ev.TextDelta, event: Event) -> Said:
+        return Said((self.text(body.text),), text=len(body.text))
+
+    def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
+        return Said((self.thought(body.text),), thought=len(body.text))
+
+    def _began(self, body: ev.TurnBegan, event: Event) -> Said:
+        lines = [self.user(block) for block in body.content]
+        return Said(lines, body, live=self._first_title(event.at))
+
+    def _steered(self, body: ev.Steered, event: Event) -> Said:
+        return Said([self.user(block) for block in body.content], body)
+
+    def _spoke(self, body: ev.Spoke, event: Event) -> Said:
+        lines = [self._call(block) for block in body.content if isinstance(block, ToolCall)]
+        return Said(lines, body, live=self._usage() if body.usage.context else ())
+
+    def _started(self, body: ev.CallStarted, event: Event) -> Said:
+        update = {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": body.call_id,
+            "status": "in_progress",
+        }
+        return Said((), body, live=(self.line(update),))
+
+    def _ended(self, body: ev.CallEnded, event: Event) -> Said:
+        update = calls.result_update(body, object_output=self._quirks.object_output)
+        return Said((self.line(update),), body)
+
+    def _planned(self, body: ev.Planned, event: Event) -> Said:
+        entries = [
+            {"content": one.content, "priority": one.priority, "status": one.status}
+            for one in body.entries
+        ]
+        return Said((self.line({"sessionUpdate": "plan", "entries": entries}),), body)
+
+    def _renamed(self, body: ev.Renamed, event: Event) -> Said | None:
+        if self._quirks.closed_updates:
+            return None
+        return Said((), body, live=(self._title(body.title, event.at),))
+
+    def _mode_set(self, body: ev.ModeSet, event: Event) -> Said:
+        update = {"sessionUpdate": "current_mode_update", "currentModeId": body.mode}
+        return Said((), body, live=(self.line(update), *self._options()))
+
+    def _option_set(self, body: Any, event: Event) -> Said | None:
+        lines = self._options()
+        return Said((), body, live=lines) if lines else None
+
+    def _compacted(self, body: ev.Compacted, event: Event) -> Said:
+        return Said((), body, live=self._usage())
+
+    def _noted(self, body: ev.Noted, event: Event) -> Said | None:
+        if (body.data or {}).get("source") == "client":
+            return None  # a client put it there; it is no news of ours
+        if not self._notices:
+            return Said((), body)
+        update = {"sessionUpdate": "notice", "severity": body.level, "title": body.title or "Note"}
+        if body.text:
+            update["description"] = body.text
+        return Said((), body, live=(self.line(update),))
+
+    def _mark(self, body: Any, event: Event) -> Said:
+        return Said((), body)
+
+    def _seeded(self, body: ev.Seeded, event: Event) -> Said:
+        lines: list[bytes] = []
+        for message in body.messages:
+            lines += self.message(message)
+        return Said(lines, body)
+
+    # --- parts ---
+
+    def message(self, message: Message) -> list[bytes]:
+        """A whole message of the past."""
+        lines: list[bytes] = []
+        for block in message.content:
+            match block:
+                case Text() | Image() if message.role == "user":
+                    lines.append(self.user(block))
+                case Text():
+                    lines.append(self.text(block.text))
+                case Thinking():
+                    if block.text:
+                        lines.append(self.thought(block.text))
+                case ToolCall():
+                    lines.append(self._call(block))
+                case ToolResult():
+                    outcome: ev.CallOutcome = "failed" if block.is_error else "done"
+                    ended = ev.CallEnded(
+                        "", block.call_id, block.name, outcome, block.content, block.is_error,
+                        block.detail,
+                    )  # fmt: skip
+                    update = calls.result_update(ended, object_output=self._quirks.object_output)
+                    lines.append(self.line(update))
+                case _:
+                    continue
+        return lines
+
+    def _call(self, call: ToolCall) -> bytes:
+        session = self._door.live(self.id)
+        cwd = session.state.cwd if session is not None else ""
+        known = ""
+        if session is not None and session.toolbox is not None:
+            tool = session.toolbox.find(call.name)
+            known = tool.spec.kind if tool is not None else ""
+        update: dict[str, Any] = {
+            "sessionUpdate": "tool_call",
+            "toolCallId": call.id,
+            "title": calls.title_of(call.name, call.args),
+            "name": call.name,
+            "kind": calls.kind_of(call.name, known),
+            "status": "pending",
+            "rawInput": call.args if call.args is not None else {"raw": call.raw},
+        }
+        if places := calls.locations_of(call.name, call.args, cwd):
+            update["locations"] = places
+        if proposed := calls.proposal_of(call.name, call.args, cwd):
+            update["content"] = proposed
+        return self.line(update)
+
+    def _usage(self) -> tuple[bytes, ...]:
+        session = self._door.live(self.id)
+        return self.usage_of(session.state) if session is not None else ()
+
+    def usage_of(self, state: Any) -> tuple[bytes, ...]:
+        """How full the model's context is, and what the session has cost so far."""
+        try:
+            size = self._door.model(state.model).context_window
+        except Fault:
+            return ()  # the model is gone from the configuration: its window is not known
+        used = state.last_usage.context or _rough(state.messages)
+        update: dict[str, Any] = {
+            "sessionUpdate": "usage_update",
+            "used": min(used, size),
+            "size": size,
+        }
+        if state.cost:
+            update["cost"] = {"amount": state.cost, "currency": "USD"}
+        return (self.line(update),)
+
+    def _options(self) -> tuple[bytes, ...]:
+        session = self._door.live(self.id)
+        if session is None or self._quirks.closed_updates:
+            return ()
+        listed = options.options(self._door, session.state.info())
+        update = {"sessionUpdate": "config_option_update", "configOptions": listed}
+        return (self.line(update),)
+
+    def _first_title(self, at: int) -> tuple[bytes, ...]:
+        session = self._door.live(self.id)
+        if session is None or self._quirks.closed_updates:
+            return ()
+        state = session.state
+        if state.turns != 1 or state.title or not state.query:
+            return ()
+        return (self._title(short_title(state.query), at),)
+
+    def _title(self, title: str, at: int) -> bytes:
+        return self.line(
+            {"sessionUpdate": "session_info_update", "title": title, "updatedAt": stamp(at)}
+        )
+
+
+def short_title(query: str) -> str:
+    """A title made of a first prompt."""
+    line = " ".join(query[: _TITLE * 4].split())
+    return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"
+
+
+def stamp(at: int) -> str:
+    """Milliseconds since the epoch as RFC 3339."""
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def _rough(messages: Sequence[Message]) -> int:
+    """About how many tokens these messages are, when no model counted them yet."""
+    size = 0
+    for message in messages:
+        for block in message.content:
+            size += len(getattr(block, "text", "") or getattr(block, "raw", "") or "")
+    return size // 4
+
+
+_TELL: dict[type, Any] = {
+    ev.TextDelta: Speaker._delta,
+    ev.ThoughtDelta: Speaker._thinking,
+    ev.TurnBegan: Speaker._began,
+    ev.Steered: Speaker._steered,
+    ev.Spoke: Speaker._spoke,
+    ev.CallStarted: Speaker._started,
+    ev.CallEnded: Speaker._ended,
+    ev.Planned: Speaker._planned,
+    ev.Renamed: Speaker._renamed,
+    ev.ModeSet: Speaker._mode_set,
+    ev.ModelSet: Speaker._option_set,
+    ev.ReasoningSet: Speaker._option_set,
+    ev.Compacted: Speaker._compacted,
+    ev.Noted: Speaker._noted,
+    ev.Seeded: Speaker._seeded,
+    ev.Asked: Speaker._mark,
+    ev.Settled: Speaker._mark,
+    ev.TurnEnded: Speaker._mark,
+    ev.Progress: Speaker._mark,
+    ev.Retrying: Speaker._mark,
+    ev.Deleted: Speaker._mark,
+}

@@ -1,0 +1,249 @@
+"""session/new, load, resume, close, stop, list, delete."""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.faults import BadInput, UnknownSession
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionInfo, SessionQuery
+
+from ..after import After
+from ..attach import Attachment
+from ..commands import find_commands
+from ..faults import AlreadyActive
+from ..options import modes, options
+from ..shapes import ForSession, ListSessions, NewSession, OldSession
+from ..speak import short_title, stamp
+
+if TYPE_CHECKING:
+    from ..hear import AcpHearer
+
+_PAGE = 50
+_MOST_SERVERS = 64
+
+
+def new(conn: "AcpHearer", params: NewSession) -> Coroutine[Any, Any, After]:
+    conn.desk.reserve()
+    return _new(conn, params)
+
+
+async def _new(conn: "AcpHearer", params: NewSession) -> After:
+    door, settings = conn.door, conn.desk.settings
+    try:
+        alias = params.alias or _alias_in(params.meta) or conn.agent or settings.default_agent
+        servers = _servers(params.servers)
+        extra: dict[str, Any] = {"memory": False}
+        if roots := _directories(params.directories):
+            extra["roots"] = roots
+        alias = alias or door.default_agent() or ""
+        if settings.session_timeout_secs > 0 and alias:
+            if not door.profile(alias).approval_timeout:
+                extra["approval_timeout"] = float(settings.session_timeout_secs)
+        spec = OpenSpec(agent=alias, cwd=params.directory, extra=extra)
+        info = await door.open(spec, conn.who)
+        attachment = conn.attach(info.id)
+    finally:
+        conn.desk.release()
+    await attachment.follow()
+    _equip(conn, info.id, servers)
+    result = {
+        "sessionId": info.id,
+        "workspaceDir": info.cwd,
+        **_choices(conn, info),
+        "_meta": {"dragoman": {"agent": info.agent, "workspaceDir": info.cwd}},
+    }
+    commands = await _commands(conn, attachment, info)
+    return After(result, commands)
+
+
+def load(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
+    return _enter(conn, params, _replay=True)
+
+
+def resume(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
+    return _enter(conn, params, _replay=False)
+
+
+def _enter(conn: "AcpHearer", params: OldSession, *, _replay: bool) -> Coroutine[Any, Any, Any]:
+    session_id = params.session_id
+    if not conn.door.durable and conn.door.live(session_id) is None:
+        raise UnknownSession(session_id)
+    if session_id in conn.attached:
+        raise AlreadyActive(session_id)
+    conn.desk.reserve(session_id)
+    return _load(conn, params, session_id, _replay)
+
+
+async def _load(conn: "AcpHearer", params: OldSession, session_id: str, replay: bool) -> After:
+    door = conn.door
+    try:
+        servers = _servers(params.servers)
+        roots = _directories(params.directories)
+        info = await door.load(session_id)
+        if session_id in conn.attached:
+            raise AlreadyActive(session_id)
+        attachment = conn.attach(session_id)
+    finally:
+        conn.desk.release()
+    try:
+        if roots != list(info.extra.get("roots") or ()):
+            await door.set_extra(session_id, {"roots": roots or None}, conn.who)
+        since = await attachment.replay() if replay else None
+        await attachment.follow(since)
+    except BaseException:
+        conn.forget(attachment)
+        raise
+    _equip(conn, session_id, servers)
+    commands = await _commands(conn, attachment, info)
+    result = _choices(conn, await door.info(session_id))
+
+    def after() -> None:
+        if replay or conn.greeted:
+            commands()
+        session = door.live(session_id)
+        for ask in tuple(session.state.asks.values()) if session is not None else ():
+            attachment.questions.put(ask)
+
+    return After(result, after)
+
+
+def _choices(conn: "AcpHearer", info: SessionInfo) -> dict[str, Any]:
+    return {"modes": modes(info), "configOptions": options(conn.door, info)}
+
+
+async def _commands(conn: "AcpHearer", attachment: Attachment, info: SessionInfo) -> Any:
+    """Look for slash commands; returns how to announce them."""
+    config_dir = str(conn.door.facts.get("config_dir") or "")
+    found = await asyncio.to_thread(find_commands, info.cwd, config_dir)
+    attachment.commands = found
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": found.listed()}
+    return lambda: attachment.send([attachment.speaker.line(update)])
+
+
+def _equip(conn: "AcpHearer", session_id: str, servers: list[dict[str, Any]]) -> None:
+    """Give the session its MCP servers; they are connected beside, nobody waits."""
+    session = conn.door.live(session_id)
+    if servers and session is not None:
+        session.servers = servers
+        conn.spawn(session.equip(anew=True))
+
+
+def _servers(given: Any) -> list[dict[str, Any]]:
+    if given is None:
+        return []
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise BadInput("Parameter 'mcpServers' must be an array of objects")
+    if len(given) > _MOST_SERVERS:
+        raise BadInput(f"At most {_MOST_SERVERS} MCP servers can be given")
+    for place, server in enumerate(given):
+        if not isinstance(server.get("name"), str) or not server["name"]:
+            raise BadInput(f"mcpServers[{place}] has no name")
+    return given
+
+
+def _directories(given: Any) -> list[str]:
+    if given is None:
+        return []
+    if not isinstance(given, list):
+        raise BadInput("Parameter 'additionalDirectories' must be an array of paths")
+    found = []
+    for path in given:
+        if not isinstance(path, str) or not os.path.isabs(path):
+            raise BadInput(f"additionalDirectories: {path!r} is not an absolute path")
+        real = os.path.realpath(path)
+        if not os.path.isdir(real):
+            raise BadInput(f"additionalDirectories: {path} is not a directory")
+        found.append(real)
+    return found
+
+
+def _alias_in(meta: Any) -> str:
+    """The agent's alias for clients that may not add members of their own."""
+    for family in ("dragoman", "zeroclaw"):
+        table = meta.get(family) if isinstance(meta, dict) else None
+        alias = table.get("agentAlias") if isinstance(table, dict) else None
+        if isinstance(alias, str) and alias.strip():
+            return alias.strip()
+    return ""
+
+
+async def close(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    """Stop what runs for this client and let the session go; the store keeps it."""
+    attachment = conn.active(params.session_id)
+    attachment.stopping = True
+    if attachment.running is not None or _is_alone(conn, attachment):
+        attachment.cancel("close")
+        await conn.settled(attachment)
+        await conn.door.idle(attachment.id)
+    await conn.desk.let_go(attachment, "close")
+    return {}
+
+
+def _is_alone(conn: "AcpHearer", attachment: Attachment) -> bool:
+    """Whether the session is ours to stop: begun by this dialect, and nobody else is attached."""
+    session = conn.door.live(attachment.id)
+    others = [who for who in conn.door.present(attachment.id) if who.id != conn.who.id]
+    return not others and session is not None and session.state.origin == "acp"
+
+
+async def stop(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    """Let the running turn end, then let the session go."""
+    attachment = conn.active(params.session_id)
+    attachment.stopping = True
+    await conn.door.idle(attachment.id)
+    await conn.settled(attachment)
+    await conn.desk.let_go(attachment, "stop")
+    return {"sessionId": attachment.id, "stopped": True}
+
+
+async def list_sessions(conn: "AcpHearer", params: ListSessions) -> dict[str, Any]:
+    cwd = _real(params.cwd) if params.cwd else None
+    query = SessionQuery(cwd=cwd, archived=False, limit=_PAGE, cursor=params.cursor or "")
+    page = await conn.door.list(query)
+    found: dict[str, Any] = {"sessions": [_row(info) for info in page.sessions]}
+    if page.cursor:
+        found["nextCursor"] = page.cursor
+    return found
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _row(info: SessionInfo) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "sessionId": info.id,
+        "cwd": info.cwd,
+        "updatedAt": stamp(info.updated_at),
+    }
+    if title := info.title or short_title(info.query):
+        row["title"] = title
+    if roots := info.extra.get("roots"):
+        row["additionalDirectories"] = list(roots)
+    row["_meta"] = {
+        "dragoman": {
+            "agent": info.agent,
+            "model": info.model,
+            "mode": info.mode,
+            "status": info.status,
+            "origin": info.origin,
+            "createdAt": stamp(info.created_at),
+            "messages": info.messages,
+        }
+    }
+    return row
+
+
+async def delete(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    """Remove a session for good; one that does not exist is removed already."""
+    session_id = params.session_id
+    attachment = conn.attached.get(session_id)
+    if attachment is not None:
+        attachment.stopping = True
+        attachment.cancel("delete")
+        await conn.settled(attachment)
+        conn.forget(attachment)
+    await conn.door.delete(session_id, conn.who)
+    return {}

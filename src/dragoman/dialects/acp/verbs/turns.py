@@ -1,0 +1,137 @@
+"""session/prompt, session/cancel, $/cancel_request, and events that clients put in."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.engine.content import Prompt as Content
+from dragoman.engine.content import Text
+from dragoman.engine.faults import BadInput, Busy, Fault
+from dragoman.engine.work import Finished
+
+from ..attach import Attachment, Running
+from ..faults import TurnFailed
+from ..own import run_own
+from ..prompts import read_prompt
+from ..shapes import CancelRequest, ForSession, Prompt, Told
+
+if TYPE_CHECKING:
+    from ..hear import AcpHearer
+
+MARKER = "[interrupted by user]"
+_STOPS = {
+    "end_turn": "end_turn",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "max_steps": "max_turn_requests",
+}
+_LARGEST_EVENT = 64 * 1024
+
+
+def prompt(conn: "AcpHearer", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
+    """Check at once what can be checked, so that a second prompt is refused at once."""
+    session_id = params.session_id
+    attachment = conn.active(session_id)
+    session = conn.door.live(session_id)
+    if attachment.running is not None or (session is not None and session.busy):
+        raise Busy(
+            f"Session already has an active prompt turn: {session_id}",
+            "Wait for it to end, or cancel it.", session=session_id,
+        )  # fmt: skip
+    vision = session.vision if session is not None else False
+    content = read_prompt(params.prompt, vision=vision)
+    running = attachment.running = Running(conn.hearing)
+    return _run(conn, attachment, running, content)
+
+
+async def _run(
+    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content
+) -> dict[str, Any]:
+    try:
+        first = content[0]
+        found = None
+        if isinstance(first, Text) and attachment.commands is not None:
+            found = attachment.commands.match(first.text.strip())
+        await attachment.renew()
+        if found is not None:
+            command, words = found
+            if command.body is None:
+                text = await run_own(conn, attachment, running, command.name, words)
+                stop = "cancelled" if running.cancelled else "end_turn"
+                return _result(attachment.id, stop, text)
+            content = (Text(command.filled(words)), *content[1:])
+        finished = await _turn(conn, attachment, running, content)
+        return _told(attachment.id, finished)
+    finally:
+        attachment.running = None
+        attachment.last_used = conn.desk.monotonic()
+
+
+async def _turn(
+    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content
+) -> Finished:
+    if running.cancelled:  # before it began: there is nothing to run
+        return Finished("", "cancelled", "aborted")
+    work = await conn.door.prompt(attachment.id, content, conn.who, when_busy="refuse")
+    running.work = work
+    if running.cancelled:
+        attachment.cancel()
+    try:
+        finished = await asyncio.shield(work.done)
+    except Fault:
+        if running.cancelled or attachment.stopping:
+            return Finished(work.turn, "cancelled", "aborted")
+        raise
+    except asyncio.CancelledError:
+        if work.done.cancelled() or work.done.done():  # the host went down
+            return Finished(work.turn, "cancelled", "aborted")
+        raise
+    if attachment.watch is not None and not conn.link.closed:
+        await running.told  # a client that reads slowly still gets all updates first
+    return finished
+
+
+def _told(session_id: str, finished: Finished) -> dict[str, Any]:
+    if finished.outcome in ("cancelled", "interrupted"):
+        text = f"{finished.text}\n\n{MARKER}" if finished.text else MARKER
+        return _result(session_id, "cancelled", text)
+    if finished.stop in _STOPS and (
+        finished.outcome == "completed" or finished.stop == "max_steps"
+    ):
+        return _result(session_id, _STOPS[finished.stop], finished.text)
+    raise TurnFailed(f"Agent turn failed: {finished.error or finished.stop}", session=session_id)
+
+
+def _result(session_id: str, stop: str, text: str) -> dict[str, Any]:
+    return {"sessionId": session_id, "stopReason": stop, "content": text}
+
+
+def cancel(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    """Stop the running turn. Nothing running, or no such session: nothing to do."""
+    attachment = conn.attached.get(params.session_id)
+    if attachment is not None:
+        attachment.cancel()
+    return {}
+
+
+def cancel_request(conn: "AcpHearer", params: CancelRequest) -> None:
+    if params.request_id is UNSET:
+        raise BadInput("Missing required parameter: requestId")
+    conn.cancel_request(params.request_id)
+
+
+async def tell(conn: "AcpHearer", params: Told) -> dict[str, Any]:
+    """Keep an event that the client tells with the session."""
+    attachment = conn.active(params.session_id)
+    update = params.update if isinstance(params.update, dict) else {}
+    kind = params.type if isinstance(params.type, str) else update.get("sessionUpdate")
+    kind = kind if isinstance(kind, str) and kind else "unknown"
+    data: dict[str, Any] = {"source": "client", "type": kind}
+    if update and len(msgspec.json.encode(update)) <= _LARGEST_EVENT:
+        data["update"] = update
+    await attachment.renew()
+    await conn.door.note(attachment.id, "info", kind[:200], data=data)
+    return {"sessionId": attachment.id, "status": "processed", "type": kind}
