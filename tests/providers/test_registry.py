@@ -191,6 +191,41 @@ def test_a_second_account_of_a_known_kind() -> None:
     assert provider is not registry.resolve("anthropic/claude-sonnet-4-5")[0]
 
 
+@pytest.mark.parametrize(
+    ("kind", "ref", "url"),
+    [
+        ("groq", "groq@me/openai/gpt-oss-120b", "https://api.groq.com/openai/v1"),
+        ("anthropic", "anthropic@me/claude-sonnet-4-5", "https://api.anthropic.com"),
+        ("work", "work@me/any", "http://h:1/v1"),
+    ],
+)
+def test_an_agents_own_variant(kind: str, ref: str, url: str) -> None:
+    name = ref.partition("/")[0]
+    base = "http://h:1" if kind == "work" else ""
+    configs = {
+        "work": ProviderConfig(kind="openai-chat", base_url="http://h:1"),
+        name: ProviderConfig(kind=kind, api_key="mine", base_url=base),  # type: ignore[arg-type]
+    }
+    registry = ModelRegistry(configs, env={})
+    provider, model = registry.resolve(ref)
+    assert isinstance(provider, Remote) and provider.base_url == url and model.provider == name
+    assert name not in {model.provider for model in registry.list()}
+    if kind != "work":
+        assert model.price_input is not None
+
+
+def test_a_variant_is_named_plainly_in_errors() -> None:
+    configs = {"anthropic@me": ProviderConfig(kind="anthropic", api_key="k")}
+    with pytest.raises(UnknownModel, match=r'unknown model "nope" \(provider="anthropic"\)'):
+        ModelRegistry(configs, env={}).resolve("anthropic@me/nope")
+
+
+def test_settings_under_an_alias_count() -> None:
+    configs = {"gemini": ProviderConfig(api_key="mine")}
+    provider = remote(ModelRegistry(configs, env={}), "gemini/gemini-2.5-pro")
+    assert isinstance(provider.format, Google) and provider._headers["x-goog-api-key"] == "mine"
+
+
 def test_providers_are_made_once() -> None:
     registry = ModelRegistry(env=KEYS)
     one = registry.resolve("anthropic/claude-sonnet-4-5")[0]

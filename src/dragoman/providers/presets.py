@@ -1,6 +1,6 @@
 """The providers we know by name: where they are, how they speak, where their key is found."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -18,6 +18,7 @@ Kind = Literal[
     "local",
     "longtail",
 ]
+KINDS: frozenset[str] = frozenset(get_args(Kind))
 OPENAI = "https://api.openai.com/v1"
 
 

@@ -9,7 +9,7 @@ from dragoman.engine.faults import BadInput, UnknownModel
 from dragoman.engine.ports import ModelInfo, Provider
 
 from .catalogue import catalogue
-from .presets import ALIASES, CATALOGUES, LONGTAIL, PRESETS, Kind, Preset, ollama_url
+from .presets import ALIASES, CATALOGUES, KINDS, LONGTAIL, PRESETS, Kind, Preset, ollama_url
 from .retry import RetryRules
 
 
@@ -59,13 +59,17 @@ class ModelRegistry:
         return provider, own if isinstance(own, ModelInfo) else model
 
     def list(self, provider: str | None = None) -> Sequence[ModelInfo]:
-        """The models of one provider, or of all that could be asked now."""
+        """The models of one provider, or of all that could be asked now.
+
+        Names with an @ are an agent's own variants of a provider and not listed by themselves.
+        """
         if provider is None:
             found: list[ModelInfo] = []
             for name in self.names():
-                found.extend(self.list(name))
+                if "@" not in name:
+                    found.extend(self.list(name))
             return found
-        name = ALIASES.get(provider, provider)
+        name = self._named(provider)
         if name in self._offered:
             return self._offered[name][1]
         preset, config = self._preset(name), self._config(name)
@@ -73,7 +77,7 @@ class ModelRegistry:
             from .demo import MODEL
 
             return (MODEL,)
-        models = {model.id: model for model in self._listed(name, preset)}
+        models = {model.id: model for model in self._listed(name)}
         models |= {m.id: msgspec.structs.replace(m, provider=name) for m in config.models}
         return tuple(models.values())
 
@@ -106,7 +110,7 @@ class ModelRegistry:
 
     def has_credential(self, provider: str) -> bool:
         """Whether this provider could be asked, without asking it."""
-        name = ALIASES.get(provider, provider)
+        name = self._named(provider)
         if name in self._offered:
             return True
         try:
@@ -118,6 +122,8 @@ class ModelRegistry:
 
     def configure(self, name: str, config: ProviderConfig) -> None:
         """Add or change a provider's settings; streams that run keep the old ones."""
+        if self._configs.get(name) == config:
+            return
         self._configs[name] = config
         for made in [key for key in self._made if key == name or key.startswith(f"{name}\n")]:
             self._retired.append(self._made.pop(made))
@@ -141,7 +147,7 @@ class ModelRegistry:
 
     def _split(self, ref: str) -> tuple[str, str]:
         head, slash, rest = ref.partition("/")
-        name = ALIASES.get(head, head)
+        name = self._named(head)
         if slash and (name in self._offered or self._known(name)):
             return name, rest
         if ref == "demo":
@@ -152,6 +158,12 @@ class ModelRegistry:
             return next((name for name in owners if self.has_credential(name)), owners[0]), ref
         raise self._unknown(head if slash else "", rest if slash else ref)
 
+    def _named(self, name: str) -> str:
+        """The provider that a name means: its own first, then the alias."""
+        if name in self._offered or name in self._configs:
+            return name
+        return ALIASES.get(name, name)
+
     def _known(self, name: str) -> bool:
         return name in PRESETS or name in self._configs or name in LONGTAIL
 
@@ -161,25 +173,38 @@ class ModelRegistry:
     def _config(self, name: str) -> ProviderConfig:
         return self._configs.get(name) or ProviderConfig()
 
+    def _base(self, name: str) -> str:
+        """The preset behind a name; empty when there is none."""
+        if name in PRESETS:
+            return name
+        config = self._configs.get(name)
+        if config is None:
+            return ALIASES.get(name, "")
+        if not config.kind:
+            return ALIASES.get(name, "")
+        if config.kind in PRESETS or config.kind == name or config.kind not in self._configs:
+            return config.kind if config.kind in PRESETS else ""
+        return self._base(config.kind)
+
     def _preset(self, name: str) -> Preset:
         config = self._configs.get(name)
-        preset = PRESETS.get(name)
+        preset = PRESETS.get(self._base(name))
         if preset is None and name in LONGTAIL:
             preset = Preset("longtail", strict=False, keyless=True)
+        kind = config.kind if config is not None and config.kind in KINDS else None
         if preset is None and config is not None:
-            preset = PRESETS.get(config.kind or "") or Preset(
-                config.kind or "openai-chat", strict=False, keyless=True, effort="plain"
-            )
+            preset = Preset(kind or "openai-chat", strict=False, keyless=True, effort="plain")
         if preset is None:
             raise self._unknown(name, "")
-        if config is not None and config.kind and config.kind != preset.kind:
-            preset = msgspec.structs.replace(preset, kind=config.kind)
-        return preset
+        return msgspec.structs.replace(preset, kind=kind) if kind else preset
 
-    def _listed(self, name: str, preset: Preset) -> Sequence[ModelInfo]:
-        source = name if name in PRESETS else preset.kind
-        source = CATALOGUES.get(source, source)
-        models = catalogue().list(source)
+    def _source(self, name: str) -> str:
+        """Whose list of the catalogue counts for this provider."""
+        base = self._base(name)
+        return CATALOGUES.get(base, base)
+
+    def _listed(self, name: str) -> Sequence[ModelInfo]:
+        models = catalogue().list(self._source(name))
         return [msgspec.structs.replace(m, provider=name) for m in models]
 
     def _model(self, name: str, model_id: str, preset: Preset, config: ProviderConfig) -> ModelInfo:
@@ -190,8 +215,7 @@ class ModelRegistry:
             from .demo import MODEL
 
             return MODEL
-        source = name if name in PRESETS else preset.kind
-        found = catalogue().find(CATALOGUES.get(source, source), model_id)
+        found = catalogue().find(self._source(name), model_id)
         if found is not None:
             return msgspec.structs.replace(found, provider=name)
         if model_id and (not preset.strict or config.base_url):
@@ -223,8 +247,9 @@ class ModelRegistry:
             ids = {ref.partition("/")[2]: ref for ref in every}
             near = [ids[i] for i in get_close_matches(model_id, list(ids), 3, 0.5)]
             hint = f"Nearest: {', '.join(near)}." if near else "Write it as provider/model."
-        text = f'unknown model "{model_id}" (provider="{name}")'
-        return UnknownModel(text, hint, model=model_id, provider=name)
+        shown = name.partition("@")[0]
+        text = f'unknown model "{model_id}" (provider="{shown}")'
+        return UnknownModel(text, hint, model=model_id, provider=shown)
 
     def _resolve_offered(self, name: str, model_id: str) -> tuple[Provider, ModelInfo]:
         provider, models = self._offered[name]
