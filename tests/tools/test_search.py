@@ -1,0 +1,223 @@
+"""`ls`, `glob` and `grep`."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tools.making import Env, said
+
+from dragoman.engine.faults import BadInput, Refused
+from dragoman.policy.paths import Boundary
+from dragoman.tools.glob import alternatives, matches
+from dragoman.tools.grep import Grep
+
+
+@pytest.fixture
+def tree(work: Path, tmp_path: Path) -> Path:
+    for name, text in {
+        "README.md": "Hello\nneedle here\n",
+        "src/a.py": "import os\n\ndef needle():\n    pass\n",
+        "src/deep/er/b.py": "x = 'Needle'\n",
+        "src/c.ts": "needle\r\n",
+        ".git/config": "needle\n",
+        "data.bin": "nee\0dle needle\n",
+        ".hidden": "needle\n",
+    }.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_bytes(text.encode())
+    (tmp_path / "secret").write_text("needle\n")
+    (work / "away").symlink_to(tmp_path)
+    (work / "src" / "run").write_text("")
+    (work / "src" / "run").chmod(0o755)
+    return work
+
+
+async def test_ls(use: Any, tree: Path) -> None:
+    names = said(await use("ls")).split("\n")
+    assert names == [".git/", ".hidden", "README.md", "away@", "data.bin", "src/"]
+    assert said(await use("ls", path="src")).split("\n") == ["a.py", "c.ts", "deep/", "run*"]
+    assert said(await use("ls", path="src", limit=1)).startswith("a.py\n... [3 more of 4 entries")
+    (tree / "none").mkdir()
+    assert said(await use("ls", path="none")) == "[the directory is empty]"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("nope", BadInput), ("README.md", BadInput), ("away", Refused)]
+)
+async def test_ls_of_what_is_no_directory(use: Any, tree: Path, path: str, kind: Any) -> None:
+    with pytest.raises(kind):
+        await use("ls", path=path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.md", ["README.md"]),
+        ("**/*.py", ["src/a.py", "src/deep/er/b.py"]),
+        ("src/*.py", ["src/a.py"]),
+        (
+            "src/**",
+            ["src/a.py", "src/c.ts", "src/deep/", "src/deep/er/", "src/deep/er/b.py", "src/run"],
+        ),
+        ("**/*.{py,ts}", ["src/a.py", "src/c.ts", "src/deep/er/b.py"]),
+        ("**/er", ["src/deep/er/"]),
+        ("**/config", ["[nothing matches]"]),
+        ("away/*", None),
+        ("/etc/*", None),
+        ("../*", None),
+    ],
+)
+async def test_glob(use: Any, tree: Path, pattern: str, found: list[str] | None) -> None:
+    if found is None:
+        with pytest.raises(Refused):
+            await use("glob", pattern=pattern)
+    else:
+        assert said(await use("glob", pattern=pattern)).split("\n") == found
+
+
+async def test_glob_from_a_path(use: Any, tree: Path) -> None:
+    assert said(await use("glob", pattern="*.py", path="src")) == "src/a.py"
+    assert said(await use("glob", pattern=f"{tree}/src/*.py")) == "src/a.py"
+    with pytest.raises(BadInput, match="pattern is required"):
+        await use("glob", pattern=" ")
+
+
+async def test_glob_is_bounded(use: Any, work: Path) -> None:
+    for number in range(1100):
+        (work / f"{number:04}").touch()
+    lines = said(await use("glob", pattern="*")).split("\n")
+    assert len(lines) == 1001
+    assert lines[-1] == "... [100 more of 1100 matches]"
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "matched"),
+    [
+        ("a/b", "**", True),
+        ("a", "**/a", True),
+        ("a/b/c", "a/**/c", True),
+        ("a/c", "a/**/c", True),
+        ("a/b/c", "a/*/c", True),
+        ("a/b/c", "a/*", False),
+        ("a" * 40, "*a*a*a*a*a*a*a*a*b", False),
+        ("/".join("a" * 30), "/".join(["**", "a"] * 14 + ["b"]), False),
+    ],
+)
+def test_patterns(path: str, pattern: str, matched: bool) -> None:
+    began = time.monotonic()
+    assert matches(tuple(path.split("/")), tuple(pattern.split("/"))) is matched
+    assert time.monotonic() - began < 1
+
+
+def test_braces() -> None:
+    assert alternatives("{a,b}{1,2}") == ["a1", "a2", "b1", "b2"]
+    assert alternatives("a{b") == ["a{b"]
+    with pytest.raises(BadInput):
+        alternatives("{a,b}" * 10)
+
+
+async def test_grep(use: Any, tree: Path) -> None:
+    assert said(await use("grep", pattern="needle")).split("\n") == [
+        ".hidden:1: needle",
+        "README.md:2: needle here",
+        "src/a.py:3: def needle():",
+        "src/c.ts:1: needle",
+    ]
+    assert said(await use("grep", pattern="NEEDLE", ignore_case=True, glob="*.py")).split("\n") == [
+        "src/a.py:3: def needle():",
+        "src/deep/er/b.py:1: x = 'Needle'",
+    ]
+    assert said(await use("grep", pattern="nothing at all")) == "[nothing matches]"
+    assert said(await use("grep", pattern="^needle$", path="src/c.ts")) == "src/c.ts:1: needle"
+    assert said(await use("grep", pattern="needle", glob="src/**/*.{py,ts}")).count("\n") == 1
+
+
+async def test_grep_with_context(use: Any, work: Path) -> None:
+    (work / "f").write_text("".join(f"{n}\n" for n in range(1, 21)))
+    assert said(await use("grep", pattern="^(5|6|15)$", context=1)).split("\n") == [
+        *("f-4- 4", "f:5: 5", "f:6: 6", "f-7- 7"),
+        "--",
+        *("f-14- 14", "f:15: 15", "f-16- 16"),
+    ]
+
+
+async def test_grep_is_bounded(use: Any, work: Path) -> None:
+    (work / "f").write_text("x\n" * 10_000 + "y" * 3000 + "\n")
+    lines = said(await use("grep", pattern="x", limit=9999)).split("\n")
+    assert (len(lines), lines[-1]) == (501, "... [stopped at 500 matches]")
+    assert len(said(await use("grep", pattern="y"))) < 600
+    (work / "f").write_text(("z" * 480 + "\n") * 400)
+    text = said(await use("grep", pattern="z", limit=400))
+    assert "truncated at 51200 bytes" in text and len(text) < 52_000
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ({}, "pattern is required"),
+        ({"pattern": "("}, "not a regular expression"),
+        ({"pattern": "a", "context": 99}, "context must be between"),
+        ({"pattern": "a", "limit": 0}, "limit"),
+        ({"pattern": "a", "path": "none"}, "no such file"),
+    ],
+)
+async def test_bad_searches(use: Any, args: Any, sentence: str) -> None:
+    with pytest.raises(BadInput) as error:
+        await use("grep", **args)
+    assert sentence in str(error.value)
+
+
+async def test_grep_stays_inside(use: Any, tree: Path, tmp_path: Path) -> None:
+    for path in ("away", "/etc", "..", "/proc/self/environ"):
+        with pytest.raises(Refused):
+            await use("grep", pattern="x", path=path)
+
+
+async def test_grep_leaves_out_what_is_forbidden_below(work: Path, env: Env) -> None:
+    for name in ("ours", ".ssh", "free"):
+        (work / name).mkdir()
+        (work / name / "f").write_text("needle\n")
+    os.link(work / ".ssh" / "f", work / "linked")
+    home = str(work)
+    grep = Grep(
+        lambda env: Boundary(env.cwd, (), ("~/.ssh",), True, [str(work / "ours")], (), home)
+    )
+    outcome = await grep.run({"pattern": "needle"}, env)  # type: ignore[arg-type]
+    assert said(outcome) == "free/f:1: needle"
+
+
+async def test_names_that_are_no_utf8(use: Any, work: Path) -> None:
+    (work / os.fsdecode(b"bad\xff")).write_text("needle\n")
+    assert said(await use("grep", pattern="needle")) == "bad\ufffd:1: needle"
+    assert said(await use("glob", pattern="bad*")) == "bad\ufffd"
+    assert said(await use("ls")) == "bad\ufffd"
+
+
+async def test_a_hostile_expression_stalls_nobody(work: Path, env: Env) -> None:
+    (work / "f").write_text("a" * 60 + "!\n")
+    grep = Grep(lambda env: Boundary(env.cwd), seconds=1)
+    task = asyncio.ensure_future(grep.run({"pattern": "(a+)+$"}, env))  # type: ignore[arg-type]
+    longest, before = 0.0, time.monotonic()
+    while not task.done():
+        await asyncio.sleep(0.01)
+        now = time.monotonic()
+        longest, before = max(longest, now - before), now
+    with pytest.raises(BadInput, match="took longer than 1 s"):
+        await task
+    assert longest < 0.5
+
+
+async def test_a_cancelled_search_ends(work: Path, env: Env) -> None:
+    (work / "f").write_text("a" * 60 + "!\n")
+    grep = Grep(lambda env: Boundary(env.cwd))
+    for wait in (0.0, 0.05):
+        task = asyncio.ensure_future(grep.run({"pattern": "(a+)+$"}, env))  # type: ignore[arg-type]
+        await asyncio.sleep(wait)
+        task.cancel()
+        began = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - began < 2

@@ -1,0 +1,164 @@
+"""`write`: all or nothing."""
+
+import asyncio
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tools.making import Editor, Env, said, temporary
+
+from dragoman.engine.content import Diff
+from dragoman.engine.faults import BadInput, Refused
+from dragoman.tools import disk
+
+
+async def test_a_new_file_with_its_directories(use: Any, work: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        outcome = await use("write", path="a/b/c.txt", content="one\ntwo\n")
+    finally:
+        os.umask(old)
+    path = work / "a" / "b" / "c.txt"
+    assert path.read_text() == "one\ntwo\n"
+    assert said(outcome) == f"Created {path}: 2 lines, 8 bytes."
+    assert outcome.detail.diffs == (Diff(str(path), None, "one\ntwo\n"),)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
+    assert temporary(path.parent) == []
+
+
+async def test_an_existing_file_keeps_its_mode(use: Any, work: Path) -> None:
+    path = work / "run.sh"
+    path.write_text("old")
+    path.chmod(0o750)
+    outcome = await use("write", path="run.sh", content="")
+    assert path.read_text() == ""
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+    assert outcome.detail.diffs == (Diff(str(path), "old", ""),)
+
+
+async def test_other_names_of_a_file_keep_their_content(use: Any, work: Path) -> None:
+    (work / "a").write_text("old")
+    os.link(work / "a", work / "b")
+    await use("write", path="a", content="new")
+    assert ((work / "a").read_text(), (work / "b").read_text()) == ("new", "old")
+
+
+async def test_a_link_inside_leads_to_its_file(use: Any, work: Path) -> None:
+    (work / "a").write_text("old")
+    (work / "link").symlink_to("a")
+    await use("write", path="link", content="new")
+    assert (work / "link").is_symlink()
+    assert (work / "a").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ({"content": "x"}, "path is required"),
+        ({"path": "x"}, "content is required"),
+        ({"path": "dir", "content": "x"}, "is a directory"),
+        ({"path": "file/x", "content": "x"}, "not a directory"),
+        ({"path": "x", "content": "\ud800"}, "content"),
+        ({"path": "x", "content": "x" * 10_485_761}, "limit"),
+    ],
+)
+async def test_what_cannot_be_written(use: Any, work: Path, args: Any, sentence: str) -> None:
+    (work / "dir").mkdir()
+    (work / "file").write_text("x")
+    with pytest.raises(BadInput) as error:
+        await use("write", **args)
+    assert sentence in str(error.value)
+    assert temporary(work) == []
+
+
+async def test_outside_is_refused(use: Any, work: Path, tmp_path: Path) -> None:
+    (work / "out").symlink_to(tmp_path)
+    for path in ("../x", "out/x", "/etc/x", "/dev/null", str(tmp_path / "data" / "config.toml")):
+        with pytest.raises(Refused):
+            await use("write", path=path, content="x")
+    assert sorted(os.listdir(tmp_path)) == ["work"]
+
+
+async def test_a_cancelled_write_leaves_nothing(
+    use: Any, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "a").write_text("old")
+    reached, go_on = threading.Event(), threading.Event()
+    real = disk._fill
+
+    def slow(*args: Any) -> None:
+        real(*args)
+        reached.set()
+        assert go_on.wait(5)
+
+    monkeypatch.setattr(disk, "_fill", slow)
+    task = asyncio.ensure_future(use("write", path="a", content="new" * 100_000))
+    assert await asyncio.to_thread(reached.wait, 5)
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (work / "a").read_text() == "old"
+    assert os.listdir(work) == ["a"]
+
+
+async def test_a_full_disk_leaves_the_old_file(
+    use: Any, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "a").write_text("old")
+
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk, "_fill", full)
+    with pytest.raises(BadInput, match="no space left on device"):
+        await use("write", path="a", content="new")
+    assert (work / "a").read_text() == "old"
+    assert os.listdir(work) == ["a"]
+
+
+async def test_no_swapped_directory_is_ever_written_through(
+    use: Any, work: Path, tmp_path: Path
+) -> None:
+    """A thread swaps the directory for a link to another one while files are written."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (work / "dir").mkdir()
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            os.rename(work / "dir", work / "aside")
+            os.symlink(outside, work / "dir")
+            os.unlink(work / "dir")
+            try:
+                os.rename(work / "aside", work / "dir")
+            except OSError:  # a write has just made the directory anew
+                return
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for number in range(300):
+            try:
+                await use("write", path=f"dir/{number % 7}", content="x")
+            except (Refused, BadInput):
+                continue
+    finally:
+        stop.set()
+        thread.join(10)
+    assert os.listdir(outside) == []
+
+
+async def test_an_editor_writes_instead(use: Any, work: Path, env: Env) -> None:
+    (work / "a.txt").write_text("on disk")
+    env.files = editor = Editor(a="buffer")
+    outcome = await use("write", path="a.txt", content="new")
+    assert editor.files == {"a": "new"}
+    assert (work / "a.txt").read_text() == "on disk"
+    assert outcome.detail.diffs[0].old == "buffer"
