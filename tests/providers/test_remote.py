@@ -18,8 +18,9 @@ from tests.providers.fake_http import (
     gemini,
     sse,
 )
-from tests.providers.parts import QUICK, Seen, read, request
+from tests.providers.parts import QUICK, Seen, read, request, user
 
+from dragoman.engine.faults import ProviderFailed
 from dragoman.engine.ports import ModelInfo, ModelOpened, ModelPart, ModelRetry, ModelText
 from dragoman.providers.anthropic import Anthropic
 from dragoman.providers.google import Google
@@ -314,6 +315,12 @@ async def test_many_at_once_share_a_client() -> None:
         streams = [read(provider.stream(request(MODEL))) for _ in range(20)]
         assert all(seen.stop == "end_turn" for seen in await asyncio.gather(*streams))
         await provider.close()
+
+
+async def test_text_that_is_no_unicode_is_a_clear_failure() -> None:
+    provider = Remote("p", OpenAIChat(), base_url="http://127.0.0.1:1")
+    with pytest.raises(ProviderFailed, match="not valid Unicode"):
+        provider.stream(request(MODEL, user("a\ud800b")))
 
 
 async def test_own_headers_are_sent() -> None:

@@ -84,8 +84,15 @@ class Remote:
         self._opening: asyncio.Lock | None = None
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
-        body = self.format.body(request)
         url = self.base_url + self.format.path(request)
+        try:
+            body = self.format.body(request)
+        except UnicodeEncodeError as error:
+            raise ProviderFailed(
+                f"the conversation holds text that is not valid Unicode: {error.reason}",
+                "bad_request",
+                hint="Clear or compact the session.",
+            ) from error
         return with_retry(lambda: self._attempt(url, body), self.rules)
 
     async def close(self) -> None:
