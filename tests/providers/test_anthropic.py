@@ -190,7 +190,7 @@ def test_reasoning_becomes_a_budget_or_an_effort() -> None:
     small = _body(SONNET, reasoning="high", max_output=1000)
     assert small["max_tokens"] > small["thinking"]["budget_tokens"] >= 16_384
     body = _body(OPUS, reasoning="xhigh")
-    assert body["thinking"] == {"type": "adaptive"}
+    assert body["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert body["output_config"] == {"effort": "xhigh"}
     assert _body(SONNET, temperature=0.3)["temperature"] == 0.3
 

@@ -13,6 +13,7 @@ from dragoman.providers.remote import Remote
 
 PRO = catalogue().find("google", "gemini-2.5-pro") or ModelInfo("", "")
 NEW = ModelInfo("google", "gemini-3-flash-preview", reasoning=True)
+NEWPRO = ModelInfo("google", "gemini-3.1-pro-preview", reasoning=True)
 
 
 async def ask(*replies: Reply, **more: Any) -> tuple[Seen, FakeApi]:
@@ -153,6 +154,8 @@ def test_calls_of_other_models_are_marked_for_strict_ones() -> None:
         (PRO, "off", {"includeThoughts": True, "thinkingBudget": 128}),
         (PRO, "max", {"includeThoughts": True, "thinkingBudget": 24_576}),
         (NEW, "low", {"includeThoughts": True, "thinkingLevel": "low"}),
+        (NEW, "off", {"includeThoughts": True, "thinkingLevel": "minimal"}),
+        (NEWPRO, "medium", {"includeThoughts": True, "thinkingLevel": "high"}),
         (NEW, "xhigh", {"includeThoughts": True, "thinkingLevel": "high"}),
     ],
 )

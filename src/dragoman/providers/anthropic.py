@@ -249,6 +249,8 @@ def _think(
         return
     if version >= (4, 6):  # these choose the length of their thoughts themselves
         body["thinking"] = {"type": "adaptive"}
+        if version >= (4, 7):  # these keep their thoughts to themselves unless asked
+            body["thinking"]["display"] = "summarized"
         effort = "max" if level == "max" else _EFFORTS.get(level, "medium")
         if level == "xhigh" and version >= (4, 7):
             effort = "xhigh"

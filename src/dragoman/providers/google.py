@@ -187,13 +187,21 @@ def _thinking(request: ModelRequest) -> dict[str, Any]:
     if not level:
         return config
     if _generation(request.model.id) >= 3:
-        config["thinkingLevel"] = "low" if level in ("off", "minimum", "low") else "high"
+        config["thinkingLevel"] = _level(request.model.id, level)
         return config
     budget = _BUDGETS.get(level, 24_576)
     if budget == 0 and "pro" in request.model.id:
         budget = 128  # the least that these models take
     config["thinkingBudget"] = budget
     return config
+
+
+def _level(model: str, level: str) -> str:
+    """The level's word; only the flash models have more than two."""
+    if "flash" in model:
+        words = {"off": "minimal", "minimum": "minimal", "low": "low", "medium": "medium"}
+        return words.get(level, "high")
+    return "low" if level in ("off", "minimum", "low") else "high"
 
 
 def _contents(messages: list[Message], strict: bool) -> list[dict[str, Any]]:
