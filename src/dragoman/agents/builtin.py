@@ -5,7 +5,7 @@ approvals or storage; all of that is behind `turn`.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from dragoman.engine.content import ToolCall
 from dragoman.engine.faults import BadInput, ProviderFailed
@@ -22,19 +22,24 @@ from .compaction import KEEP, summarise
 from .prompt import system_prompt
 from .reply import Reply
 
-Extras = Callable[[TurnPort], Sequence[str]]
+Extras = Callable[[TurnPort], Awaitable[Sequence[str]]]
+
+
+async def nothing(turn: TurnPort) -> Sequence[str]:
+    """No further parts of the system prompt."""
+    return ()
 
 
 class BuiltinAgent:
     """Implements `ports.Agent` over any model provider."""
 
-    def __init__(self, models: Models, extras: Extras = lambda turn: ()) -> None:
+    def __init__(self, models: Models, extras: Extras = nothing) -> None:
         self._models = models
         self._extras = extras  # further parts of the system prompt: skills, memory, personality
 
     async def run(self, turn: TurnPort) -> TurnResult:
         await self._finish_calls(turn)
-        system = system_prompt(turn.profile, turn.info.cwd, tuple(self._extras(turn)))
+        system = system_prompt(turn.profile, turn.info.cwd, tuple(await self._extras(turn)))
         step = 0
         while True:
             limit = turn.profile.max_steps
@@ -43,7 +48,12 @@ class BuiltinAgent:
             step += 1
             provider, model = self._models.resolve(turn.info.model)
             await self._keep_room(turn, provider, model)
-            stop = await self._step(turn, step, provider, model, system)
+            try:
+                stop = await self._step(turn, step, provider, model, system)
+            except ProviderFailed as failure:
+                if failure.kind != "context_full" or not await self._make_room(turn, step):
+                    raise
+                stop = await self._step(turn, step, provider, model, system)
             if stop == "tool_use":
                 await self._finish_calls(turn)
                 await turn.steering()
@@ -120,6 +130,14 @@ class BuiltinAgent:
             await summarise(turn, provider, model, automatic=True)
         except (BadInput, ProviderFailed) as fault:
             await turn.note("warning", "The history could not be compacted", str(fault))
+
+    async def _make_room(self, turn: TurnPort, step: int) -> bool:
+        """The model said that its context is full: compact, if that can help."""
+        if not turn.profile.auto_compact or len(turn.messages) <= KEEP + 1:
+            return False
+        provider, model = self._models.resolve(turn.info.model)
+        await summarise(turn, provider, model, automatic=True)
+        return True
 
     async def compact(self, turn: TurnPort) -> str:
         provider, model = self._models.resolve(turn.info.model)

@@ -1,7 +1,7 @@
 """Puts a host together: settings, store, models, agents, engine. The only place that knows all."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman import __version__
@@ -19,6 +19,7 @@ from dragoman.settings.model import Settings
 from .config import LiveConfig
 from .endpoints import Places, places
 from .owner import is_alive, this_process
+from .recollection import Recollection
 from .roster import Roster
 from .servers import Servers
 
@@ -44,6 +45,7 @@ class Composed:
         self.models = models
         self.roster = roster
         self.notices = notices
+        self.closers: list[Callable[[], None]] = []
 
     @property
     def settings(self) -> Settings:
@@ -53,6 +55,8 @@ class Composed:
         """Stop the host if it still runs, then close what it stood on."""
         if not self.host.stopping:
             await self.host.stop(1.0)
+        for closer in self.closers:
+            closer()
         await self.models.close()
         await self.host.store.close()
 
@@ -104,8 +108,14 @@ async def compose(
         "started_at": host.clock.now_ms(),
         "notices": notices,
     }
+    recollection = Recollection(lambda: config.settings, where, host)
+    roster.parts.append(recollection.tools)
+    roster.extras.append(recollection.recalled)
+    host.hooks.subscribe("agent_completed", recollection, intercepts=False)
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
-    return Composed(config, where, Door(host, config, facts), models, roster, notices)
+    composed = Composed(config, where, Door(host, config, facts), models, roster, notices)
+    composed.closers.append(recollection.close)
+    return composed
 
 
 def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:

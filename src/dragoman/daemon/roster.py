@@ -42,7 +42,7 @@ class Roster:
         self._builtin = BuiltinAgent(models, self._extras)
         self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
         self.parts: list[Callable[[AgentProfile, SessionInfo], Any]] = []  # further toolboxes
-        self.extras: list[Callable[[Any], Sequence[str]]] = []  # further system prompt parts
+        self.extras: list[Callable[[Any], Any]] = []  # further parts of the system prompt
 
     def names(self) -> Sequence[str]:
         return profiles.names(self._settings())
@@ -134,8 +134,8 @@ class Roster:
         self._registries[profile.alias] = (policy, wanted, registry)
         return registry
 
-    def _extras(self, turn: Any) -> list[str]:
-        return [text for extra in self.extras for text in extra(turn)]
+    async def _extras(self, turn: Any) -> list[str]:
+        return [text for extra in self.extras for text in await extra(turn)]
 
 
 class Layers:

@@ -130,6 +130,6 @@ class Memory(Section, frozen=True):
     """`[memory]`: what agents remember across sessions."""
 
     enabled: Annotated[bool, says("Keep memories at all.")] = True
-    max_entries: Annotated[Positive, says("How many entries one agent keeps.")] = 1000
+    max_entries: Annotated[Positive, says("How many entries one agent keeps.")] = 100_000
     max_entry_bytes: Annotated[Positive, says("The longest entry, in bytes.")] = 8192
     recall_entries: Annotated[Positive, says("How many entries a prompt gets.")] = 5

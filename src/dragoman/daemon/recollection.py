@@ -1,0 +1,109 @@
+"""Joins agents to their long-term memory: tools, recall before a turn, saving after it.
+
+Sessions of ACP clients, and those opened with `exclude_memory`, have none of it: coding sessions
+neither read what an agent remembers nor add to it.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.content import text_of
+from dragoman.engine.hooks import HookContext
+from dragoman.engine.host import Host
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import AgentProfile, Toolbox
+from dragoman.observe.log import get_log
+from dragoman.settings import profiles
+from dragoman.settings.model import Settings
+
+from .endpoints import Places
+
+if TYPE_CHECKING:
+    from dragoman.agents.memory import Memories
+
+log = get_log("memory")
+
+
+class Recollection:
+    """The memories of this host's agents, as sessions use them."""
+
+    name = "memory"
+
+    def __init__(self, settings: Callable[[], Settings], where: Places, host: Host) -> None:
+        self._settings = settings
+        self._folder = os.path.join(where.data_dir, "memory")
+        self._host = host
+        self._made: Memories | None = None
+
+    @property
+    def memories(self) -> "Memories":
+        if self._made is None:
+            from dragoman.agents.memory import Memories
+
+            given = self._settings().memory
+            self._made = Memories(
+                self._folder, limit=given.max_entries, longest=given.max_entry_bytes
+            )
+        return self._made
+
+    def applies(self, info: SessionInfo) -> bool:
+        """Whether a session has to do with memory at all."""
+        excluded = info.origin == "acp" or info.extra.get("exclude_memory")
+        return self._settings().memory.enabled and not excluded
+
+    async def tools(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:
+        if not self.applies(info) or not self._host.store.durable:
+            return None
+        from dragoman.tools.memory import memory_tools
+        from dragoman.tools.registry import Box
+
+        memory = await asyncio.to_thread(self.memories.of, profile.alias)
+        wanted = profile.tools
+        made = memory_tools(memory)
+        return Box([tool for tool in made if wanted is None or tool.spec.name in wanted])
+
+    async def recalled(self, turn: Any) -> Sequence[str]:
+        """What is remembered about the prompt, as a part of the system prompt."""
+        info: SessionInfo = turn.info
+        own = profiles.agent(self._settings(), info.agent).memory
+        if not own.auto_recall or not self.applies(info):
+            return ()
+        prompt = next((m for m in reversed(turn.messages) if m.role == "user"), None)
+        if prompt is None:
+            return ()
+        memory = self.memories.of(info.agent)
+        limit = self._settings().memory.recall_entries
+        found = await asyncio.to_thread(memory.recall, text_of(prompt.content), limit)
+        if not found:
+            return ()
+        lines = "\n".join(f"- {entry.key}: {entry.content}" for entry in found)
+        return (f"# What you remember about this\n\n{lines}",)
+
+    # --- saving (a hook subscriber of our own) ---
+
+    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+        session = self._host.live.get(context.session)
+        if session is None or data.get("outcome") != "completed" or not data.get("text"):
+            return
+        info = session.state.info()
+        own = profiles.agent(self._settings(), info.agent).memory
+        if own.auto_save and self.applies(info):
+            asked = next((m for m in reversed(session.state.messages) if m.role == "user"), None)
+            said = f"user: {text_of(asked.content) if asked else ''}\nagent: {data['text']}"
+            self._host.spawn(self._save(info, context.turn, said))
+
+    async def intercept(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+        return None
+
+    async def _save(self, info: SessionInfo, turn: str, said: str) -> None:
+        longest = self._settings().memory.max_entry_bytes
+        cut = said.encode()[:longest].decode(errors="ignore")
+        memory = self.memories.of(info.agent)
+        await asyncio.to_thread(memory.store, turn, cut, "conversation", info.id)
+        log.debug("saved a conversation", agent=info.agent, session=info.id)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()

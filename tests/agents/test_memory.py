@@ -1,0 +1,80 @@
+"""Long-term memory: found by words, apart for every agent, fast when it is large."""
+
+import time
+
+import pytest
+
+from dragoman.agents.memory import Memories, Memory
+from dragoman.engine.faults import BadInput
+
+
+@pytest.fixture
+def memory(tmp_path):
+    made = Memory(str(tmp_path / "m" / "agent.db"))
+    yield made
+    made.close()
+
+
+def test_what_is_stored_is_recalled_by_its_words_and_forgotten_by_its_key(memory):
+    memory.store("editor", "The user prefers Helix over other editors.")
+    memory.store("language", "The project is written in Python.")
+    assert [e.key for e in memory.recall("which editors does he like?")] == ["editor"]
+    assert memory.forget("editor") and not memory.forget("editor")
+    assert memory.recall("editors") == []
+
+
+def test_the_same_key_replaces(memory):
+    memory.store("k", "old words")
+    memory.store("k", "new terms")
+    assert memory.recall("old") == []
+    assert memory.recall("terms")[0].content == "new terms"
+
+
+@pytest.mark.parametrize(
+    "query", ["", '"', "a OR b", "key:x", "NEAR(a b)", "*", "ü" * 10, "x" * 9999]
+)
+def test_no_question_breaks_the_search(memory, query):
+    memory.store("k", "something")
+    assert memory.recall(query) == []
+
+
+def test_bad_entries_are_refused(memory):
+    for key, content in (("", "x"), ("x", " "), ("x", "y" * 10_000)):
+        with pytest.raises(BadInput):
+            memory.store(key, content)
+
+
+def test_the_oldest_go_when_it_is_full(tmp_path):
+    memory = Memory(str(tmp_path / "a.db"), limit=3)
+    for n in range(5):
+        memory.store(f"k{n}", f"content {n}")
+    assert sorted(e.key for e in memory.all()) == ["k2", "k3", "k4"]
+    memory.close()
+
+
+def test_agents_never_share(tmp_path):
+    memories = Memories(str(tmp_path))
+    memories.of("one").store("k", "a secret of one")
+    for other in ("two", "one/", "../one", "One."):
+        assert memories.of(other).recall("secret") == []
+    memories.close()
+
+
+def test_recall_from_a_hundred_thousand_entries_takes_less_than_20_ms(memory):
+    rows = [
+        (f"k{n}", f"the user said that thing number{n} is about topic{n % 977}", "note", "", n, n)
+        for n in range(100_000)
+    ]
+    memory._db.execute("BEGIN")
+    memory._db.executemany(
+        "INSERT INTO entries (key, content, category, session, created, updated) "
+        "VALUES (?, ?, ?, ?, ?, ?)", rows,
+    )  # fmt: skip
+    memory._db.execute("COMMIT")
+    best = 1.0
+    for topic in range(1, 6):
+        start = time.perf_counter()
+        found = memory.recall(f"what did the user say about topic{topic}?", 5)
+        best = min(best, time.perf_counter() - start)
+        assert found and all(f"topic{topic}" in e.content for e in found)
+    assert best < 0.020
