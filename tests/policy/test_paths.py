@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -280,27 +281,29 @@ def test_what_is_not_canonical_is_not_opened(place: Path) -> None:
 
 
 def test_no_swap_in_a_race_ever_reads_outside(place: Path, way: str) -> None:
-    """A thread swaps a directory for a link to a secret one while files are resolved and read."""
+    """A thread swaps a directory for a link to another while files are resolved and read."""
     inside = boundary(place)
     work = place / "home" / "work"
     (work / "dir").mkdir()
-    (work / "dir" / "id").write_text("mine")
+    (work / "dir" / "note").write_text("mine")
     stop = threading.Event()
 
     def swap() -> None:
         while not stop.is_set():
             os.rename(work / "dir", work / "aside")
-            os.symlink(place / "home" / ".ssh", work / "dir")
+            os.symlink(place / "home" / "other", work / "dir")
             os.unlink(work / "dir")
             os.rename(work / "aside", work / "dir")
 
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # the two take turns all the time
     thread = threading.Thread(target=swap)
     thread.start()
     seen = {"mine": 0, "refused": 0, "missing": 0}
     try:
         for _ in range(4000):
             try:
-                fd = inside.open_inside(inside.resolve("dir/id"))
+                fd = inside.open_inside(inside.resolve("dir/note"))
             except Fault:
                 seen["refused"] += 1
                 continue
@@ -313,4 +316,5 @@ def test_no_swap_in_a_race_ever_reads_outside(place: Path, way: str) -> None:
     finally:
         stop.set()
         thread.join(10)
+        sys.setswitchinterval(interval)
     assert seen["mine"] and seen["refused"] + seen["missing"], seen

@@ -6,12 +6,11 @@ from typing import Protocol
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import ToolEnv
+from dragoman.sandbox.launch import Walls
 
 
-class Bounds(Protocol):
+class Bounds(Walls, Protocol):
     """Which paths may be touched, and how they are opened without being tricked."""
-
-    cwd: str
 
     def resolve(self, path: str, write: bool = False) -> str:
         """The canonical form of a path that may be used. Raises Refused, BadInput."""
