@@ -367,7 +367,21 @@ _decoder: msgspec.json.Decoder[Kept] | None = None
 
 
 def encode_body(body: Kept) -> bytes:
-    return _encoder.encode(body)
+    """The body as JSON; lone surrogates, which tools may say, become U+FFFD."""
+    try:
+        return _encoder.encode(body)
+    except UnicodeEncodeError:
+        return _encoder.encode(_mended(msgspec.to_builtins(body)))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return value
 
 
 def decode_body(data: bytes) -> Kept:
