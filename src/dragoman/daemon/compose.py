@@ -82,7 +82,7 @@ async def compose(
     if for_daemon or loaded.settings.log.file:
         _open_log(loaded.settings, where, notices)
     kept = await _open_store(loaded.settings, where, store, notices)
-    models = ModelRegistry(_provider_configs(loaded.settings, providers))
+    models = ModelRegistry(provider_configs(loaded.settings, providers))
     offers = Offers()
     offers.listeners.append(lambda offer, there: _offer_provider(models, offer, there))
     roster = Roster(lambda: config.settings, models, offers, where)
@@ -146,9 +146,10 @@ async def _open_store(settings: Settings, where: Places, wanted: str, notices: l
     return store
 
 
-def _provider_configs(
+def provider_configs(
     settings: Settings, more: Mapping[str, ProviderConfig] | None
 ) -> dict[str, ProviderConfig]:
+    """The providers of the configuration, and further ones."""
     configs: dict[str, ProviderConfig] = {}
     if settings.providers or settings.models or settings.agents:
         from dragoman.providers.catalogue import catalogue
@@ -197,7 +198,7 @@ def _apply(
     host.hooks.fail_closed = fresh.fail_closed
     host.max_sessions = new.limits.max_sessions
     if (old.providers, old.models, old.agents) != (new.providers, new.models, new.agents):
-        for name, config in _provider_configs(new, more).items():
+        for name, config in provider_configs(new, more).items():
             models.configure(name, config)
     for session in tuple(host.live.values()):
         try:

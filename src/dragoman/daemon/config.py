@@ -55,15 +55,16 @@ class LiveConfig:
 
     def set(self, path: str, value: Any) -> None:
         """Write a value to the file and use it at once. Raises BadInput."""
-        from dragoman.settings import write
+        from dragoman.settings.write import set_key
 
-        write.set(self.places.config_file, path, value)
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        set_key(self.places.config_file, path, text)
         self.reload()
 
     def unset(self, path: str) -> None:
-        from dragoman.settings import write
+        from dragoman.settings.write import unset_key
 
-        write.unset(self.places.config_file, path)
+        unset_key(self.places.config_file, path)
         self.reload()
 
     def reload(self) -> list[tuple[str, Any, Any]]:

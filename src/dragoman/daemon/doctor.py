@@ -1,0 +1,207 @@
+"""Looks the installation over: one row per finding, each with its way out. Changes nothing."""
+
+import os
+import shutil
+import socket
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from dragoman import __version__
+from dragoman.engine.faults import Fault
+from dragoman.settings.load import Loaded, load
+
+from . import endpoints, lock
+from .endpoints import Places
+
+_LOW_DISK = 200_000_000  # bytes
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One finding. `fix` says what to do, and is empty when all is well."""
+
+    severity: Literal["ok", "warn", "error"]
+    category: str
+    message: str
+    fix: str = ""
+
+
+def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
+    """Everything that can be said without changing anything."""
+    env = os.environ if env is None else env
+    rows = [Row("ok", "program", f"dragoman {__version__}, Python {sys.version.split()[0]}")]
+    rows += _loop()
+    try:
+        loaded = load(where.config_file, env)
+    except Fault as fault:
+        rows.append(Row("error", "configuration", fault.message, f"Edit {where.config_file}."))
+        loaded = Loaded(_defaults(), where.config_file, "", {}, ())
+    else:
+        rows += _configuration(loaded, where)
+    rows += _directory(where)
+    rows += _store(loaded, where)
+    rows += _sockets(where, env)
+    rows += _models(loaded, env)
+    rows += _sandbox(loaded)
+    rows += _programs(loaded)
+    return rows
+
+
+def _defaults() -> "object":
+    from dragoman.settings.model import Settings
+
+    return Settings()
+
+
+def _loop() -> Iterator[Row]:
+    try:
+        import uvloop  # noqa: F401
+    except ImportError:
+        yield Row("warn", "program", "uvloop is not installed: slower", "pip install uvloop")
+
+
+def _configuration(loaded: Loaded, where: Places) -> Iterator[Row]:
+    there = os.path.exists(where.config_file)
+    said = where.config_file if there else f"no {where.config_file}: defaults are used"
+    yield Row("ok", "configuration", said)
+    for warning in loaded.warnings:
+        yield Row("warn", "configuration", warning, f"Edit {where.config_file}.")
+
+
+def _directory(where: Places) -> Iterator[Row]:
+    data = where.data_dir
+    try:
+        found = os.stat(data)
+    except FileNotFoundError:
+        parent = data
+        while not os.path.exists(parent):
+            parent = os.path.dirname(parent)
+        if os.access(parent, os.W_OK):
+            yield Row("ok", "data", f"{data} will be made at the first start")
+        else:
+            yield Row("error", "data", f"{data} cannot be made", "Set DRAGOMAN_DATA_DIR.")
+        return
+    except OSError as problem:
+        yield Row("error", "data", f"{data}: {problem.strerror}", "Set DRAGOMAN_DATA_DIR.")
+        return
+    if not os.access(data, os.W_OK):
+        yield Row(
+            "error", "data", f"{data} is not writable: sessions will not survive",
+            "Repair its permissions, or set DRAGOMAN_DATA_DIR.",
+        )  # fmt: skip
+    elif stat.S_IMODE(found.st_mode) & 0o077:
+        yield Row("warn", "data", f"others can look into {data}", f"chmod 700 {data}")
+    else:
+        yield Row("ok", "data", data)
+    free = shutil.disk_usage(data).free
+    if free < _LOW_DISK:
+        yield Row("warn", "data", f"only {free // 1_000_000} MB are free", "Make room.")
+
+
+def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
+    path = loaded.settings.store.path or os.path.join(where.data_dir, "sessions.db")
+    if path == ":memory:":
+        yield Row("warn", "store", "sessions do not survive a restart", "Unset store.path.")
+        return
+    if not os.path.exists(path):
+        yield Row("ok", "store", f"{path} does not exist yet")
+        return
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except OSError as problem:
+        yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
+        return
+    if head and head != b"SQLite format 3\x00":
+        yield Row(
+            "error", "store", f"{path} is damaged",
+            "Start the daemon: it moves the file aside and begins a new one.",
+        )  # fmt: skip
+        return
+    size = os.path.getsize(path) / 1e6
+    yield Row("ok", "store", f"{path}, {size:.1f} MB")
+
+
+def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:
+    try:
+        path = endpoints.endpoint("zeroclaw", env, where)
+    except Fault as fault:
+        yield Row("error", "daemon", fault.message, fault.hint)
+        return
+    owner = lock.owner(path)
+    if owner is None:
+        yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(1.0)
+        try:
+            sock.connect(path)
+        except OSError as problem:
+            yield Row(
+                "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
+                f"Stop it: kill {owner}",
+            )  # fmt: skip
+            return
+    yield Row("ok", "daemon", f"process {owner} listens at {path}")
+
+
+def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
+    from dragoman.providers.registry import ModelRegistry
+    from dragoman.settings import profiles
+
+    from .compose import provider_configs
+
+    models = ModelRegistry(provider_configs(loaded.settings, None), env=env)
+    for alias in profiles.names(loaded.settings):
+        try:
+            ref = profiles.model_ref(
+                loaded.settings, alias, lambda _: models.default_ref() or "demo/demo"
+            )
+            _, model = models.resolve(ref)
+        except Fault as fault:
+            yield Row("error", "agents", f"{alias}: {fault.message}", fault.hint)
+            continue
+        if model.provider == "demo":
+            yield Row(
+                "warn", "agents", f"{alias} uses the embedded demo, which is no language model",
+                "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start Ollama.",
+            )  # fmt: skip
+        else:
+            yield Row("ok", "agents", f"{alias} uses {model.ref}")
+
+
+def _sandbox(loaded: Loaded) -> Iterator[Row]:
+    from dragoman.sandbox.choose import choose, describe
+
+    wanted = loaded.settings.sandbox
+    try:
+        confine = choose(wanted.backend, network=wanted.network)
+    except Fault as fault:
+        yield Row("error", "sandbox", fault.message, fault.hint)
+        return
+    if confine.name == "none":
+        yield Row(
+            "warn", "sandbox", "none: commands can do what your user can",
+            "A Linux kernel with Landlock, or bubblewrap, would confine them.",
+        )  # fmt: skip
+    else:
+        yield Row("ok", "sandbox", describe(confine))
+
+
+def _programs(loaded: Loaded) -> Iterator[Row]:
+    for alias, agent in loaded.settings.agents.items():
+        if agent.backend == "acp" and agent.command:
+            program = agent.command.split()[0]
+            if shutil.which(program) is None:
+                yield Row(
+                    "error", "agents", f"{alias}: {program} is not on PATH", f"Install {program}."
+                )
+    for name, server in loaded.settings.mcp.items():
+        if server.enabled and server.command and shutil.which(server.command) is None:
+            yield Row(
+                "error", "mcp", f"{name}: {server.command} is not on PATH",
+                f"Install it, or set mcp.{name}.enabled false.",
+            )  # fmt: skip

@@ -1,0 +1,67 @@
+"""The running configuration: read by path, changed, watched."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.daemon.config import LiveConfig
+from dragoman.daemon.endpoints import Places
+from dragoman.engine.faults import BadInput
+from dragoman.settings.load import load
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "config.toml").write_text(
+        "# mine\n[acp]\nmax_sessions = 5\n\n"
+        '[agents.main]\napi_key = "sk-secret"\ntools = ["read", "ls"]\n'
+    )
+    (tmp_path / "config.toml").chmod(0o600)
+    where = Places(str(tmp_path), str(tmp_path / "data"), True)
+    return LiveConfig(load(where.config_file, env={}), where)
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        ("acp.max_sessions", 5),
+        ("$.acp.max_sessions", 5),
+        ("agents.main.tools.1", "ls"),
+        ("agents.main.tools[0]", "read"),
+        ("acp.session_timeout_secs", 3600),
+        ("no.such.thing", None),
+        ("agents.main.tools.9", None),
+    ],
+)
+def test_values_by_path(config, path, value):
+    assert config.get(path) == value
+
+
+def test_secrets_do_not_leave(config):
+    assert "sk-secret" not in repr(config.get())
+    assert config.settings.agents["main"].api_key == "sk-secret"
+
+
+def test_a_change_is_written_applied_and_told(config):
+    told, applied = [], []
+    stop = config.watch(lambda *change: told.append(change))
+    config.applied.append(lambda old, new: applied.append(new.acp.max_sessions))
+    config.set("acp.max_sessions", 7)
+    assert told == [("acp.max_sessions", 5, 7)]
+    assert applied == [7]
+    assert "# mine" in Path(config.places.config_file).read_text()
+    stop()
+    config.unset("acp.max_sessions")
+    assert config.get("acp.max_sessions") == 10
+    assert len(told) == 1
+
+
+def test_a_bad_value_changes_nothing(config):
+    with pytest.raises(BadInput, match="max_sessions"):
+        config.set("acp.max_sessions", "many")
+    assert config.get("acp.max_sessions") == 5
+    with open(config.places.config_file, "a") as file:
+        file.write("\n[broken\n")
+    with pytest.raises(BadInput):
+        config.reload()
+    assert config.get("acp.max_sessions") == 5
