@@ -7,8 +7,8 @@ nothing here waits for a model or a tool.
 
 import asyncio
 from collections import deque
+from os import urandom
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import msgspec
 
@@ -40,7 +40,7 @@ class ZotHearer:
     def __init__(self, desk: "Desk", link: Link) -> None:
         self.desk = desk
         self.link = link
-        self.id = uuid4().hex
+        self.id = urandom(16).hex()
         self.seat: Seat | None = None
         self.has_ended = False  # the client will send nothing more
         self._trusted = not desk.settings.token
