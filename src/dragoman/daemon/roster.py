@@ -99,7 +99,10 @@ class Roster:
         if known is not None and known[0] == rules:
             return known[1]
         places = self._places
-        policy = AutonomyPolicy(rules, protected=(places.config_dir, places.data_dir))
+        outputs = os.path.join(places.data_dir, "outputs")  # what bash kept of long outputs
+        policy = AutonomyPolicy(
+            rules, protected=(places.config_file, places.data_dir), readable=(outputs,)
+        )
         self._policies[profile.alias] = (rules, policy)
         return policy
 

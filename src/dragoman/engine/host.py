@@ -10,6 +10,8 @@ from uuid import uuid4
 import msgspec
 
 from . import events as ev
+from .content import Text
+from .ending import UNKNOWN
 from .events import ACTIVE, Event, Mode, Who
 from .faults import BadInput, Busy, InUse, TooMany, UnknownAgent, UnknownSession, WrongState
 from .hooks import Hooks
@@ -220,7 +222,7 @@ class Host:
         waiting = [a for a in state.asks.values() if a.turn == state.turn and not a.external]
         if state.turn and waiting:
             lost: list[ev.Kept] = [
-                ev.CallEnded(state.turn, call.id, call.name, "unknown", (_unknown(),), True)
+                ev.CallEnded(state.turn, call.id, call.name, "unknown", (Text(UNKNOWN),), True)
                 for call in state.unanswered()
                 if state.journal[call.id][1]
             ]
@@ -322,10 +324,3 @@ class Host:
             task.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=1.0)
-
-
-def _unknown() -> Any:
-    from .content import Text
-    from .session import UNKNOWN
-
-    return Text(UNKNOWN)

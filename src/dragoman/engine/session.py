@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from . import ending
 from . import events as ev
 from .asking import Asking
-from .content import Prompt, Text, ToolCall, text_of
+from .content import Prompt, ToolCall, text_of
 from .events import Event, Who
 from .faults import Busy, Fault, NothingRunning
 from .hooks import Block, HookContext
@@ -29,7 +30,7 @@ from .ports import (
     TurnResult,
 )
 from .state import State
-from .turn import NOT_RUN, Turn
+from .turn import Turn
 from .watch import Hub
 from .work import Finished, Work
 
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
     from .host import Host
 
 _UNWIND_SECONDS = 5.0
-RESTARTED = "daemon restarted while session was active"
-UNKNOWN = (
-    "unknown: the host stopped while this call was running. It may or may not have taken effect; "
-    "check before you run it again."
-)
-NOT_RUN_RESTART = "not run: the host stopped before this call was started"
 _OVERRIDES = (
     "system_prompt",
     "append_system_prompt",
@@ -264,61 +259,25 @@ class Session(Asking):
     ) -> Finished:
         """Write how the turn ended and what the session is now."""
         state = self.state
-        error, stop = "", "end_turn"
-        outcome: ev.Outcome = "completed"
-        if isinstance(result, TurnResult):
-            stop, error = result.stop, result.error
-            if error:
-                outcome = "failed"
-        elif isinstance(result, asyncio.CancelledError):
-            outcome = "interrupted" if turn.interrupted or turn.cause == "shutdown" else "cancelled"
-            stop = "aborted"
-        else:
-            outcome, stop, error = "failed", "error", str(result) or type(result).__name__
-            if not isinstance(result, Fault):
-                self.host.trouble("agent broke", result, session=self.id)
+        outcome, stop, error = ending.verdict(turn, result)
+        if isinstance(result, Exception) and not isinstance(result, Fault):
+            self.host.trouble("agent broke", result, session=self.id)
         tail, turn.tail = turn.tail, []
-        bodies: list[ev.Kept] = [*tail]
-        bodies += [
-            ev.CallEnded(turn.id, call.id, call.name, "cancelled", (Text(NOT_RUN),), True)
-            for call in state.unanswered()
-        ]
-        bodies += self.withdraw(turn.id)
-        text = "" if kind == "compact" else _last_text(state, tail)
+        bodies = [*tail, *ending.not_run(state, turn.id), *self.withdraw(turn.id)]
+        text = ""
         if kind != "compact":
-            bodies.append(
-                ev.TurnEnded(turn.id, outcome, stop, text, error, turn.cause)  # type: ignore[arg-type]
-            )
-        rest = self._rest(outcome, kind)
+            text = ending.last_text(state, tail)
+            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, turn.cause))
+        rest = ending.rest(state, outcome, kind)
         if rest != state.status:
             bodies.append(ev.StatusChanged(state.status, rest, turn.cause or error))
         if bodies:
             await self.append(*bodies)
-        return Finished(turn.id, outcome, stop, text, error, turn.cause)  # type: ignore[arg-type]
+        return Finished(turn.id, outcome, stop, text, error, turn.cause)
 
     def closing_words(self, cause: str) -> list[ev.Kept]:
         """The facts that end a turn whose task is gone (restart, takeover)."""
-        state = self.state
-        words: list[ev.Kept] = []
-        for call in state.unanswered():
-            started = state.journal[call.id][1]
-            text, outcome = (UNKNOWN, "unknown") if started else (NOT_RUN_RESTART, "cancelled")
-            words.append(
-                ev.CallEnded(state.turn, call.id, call.name, outcome, (Text(text),), True)  # type: ignore[arg-type]
-            )
-        words += self.withdraw(state.turn)
-        error = RESTARTED if cause == "restart" else ""
-        words.append(
-            ev.TurnEnded(state.turn, "interrupted", "aborted", _last_text(state), error, cause)
-        )
-        return words
-
-    def _rest(self, outcome: ev.Outcome, kind: str) -> ev.Status:
-        if outcome == "interrupted":
-            return "interrupted"
-        if self.state.interactive or kind == "compact":
-            return "idle"
-        return {"completed": "completed", "failed": "failed"}.get(outcome, "interrupted")  # type: ignore[return-value]
+        return ending.cut_off(self.state, self.withdraw(self.state.turn), cause)
 
     # --- stopping ---
 
@@ -383,20 +342,6 @@ class Session(Asking):
             until = extra.get("skip_permissions_until")
             return until is None or self.host.clock.now_ms() < until
         return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
-
-
-def _last_text(state: State, tail: Sequence[ev.Kept] = ()) -> str:
-    for body in reversed(tail):
-        if isinstance(body, ev.Spoke) and (text := text_of(body.content)):
-            return text
-    for message in reversed(state.messages):
-        if message.role == "user":
-            return ""
-        if message.role == "assistant":
-            text = text_of(message.content)
-            if text:
-                return text
-    return ""
 
 
 __all__ = ["Session"]
