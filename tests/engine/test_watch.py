@@ -135,3 +135,41 @@ async def test_presence_names_everybody_attached():
     watch.close()
     await asyncio.sleep(0)
     assert tape.of(ev.Presence)[-1].clients == (ME,)
+
+
+async def test_a_replay_stops_for_a_client_that_does_not_read_and_goes_on_when_it_does(monkeypatch):
+    monkeypatch.setattr(watching, "_REPLAY_PAGE", 4)
+    door = memory_door(Scripted(["one", "two", "three", "four"]))
+    info = await door.open(OpenSpec(cwd="/"), ME)
+    for _ in range(4):
+        await (await door.prompt(info.id, (Text("go"),), ME)).done
+    paused = False
+    tape = Tape()
+
+    class Stalling(Tape):
+        def speak(self, events):
+            nonlocal paused
+            tape.speak(events)
+            paused = True
+
+    watch = door.watch_all(ME, Stalling(), lambda said: None, lambda: paused, since=0)
+    for place in (4, 8, 12):
+        async with asyncio.timeout(5):
+            while not watch.behind:
+                await asyncio.sleep(0)
+        assert tape.events[-1].gseq == place
+        paused = False
+        watch.resume()
+    watch.close()
+
+
+async def test_the_hub_of_the_host_replays_what_was_kept_before_this_process():
+    door = memory_door(Scripted(["one"]))
+    info = await door.open(OpenSpec(cwd="/"), ME)
+    await (await door.prompt(info.id, (Text("go"),), ME)).done
+    door.host.hub.last = 0  # as after a start: nothing was emitted yet
+    tape = Tape()
+    watch = door.watch_all(ME, tape, lambda said: None, since=1)
+    await tape.until(ev.TurnEnded)
+    assert [event.gseq for event in tape.events if event.seq][0] == 2
+    watch.close()

@@ -46,7 +46,7 @@ class ConfigPort(Protocol):
 
     def unset(self, path: str) -> None: ...
 
-    def reload(self) -> None: ...
+    def reload(self) -> Any: ...
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -72,6 +72,7 @@ class Door:
         self.offers = host.offers
         self.clients: dict[str, Client] = {}
         self.on_clients: list[Callable[[], None]] = []
+        self.deletions = 0  # sessions deleted here: those who keep lists look at it
 
     @property
     def durable(self) -> bool:
@@ -171,6 +172,14 @@ class Door:
     async def list(self, query: SessionQuery | None = None) -> Page:
         return await self.host.store.list(query or SessionQuery())
 
+    async def newest(self) -> int:
+        """The place (`gseq`) of the newest kept event of any session, of any process."""
+        return await self.host.store.newest_gseq()
+
+    async def touched(self, after: int, limit: int) -> Sequence[str]:
+        """The sessions of up to `limit` kept events after a `gseq`, one id per event."""
+        return [entry.session for entry in await self.host.store.entries_since(after, limit)]
+
     async def ancestry(self, session_id: str) -> Sequence[SessionInfo]:
         return await self.host.store.ancestry(session_id)
 
@@ -193,6 +202,7 @@ class Door:
         if session is not None:
             session.emit(ev.Deleted(by))
             await self.host.close(session_id, "delete")
+        self.deletions += 1
         return await self.host.store.delete(session_id)
 
     # --- driving ---
@@ -289,10 +299,10 @@ class Door:
             raise BadInput(f"Unknown mode: {mode}.", f"Use one of: {', '.join(MODES)}.")
         session = await self.host.get(session_id)
         if mode != session.state.mode:
-            await session.append(ev.ModeSet(mode, by))  # type: ignore[arg-type]
+            await session.append(ev.ModeSet(mode, by))
 
     async def set_reasoning(self, session_id: str, effort: str, by: Who | None = None) -> None:
-        if effort not in EFFORTS:
+        if effort and effort not in EFFORTS:  # empty: as the agent is configured
             raise BadInput(f"Unknown effort: {effort}.", f"Use one of: {', '.join(EFFORTS)}.")
         session = await self.host.get(session_id)
         await session.append(ev.ReasoningSet(effort, by))

@@ -93,8 +93,8 @@ class Watch:
     """One client's view of a hub. Close it when the client leaves."""
 
     __slots__ = (
-        "closed", "cursor", "deliver", "draft", "dropped", "exact", "held", "hub", "is_paused",
-        "replaying", "shape", "weight", "who",
+        "_after", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact", "held",
+        "hub", "is_paused", "replaying", "shape", "weight", "who",
     )  # fmt: skip
 
     def __init__(
@@ -121,7 +121,25 @@ class Watch:
         self.weight = 0
         self.dropped = 0
         self.replaying = False
+        self.behind = False  # a replay stopped half-way because the client does not read
         self.closed = False
+        self._after: list[Callable[[], None]] = []
+
+    def then(self, callback: Callable[[], None]) -> None:
+        """Call back once this watcher has been given everything so far; at once when it has.
+
+        What a client is to get after the events, such as the answer to its prompt, goes through
+        here, so that it does not overtake events that are held for a slow reader.
+        """
+        if self.held is None or self.closed:
+            callback()
+        else:
+            self._after.append(callback)
+
+    def caught_up(self) -> None:
+        after, self._after = self._after, []
+        for callback in after:
+            callback()
 
     def hold(self, events: Sequence[Event]) -> None:
         """Keep events for a client that does not read, merged and bounded."""
@@ -143,11 +161,12 @@ class Watch:
         """The client reads again: give it what was held, or what it missed from the store."""
         if self.closed or self.replaying or self.held is None or self.is_paused():
             return
-        if self.dropped:
+        if self.dropped or self.behind:
             self.hub.replay(self)
             return
         held, self.held, self.weight = self.held, None, 0
         self.give(held if self.exact else merge(held))
+        self.caught_up()
 
     def give(self, events: Sequence[Event]) -> None:
         """Speak and deliver to this watcher alone."""
@@ -168,6 +187,7 @@ class Watch:
         if not self.closed:
             self.closed = True
             self.hub.remove(self)
+            self.caught_up()
 
 
 class Hub:
@@ -232,7 +252,8 @@ class Hub:
         )
         self.watches.append(watch)
         self._changed()
-        if since is not None and since < self.last:
+        # The host's hub does not know how far the store reached before this process began.
+        if since is not None and (since < self.last or self.by_gseq):
             watch.cursor = since
             self.replay(watch)
         elif draft:
@@ -304,6 +325,9 @@ class Hub:
                 watch.give((Event(self.session, 0, ev.Lagged(watch.dropped)),))
                 watch.dropped = 0
             while not watch.closed:
+                watch.behind = watch.is_paused()
+                if watch.behind:
+                    return  # goes on in `resume`
                 page = await self._read(watch.cursor, _REPLAY_PAGE)
                 watch.give(page)
                 if len(page) < _REPLAY_PAGE:
@@ -318,3 +342,4 @@ class Hub:
         later = [e for e in held if (self.place(e) > watch.cursor if e.seq else not draft)]
         watch.give(later)
         watch.give(draft)
+        watch.caught_up()
