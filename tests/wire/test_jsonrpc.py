@@ -415,3 +415,13 @@ async def test_outbound_is_bounded():
     out.begin("m")
     with pytest.raises(TooManyCalls):
         out.begin("m")
+
+
+def test_a_server_that_sends_no_requests_takes_nothing_for_a_response():
+    reader = Reader(Rules(serves_only=True, any_id=True))
+    nameless, alone, answer = reader.read(
+        [b'{"jsonrpc":"2.0","id":1}', b'{"id":2}', b'{"jsonrpc":"2.0","id":3,"result":{}}']
+    )
+    assert isinstance(nameless, Request) and (nameless.method, nameless.id) == ("", 1)
+    assert isinstance(alone, Invalid) and (alone.reason, alone.id) == ("version", 2)
+    assert isinstance(answer, Invalid) and (answer.code, answer.id) == (-32600, 3)
