@@ -1,0 +1,110 @@
+"""What all connections of this protocol share: settings, the roster, subscriptions' encodings."""
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from dragoman.engine.door import Door
+from dragoman.engine.events import Who
+from dragoman.wire.codec import encode
+from dragoman.wire.link import Hearer, Link
+
+from .roster import Roster
+
+if TYPE_CHECKING:
+    from .speak import Filter, Told
+
+MAX_LINE = 10 * 1024 * 1024
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """`[humanlayer]` of the configuration."""
+
+    max_message_bytes: int = 1_048_576  # a line with its newline
+    heartbeat_secs: float = 30.0
+    version: str = "0.1.0"
+
+
+class Configured(Protocol):
+    """Anything that has these, so that the configuration's own section can be given."""
+
+    @property
+    def max_message_bytes(self) -> int: ...
+
+    @property
+    def heartbeat_secs(self) -> float: ...
+
+    @property
+    def version(self) -> str: ...
+
+
+class Desk:
+    """The protocol's side of one process. `hearer(link)` serves a connection."""
+
+    def __init__(self, door: Door, settings: Configured | None = None) -> None:
+        self.door = door
+        given = settings or Settings()
+        self.max_line = min(max(given.max_message_bytes, 1024), MAX_LINE)
+        self.heartbeat = float(given.heartbeat_secs)
+        self.version = given.version
+        self.health = encode({"status": "ok", "version": given.version})
+        self.roster = Roster(door)
+        self.subscriptions = 0
+        self._shapes: dict[Filter, tuple[Told, int]] = {}
+        self._count = count(1)
+        self._expiries: dict[str, asyncio.TimerHandle] = {}
+
+    def hearer(self, link: Link) -> Hearer:
+        """The dialect's side of a new connection."""
+        from .hear import HumanlayerHearer
+
+        return HumanlayerHearer(self.door, link, self)
+
+    def who(self, link: Link) -> Who:
+        return Who("humanlayer", link.peer.label, id=f"humanlayer-{next(self._count)}")
+
+    # --- encodings that subscriptions with the same filter share ---
+
+    def borrow(self, wanted: "Filter") -> "Told":
+        from .speak import Told
+
+        shape, users = self._shapes.get(wanted) or (Told(self.door, wanted), 0)
+        self._shapes[wanted] = (shape, users + 1)
+        self.subscriptions += 1
+        return shape
+
+    def give_back(self, wanted: "Filter") -> None:
+        shape, users = self._shapes[wanted]
+        self.subscriptions -= 1
+        if users > 1:
+            self._shapes[wanted] = (shape, users - 1)
+        else:
+            del self._shapes[wanted]
+
+    # --- skipped permissions that end by themselves ---
+
+    def expire_later(self, session_id: str, until: int | None) -> None:
+        """Switch skipping off, and tell so, when its time is over."""
+        timer = self._expiries.pop(session_id, None)
+        if timer is not None:
+            timer.cancel()
+        if until is not None:
+            delay = max(0.0, (until - self.door.now_ms()) / 1000)
+            loop = asyncio.get_running_loop()
+            self._expiries[session_id] = loop.call_later(delay, self._expire, session_id, until)
+
+    def _expire(self, session_id: str, until: int) -> None:
+        self._expiries.pop(session_id, None)
+        live = self.door.live(session_id)
+        if live is not None and live.state.extra.get("skip_permissions_until") == until:
+            values = {"skip_permissions": None, "skip_permissions_until": None}
+            self.door.host.spawn(self.door.set_extra(session_id, values))
+
+    def close(self) -> None:
+        """Stop every timer."""
+        self.roster.close()
+        for timer in self._expiries.values():
+            timer.cancel()
+        self._expiries.clear()

@@ -1,0 +1,247 @@
+"""launchSession and continueSession: from a client's words to an engine session."""
+
+import asyncio
+import os
+import re
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from dragoman.engine.content import Text
+from dragoman.engine.events import ACTIVE, Who
+from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionInfo
+
+from .desk import Desk
+from .faults import Failed, Wrong, not_found, reason, required
+from .rows import FAMILIES, skips, status_of
+from .shapes import Continue, Continued, Launch, Launched
+
+_STOP_SECONDS = 15.0
+# What a continued session takes over from its parent.
+_INHERITED = (
+    "system_prompt",
+    "append_system_prompt",
+    "custom_instructions",
+    "tools",
+    "disallowed_tools",
+    "mcp",
+    "roots",
+    "permission_prompt_tool",
+    "auto_accept_edits",
+)
+_TOOLS = ("read", "write", "edit", "bash", "ls", "glob", "grep", "ask_user", "plan")
+_SAME = {"multiedit": "edit", "shell": "bash", "todowrite": "plan"}
+_NUMBERS = re.compile(r"\d+")
+
+
+async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
+    """Begin a session and give it its query; answers once it has started."""
+    required(query=params.query)
+    door = desk.door
+    run_id = str(uuid4())
+    extra: dict[str, Any] = {"run_id": run_id}
+    _tell(extra, params)
+    if params.mcp_config is not None:
+        extra["mcp"] = _servers(params.mcp_config, run_id)
+    until = None
+    if params.dangerously_skip_permissions:
+        extra["skip_permissions"] = True
+        timeout = params.dangerously_skip_permissions_timeout or 0
+        if timeout > 0:
+            until = extra["skip_permissions_until"] = door.now_ms() + timeout
+    spec = OpenSpec(
+        cwd=_directory(params.working_dir),
+        model=_model(desk, params.model),
+        title=(params.title or "")[:500],
+        interactive=False,
+        extra=extra,
+    )
+    try:
+        info = await door.open(spec, who)
+    except Fault as fault:
+        raise Failed(f"failed to launch session: {reason(fault)}") from fault
+    await _begin(desk, who, info, params.query or "", "failed to launch session")
+    if until is not None:
+        desk.expire_later(info.id, until)
+    return Launched(info.id, run_id)
+
+
+async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
+    """Begin a child of a session; a parent that still runs is interrupted first."""
+    required(session_id=params.session_id, query=params.query)
+    door = desk.door
+    parent_id = params.session_id or ""
+    run_id = str(uuid4())
+    servers = _servers_from_text(params.mcp_config, run_id) if params.mcp_config else None
+    try:
+        parent = await door.info(parent_id)
+    except UnknownSession:
+        raise Failed(f"failed to get parent session: {not_found(parent_id)}") from None
+    if status_of(parent) == "draft":
+        raise Failed(
+            "cannot continue session with status draft "
+            "(must be completed, interrupted, running, or failed)"
+        )
+    if parent.status in ACTIVE:
+        parent = await _stop(desk, who, parent_id)
+    extra = _inherited(parent, door.now_ms())
+    extra["run_id"] = run_id
+    _tell(extra, params)
+    if servers is not None:
+        extra["mcp"] = servers
+    spec = OpenSpec(title=parent.title, interactive=False, extra=extra)
+    failed = "failed to launch resumed Claude session"
+    try:
+        info = await door.fork(parent_id, who, spec)
+    except Fault as fault:
+        raise Failed(f"{failed}: {reason(fault)}") from fault
+    await _begin(desk, who, info, params.query or "", failed)
+    desk.expire_later(info.id, extra.get("skip_permissions_until"))
+    return Continued(info.id, run_id, info.id, parent_id)
+
+
+async def _begin(desk: Desk, who: Who, info: SessionInfo, query: str, failed: str) -> None:
+    try:
+        work = await desk.door.prompt(info.id, (Text(query),), who)
+        await work.started
+    except Fault as fault:
+        raise Failed(f"{failed}: {reason(fault)}") from fault
+
+
+async def _stop(desk: Desk, who: Who, session_id: str) -> SessionInfo:
+    """Interrupt a session and wait until it rests."""
+    door = desk.door
+    try:
+        async with asyncio.timeout(_STOP_SECONDS):
+            info = await door.info(session_id)
+            while info.status in ACTIVE:
+                try:
+                    await door.interrupt(session_id, who)
+                except NothingRunning:
+                    pass  # it came to its end meanwhile
+                await door.idle(session_id)
+                info = await door.info(session_id)
+            return info
+    except TimeoutError:
+        raise Failed(
+            "failed to interrupt running session: it did not stop in time", "Try again."
+        ) from None
+    except Fault as fault:
+        raise Failed(f"failed to interrupt running session: {reason(fault)}") from fault
+
+
+def _inherited(parent: SessionInfo, now: int) -> dict[str, Any]:
+    extra = {key: parent.extra[key] for key in _INHERITED if key in parent.extra}
+    if skips(parent.extra, now):
+        extra["skip_permissions"] = True
+        if parent.extra.get("skip_permissions_until") is not None:
+            extra["skip_permissions_until"] = parent.extra["skip_permissions_until"]
+    return extra
+
+
+def _tell(extra: dict[str, Any], params: Launch | Continue) -> None:
+    """Put what the client set into the session's facts."""
+    if params.system_prompt:
+        extra["system_prompt"] = params.system_prompt
+    more = [text for text in (params.append_system_prompt, params.custom_instructions) if text]
+    if more:
+        extra["append_system_prompt"] = more
+    if params.max_turns is not None and params.max_turns > 0:
+        extra["max_steps"] = params.max_turns
+    if params.additional_directories:
+        extra["roots"] = [_expanded(path) for path in params.additional_directories if path]
+    if params.permission_prompt_tool:
+        extra["permission_prompt_tool"] = params.permission_prompt_tool
+    allowed = _names(params.allowed_tools)
+    refused = _names(params.disallowed_tools)
+    if allowed or refused:
+        kept = [name for name in allowed or extra.get("tools") or _TOOLS if name not in refused]
+        extra["tools"] = kept
+
+
+def _names(tools: list[str] | None) -> list[str]:
+    """Tool names as we spell them; a pattern in parentheses is about permission, not the name."""
+    names = (tool.partition("(")[0].strip() for tool in tools or ())
+    known = (name if name.startswith("mcp__") else name.lower() for name in names)
+    return list(dict.fromkeys(_SAME.get(name, name) for name in known if name))
+
+
+def _servers(config: dict[str, Any], run_id: str) -> list[dict[str, Any]]:
+    """MCP servers as the engine takes them; stdio ones are told the run."""
+    servers = config.get("mcpServers")
+    if servers is None:
+        return []
+    if not isinstance(servers, dict):
+        raise Wrong("invalid request: mcp_config.mcpServers must be an object")
+    found = []
+    for name, server in servers.items():
+        if not isinstance(server, dict):
+            raise Wrong(f"invalid request: mcp_config.mcpServers.{name} must be an object")
+        one: dict[str, Any] = {"name": name}
+        if server.get("url"):
+            one |= {
+                "type": server.get("type") or "http",
+                "url": server["url"],
+                "headers": server.get("headers") or {},
+            }
+        elif isinstance(server.get("command"), str) and server["command"]:
+            env = server.get("env") or {}
+            if not isinstance(env, dict):
+                raise Wrong(f"invalid request: mcp_config.mcpServers.{name}.env must be an object")
+            one |= {
+                "command": server["command"],
+                "args": list(server.get("args") or []),
+                "env": {**env, "HUMANLAYER_RUN_ID": run_id},
+            }
+        else:
+            raise Wrong(f"invalid request: mcp_config.mcpServers.{name} has no command and no url")
+        found.append(one)
+    return found
+
+
+def _servers_from_text(text: str, run_id: str) -> list[dict[str, Any]]:
+    try:
+        config = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise Wrong(f"invalid mcp_config JSON: {error}") from None
+    return _servers(config, run_id)
+
+
+def _expanded(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _directory(given: str | None) -> str:
+    if not given:
+        return ""
+    path = os.path.expanduser(given)
+    if not os.path.exists(path):
+        raise Failed(f"working directory does not exist: {given}")
+    if not os.path.isdir(path):
+        raise Failed(f"working directory path exists but is not a directory: {given}")
+    return path
+
+
+def _model(desk: Desk, wanted: str | None) -> str:
+    """The model that a client's word means; empty (the agent's own) when it means none."""
+    if not wanted:
+        return ""
+    if wanted in FAMILIES:
+        family = [m for m in desk.door.models("anthropic") if wanted in m.id]
+        candidates = [m.ref for m in sorted(family, key=lambda m: _version(m.id), reverse=True)]
+    else:
+        candidates = [wanted] if "/" in wanted else []
+    for ref in candidates:
+        try:
+            return desk.door.model(ref).ref
+        except Fault:
+            continue  # no key, or not a model: the protocol wants such a wish ignored
+    return ""
+
+
+def _version(model: str) -> tuple[int, ...]:
+    """The version in a model's name; dates in it do not count."""
+    return tuple(int(number) for number in _NUMBERS.findall(model) if len(number) < 4)

@@ -1,0 +1,175 @@
+"""All sessions as encoded rows, kept fresh by looking only at what changed since.
+
+The protocol lists every session in one answer, so the rows are kept encoded while somebody lists:
+an unchanged list is the same bytes again, a changed one encodes the touched rows. Changes of other
+processes are seen too, because the store is asked, not our own events. When nobody listed for a
+minute, all of it is let go.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from dragoman.engine.door import Door
+from dragoman.engine.faults import UnknownSession
+from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.wire.codec import encode
+
+from .rows import row_of, status_of
+from .shapes import RecentPath
+from .times import seconds
+
+_KEEP_SECONDS = 60.0
+_RELOAD_SECONDS = 10.0  # deletions by other processes leave no event
+_CHANGES = 256
+_PAGE = 2_000
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """What the lists need of one session."""
+
+    updated_at: int
+    id: str
+    parent: str | None
+    status: str
+    archived: bool
+    cwd: str
+    seq: int
+    timed: bool  # permissions are asked for again after a while: the row changes by itself then
+    row: bytes
+
+
+class Roster:
+    """The sessions of the store, newest activity first."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._entries: dict[str, Entry] = {}
+        self._order: list[Entry] = []
+        self._all: bytes | None = None
+        self._place = -1
+        self._deletions = -1
+        self._loaded = 0.0
+        self._used = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._lock = asyncio.Lock()
+
+    async def rows(self, wanted: Callable[[Entry, frozenset[str]], bool] | None = None) -> bytes:
+        """The JSON array of the rows that are wanted."""
+        await self._refresh()
+        if wanted is None:
+            if self._all is None:
+                self._all = _array(entry.row for entry in self._order)
+            return self._all
+        parents = frozenset(entry.parent for entry in self._order if entry.parent)
+        return _array(entry.row for entry in self._order if wanted(entry, parents))
+
+    async def paths(self, limit: int) -> list[RecentPath]:
+        """The working directories that were used last."""
+        await self._refresh()
+        found: dict[str, list[int]] = {}
+        for entry in self._order:
+            if entry.cwd not in ("", "."):
+                found.setdefault(entry.cwd, [entry.updated_at, 0])[1] += 1
+        return [
+            RecentPath(path, seconds(last), count)
+            for path, (last, count) in list(found.items())[:limit]
+        ]
+
+    async def _refresh(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._used = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(_KEEP_SECONDS, self._let_go)
+        if not self._lock.locked() and await self._is_fresh():
+            return
+        async with self._lock:
+            if not await self._is_fresh():
+                await self._catch_up()
+
+    async def _is_fresh(self) -> bool:
+        return (
+            self._deletions == self._door.deletions
+            and asyncio.get_running_loop().time() - self._loaded < _RELOAD_SECONDS
+            and self._place == await self._door.newest()
+        )
+
+    async def _catch_up(self) -> None:
+        deletions = self._door.deletions
+        place = await self._door.newest()
+        late = asyncio.get_running_loop().time() - self._loaded >= _RELOAD_SECONDS
+        touched: Iterable[str] | None = None
+        if deletions == self._deletions and self._place >= 0 and not late:
+            changes = await self._door.touched(self._place, _CHANGES)
+            if len(changes) < _CHANGES:
+                touched = dict.fromkeys(changes)
+        if touched is None:
+            await self._load()
+        else:
+            for session_id in touched:
+                await self._renew(session_id)
+        self._order = sorted(self._entries.values(), key=_latest, reverse=True)
+        self._all = None
+        self._place, self._deletions = place, deletions
+
+    async def _load(self) -> None:
+        before = self._entries
+        now = self._door.now_ms()
+        entries: dict[str, Entry] = {}
+        query = SessionQuery(limit=_PAGE)
+        while True:
+            page = await self._door.list(query)
+            for info in page.sessions:
+                entries[info.id] = _entry(info, now, before.get(info.id))
+            if not page.cursor:
+                break
+            query = msgspec.structs.replace(query, cursor=page.cursor)
+        self._entries = entries
+        self._loaded = asyncio.get_running_loop().time()
+
+    async def _renew(self, session_id: str) -> None:
+        try:
+            info = await self._door.info(session_id)
+        except UnknownSession:
+            self._entries.pop(session_id, None)
+            return
+        self._entries[session_id] = _entry(info, self._door.now_ms(), None)
+
+    def _let_go(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        unused = loop.time() - self._used
+        if unused < _KEEP_SECONDS:
+            self._timer = loop.call_later(_KEEP_SECONDS - unused, self._let_go)
+            return
+        self._entries, self._order, self._all, self._place = {}, [], None, -1
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _latest(entry: Entry) -> tuple[int, str]:
+    return entry.updated_at, entry.id
+
+
+def _entry(info: SessionInfo, now: int, before: Entry | None) -> Entry:
+    if before is not None and before.seq == info.last_seq and not before.timed:
+        return before
+    return Entry(
+        info.updated_at,
+        info.id,
+        info.parent,
+        status_of(info),
+        info.archived,
+        info.cwd,
+        info.last_seq,
+        info.extra.get("skip_permissions_until") is not None,
+        encode(row_of(info, now)),
+    )
+
+
+def _array(rows: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(rows) + b"]"

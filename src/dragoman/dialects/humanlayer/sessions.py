@@ -1,0 +1,145 @@
+"""Looking at sessions and changing their settings."""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.engine.events import Who
+from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
+from dragoman.engine.info import SessionInfo
+from dragoman.wire.codec import encode
+
+from .approvals import approve_pending
+from .desk import Desk
+from .faults import Failed, Wrong, not_found, reason, required
+from .roster import Entry
+from .rows import state_of, status_of
+from .shapes import (
+    Archive,
+    BulkArchive,
+    ChangeSettings,
+    Interrupted,
+    Leaves,
+    NoParams,
+    OfSession,
+    Recent,
+    Success,
+    Title,
+)
+
+_RECENT = 20
+_MOST_RECENT = 1_000
+_STOPPABLE = ("running", "waiting_input", "starting")
+BYPASSED = "Auto-approved due to bypass permissions"
+ACCEPTED = "Auto-accepted (auto-accept mode enabled)"
+
+
+async def found(
+    desk: Desk, session_id: str | None, doing: str = "failed to get session"
+) -> SessionInfo:
+    """The session's facts, or the protocol's error."""
+    required(session_id=session_id)
+    try:
+        return await desk.door.info(session_id or "")
+    except UnknownSession:
+        raise Failed(f"{doing}: {not_found(session_id or '')}") from None
+
+
+async def list_sessions(desk: Desk, who: Who, params: NoParams) -> Raw:
+    return Raw(b'{"sessions":' + await desk.roster.rows() + b"}")
+
+
+async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
+    wanted = params.filter or ""
+    if params.archived_only:
+        wanted = "archived"
+    elif params.include_archived is False:
+        wanted = "unarchived"
+
+    def chosen(entry: Entry, parents: frozenset[str]) -> bool:
+        if entry.id in parents:
+            return False
+        if wanted == "normal":
+            return not entry.archived and entry.status != "draft"
+        if wanted == "archived":
+            return entry.archived
+        if wanted == "draft":
+            return entry.status == "draft" and not entry.archived
+        return wanted != "unarchived" or not entry.archived
+
+    return Raw(b'{"sessions":' + await desk.roster.rows(chosen) + b"}")
+
+
+async def session_state(desk: Desk, who: Who, params: OfSession) -> Raw:
+    info = await found(desk, params.session_id)
+    return Raw(b'{"session":' + encode(state_of(info, desk.door)) + b"}")
+
+
+async def interrupt(desk: Desk, who: Who, params: OfSession) -> Interrupted:
+    info = await found(desk, params.session_id)
+    status = status_of(info)
+    if status not in _STOPPABLE:
+        raise Failed(f"cannot interrupt session with status {status} (must be running)")
+    try:
+        await desk.door.interrupt(info.id, who)
+    except NothingRunning:
+        raise Failed("failed to interrupt session: session not found or not active") from None
+    except Fault as fault:
+        raise Failed(f"failed to interrupt session: {reason(fault)}") from fault
+    return Interrupted(True, info.id, "interrupting")
+
+
+async def change_settings(desk: Desk, who: Who, params: ChangeSettings) -> Success:
+    """Set what is given; what waits for a human and is permitted now goes on at once."""
+    info = await found(desk, params.session_id)
+    values: dict[str, Any] = {}
+    if params.auto_accept_edits is not None:
+        values["auto_accept_edits"] = params.auto_accept_edits
+    skip = params.dangerously_skip_permissions
+    timeout = params.dangerously_skip_permissions_timeout_ms or 0
+    if skip is not None:
+        values["skip_permissions"] = skip
+        if not skip:
+            values["skip_permissions_until"] = None
+        elif timeout > 0:
+            values["skip_permissions_until"] = desk.door.now_ms() + timeout
+        elif info.extra.get("skip_permissions_until", 0) <= desk.door.now_ms():
+            values["skip_permissions_until"] = None  # an expiry of the past would undo it at once
+    await desk.door.set_extra(info.id, values, who)
+    if "skip_permissions_until" in values:
+        desk.expire_later(info.id, values["skip_permissions_until"])
+    if skip:
+        await approve_pending(desk, who, info.id, BYPASSED, edits_only=False)
+    elif params.auto_accept_edits:
+        await approve_pending(desk, who, info.id, ACCEPTED, edits_only=True)
+    return Success(True)
+
+
+async def rename(desk: Desk, who: Who, params: Title) -> Success:
+    info = await found(desk, params.session_id, "failed to update session")
+    await desk.door.rename(info.id, params.title or "", who)
+    return Success(True)
+
+
+async def archive(desk: Desk, who: Who, params: Archive) -> Success:
+    info = await found(desk, params.session_id, "failed to archive session")
+    await desk.door.archive(info.id, bool(params.archived))
+    return Success(True)
+
+
+async def archive_many(desk: Desk, who: Who, params: BulkArchive) -> Success:
+    if not params.session_ids:
+        raise Wrong("session_ids is required and cannot be empty")
+    failed = []
+    for session_id in params.session_ids:
+        try:
+            await desk.door.archive(session_id, bool(params.archived))
+        except Fault:
+            failed.append(session_id)
+    return Success(not failed, failed_sessions=failed)
+
+
+async def recent_paths(desk: Desk, who: Who, params: Recent) -> dict[str, Any]:
+    limit = params.limit or 0
+    limit = min(limit, _MOST_RECENT) if limit > 0 else _RECENT
+    return {"paths": await desk.roster.paths(limit)}

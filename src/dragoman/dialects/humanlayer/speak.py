@@ -1,0 +1,242 @@
+"""Engine events as this protocol's events: one line each, encoded once per filter."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Image, Text, Thinking, ToolCall, text_of
+from dragoman.engine.door import Door
+from dragoman.engine.events import Event
+from dragoman.wire.codec import sorted_encode
+from dragoman.wire.link import Blob
+
+from .approvals import kind_of, said, status_word
+from .rows import run_of
+from .times import precise
+
+STATUS = "session_status_changed"
+CONVERSATION = "conversation_updated"
+NEW_APPROVAL = "new_approval"
+RESOLVED = "approval_resolved"
+SETTINGS = "session_settings_changed"
+DROPPED = "events_dropped"
+
+HEARTBEAT = b'{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}'
+Data = dict[str, Any]
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Which events a subscription wants; all conditions must hold. Hashable: it is a key."""
+
+    types: frozenset[str] = frozenset()
+    session: str = ""
+    run: str = ""
+    run_session: str = ""  # the session of that run, as far as it was known when subscribing
+
+
+def line(kind: str, at: int, data: Data, seq: int) -> bytes:
+    """One event as it goes over the wire, without newline."""
+    head = b'{"jsonrpc":"2.0","result":{"event":{"type":"%s","timestamp":"%s","data":' % (
+        kind.encode(),
+        precise(at).encode(),
+    )
+    return head + sorted_encode(data) + b',"seq":%d}}}' % seq
+
+
+class Told:
+    """An `engine.watch.Shape`: says events to all subscriptions that have the same filter."""
+
+    __slots__ = ("_door", "_wanted")
+
+    def __init__(self, door: Door, wanted: Filter) -> None:
+        self._door = door
+        self._wanted = wanted
+
+    def speak(self, events: Sequence[Event]) -> Blob | None:
+        lines: list[bytes] = []
+        for event in events:
+            say = _SAY.get(type(event.body))
+            if say is None:
+                continue
+            wanted = self._wanted
+            if wanted.session and event.session != wanted.session:
+                continue
+            live = self._door.live(event.session)
+            run = run_of(event.session, live.state.extra) if live is not None else ""
+            if wanted.run and run != wanted.run and event.session != wanted.run_session:
+                continue
+            for kind, data in say(self._door, event, event.body):
+                if wanted.types and kind not in wanted.types:
+                    continue
+                data["session_id"] = event.session
+                if run:
+                    data["run_id"] = run
+                lines.append(line(kind, event.at, data, event.gseq))
+        return Blob(lines) if lines else None
+
+
+Saying = list[tuple[str, Data]]
+
+
+def _idle_word(door: Door, event: Event, *, before: bool) -> str:
+    """What a resting interactive session is called; what it was called `before` its turn."""
+    live = door.live(event.session)
+    if live is None:
+        return "completed"
+    if before:
+        return "draft" if live.state.turns <= 1 else "completed"
+    return "failed" if live.state.error else "completed"
+
+
+def _status(door: Door, event: Event, body: ev.StatusChanged) -> Saying:
+    old, new = str(body.old), str(body.new)
+    if old == "idle":
+        old = _idle_word(door, event, before=True)
+    if new == "idle":
+        new = _idle_word(door, event, before=False)
+    data: Data = {"old_status": old, "new_status": new}
+    live = door.live(event.session)
+    if live is not None and live.state.parent:
+        data["parent_session_id"] = live.state.parent
+    if new == "failed":
+        data["error"] = body.reason or (live.state.error if live is not None else "")
+    elif body.reason:
+        data["reason"] = body.reason
+    return [(STATUS, data)]
+
+
+def _renamed(door: Door, event: Event, body: ev.Renamed) -> Saying:
+    return [(STATUS, {"title": body.title})]
+
+
+def _updated(event: Event, kind: str, content_type: str, **data: Any) -> tuple[str, Data]:
+    return CONVERSATION, {
+        "claude_session_id": event.session,
+        "event_type": kind,
+        "content_type": content_type,
+        "parent_tool_use_id": "",
+        **data,
+    }
+
+
+def _heard(door: Door, event: Event, body: ev.TurnBegan | ev.Steered) -> Saying:
+    if type(body) is ev.TurnBegan and body.by is not None and body.by.dialect == "humanlayer":
+        return []  # the query of a launch: clients of this protocol do not expect it back
+    return [_updated(event, "message", "text", role="user", content=text_of(body.content))]
+
+
+def _spoke(door: Door, event: Event, body: ev.Spoke) -> Saying:
+    told: Saying = []
+    if body.usage.context:
+        told.append(
+            (STATUS, {"old_status": "running", "new_status": "running", "reason": "token_update"})
+        )
+    for block in body.content:
+        match block:
+            case Text(text) if text:
+                told.append(_updated(event, "message", "text", role="assistant", content=text))
+            case Thinking(text) if text:
+                told.append(_updated(event, "thinking", "thinking", role="assistant", content=text))
+            case ToolCall(id, name, args):
+                told.append(
+                    _updated(
+                        event, "tool_call", "tool_use", tool_id=id, tool_name=name, tool_input=args
+                    )
+                )
+            case _:
+                pass
+    return told
+
+
+def _ended(door: Door, event: Event, body: ev.CallEnded) -> Saying:
+    text = "".join(
+        f"[{part.mime_type} image]" if isinstance(part, Image) else part.text
+        for part in body.content
+    )
+    return [
+        _updated(
+            event,
+            "tool_result",
+            "tool_result",
+            tool_result_for_id=body.call_id,
+            tool_result_content=text,
+        )
+    ]
+
+
+def _compacted(door: Door, event: Event, body: ev.Compacted) -> Saying:
+    return [_updated(event, "system", "system", subtype="compacted", content=body.summary)]
+
+
+def _noted(door: Door, event: Event, body: ev.Noted) -> Saying:
+    text = f"{body.title}: {body.text}" if body.text else body.title
+    return [_updated(event, "system", "system", subtype="note", content=text)]
+
+
+def _asked(door: Door, event: Event, body: ev.Asked) -> Saying:
+    ask = body.ask
+    data: Data = {"approval_id": ask.id, "call_id": ask.id, "tool_name": ask.tool}
+    data |= {"type": kind_of(ask), "count": 1}
+    if ask.call_id:
+        data["tool_use_id"] = ask.call_id
+    return [(NEW_APPROVAL, data)]
+
+
+def _settled(door: Door, event: Event, body: ev.Settled) -> Saying:
+    status = status_word(body.verdict)
+    text = said(body)
+    answered = body.verdict == "answer"
+    data: Data = {
+        "approval_id": body.ask_id,
+        "call_id": body.ask_id,
+        "tool_name": body.tool,
+        "type": "human_contact" if answered or body.tool == "ask_user" else "function_call",
+        "approved": status == "approved",
+        "decision": "responded" if answered else status,
+        "response_text": text,
+    }
+    data["response" if answered else "comment" if status == "approved" else "reason"] = text
+    if body.call_id:
+        data["tool_use_id"] = body.call_id
+    if body.by is not None:
+        data["decided_by"] = body.by.name or body.by.peer or body.by.dialect
+    return [(RESOLVED, data)]
+
+
+_SETTINGS = {
+    "auto_accept_edits": "auto_accept_edits",
+    "skip_permissions": "dangerously_skip_permissions",
+}
+
+
+def _extra(door: Door, event: Event, body: ev.ExtraSet) -> Saying:
+    ours = body.by is not None and body.by.dialect == "humanlayer"
+    changed: Data = {
+        name: bool(body.values[key]) for key, name in _SETTINGS.items() if key in body.values
+    }
+    if not changed and not (ours and not body.values):
+        return []
+    if body.by is None and body.values.get("skip_permissions", True) is None:
+        expired = {"reason": "expired", "expired_at": precise(event.at)}
+        return [(SETTINGS, {"dangerously_skip_permissions": False, **expired})]
+    until = body.values.get("skip_permissions_until")
+    if until is not None:
+        changed["dangerously_skip_permissions_timeout_ms"] = max(0, until - event.at)
+    return [(SETTINGS, {"event_type": "settings_updated", **changed})]
+
+
+_SAY: dict[type, Any] = {
+    ev.StatusChanged: _status,
+    ev.Renamed: _renamed,
+    ev.TurnBegan: _heard,
+    ev.Steered: _heard,
+    ev.Spoke: _spoke,
+    ev.CallEnded: _ended,
+    ev.Compacted: _compacted,
+    ev.Noted: _noted,
+    ev.Asked: _asked,
+    ev.Settled: _settled,
+    ev.ExtraSet: _extra,
+}

@@ -1,0 +1,112 @@
+"""One subscription: a hundred events of patience, heartbeats in silence, a word about losses."""
+
+import asyncio
+from collections import deque
+from uuid import uuid4
+
+from dragoman.engine.events import Who
+from dragoman.engine.watch import Watch
+from dragoman.wire.link import Blob, Link
+
+from .desk import Desk
+from .speak import DROPPED, HEARTBEAT, Filter, line
+
+BUFFER = 100  # events that wait for a client that does not read
+
+
+class Subscription:
+    """Carries events from the host to one connection until it is closed."""
+
+    __slots__ = (
+        "_desk", "_dropped", "_last", "_link", "_registered", "_timer", "_waiting", "_wanted",
+        "_watch", "id",
+    )  # fmt: skip
+
+    def __init__(self, desk: Desk, link: Link, wanted: Filter) -> None:
+        self.id = f"sub_{uuid4()}"
+        self._desk = desk
+        self._link = link
+        self._wanted = wanted
+        self._waiting: deque[bytes] = deque()
+        self._dropped = 0
+        self._registered = False
+        self._last = 0.0
+        self._watch: Watch | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, who: Who, since: int | None) -> None:
+        """Listen from now on, or from after the event `since`."""
+        loop = asyncio.get_running_loop()
+        self._last = loop.time()
+        if self._desk.heartbeat > 0:
+            self._timer = loop.call_later(self._desk.heartbeat, self._beat)
+        shape = self._desk.borrow(self._wanted)
+        self._watch = self._desk.door.watch_all(
+            who, shape, self._deliver, self._must_wait, since=since
+        )
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+            self._desk.give_back(self._wanted)
+        self._waiting.clear()
+
+    def _must_wait(self) -> bool:
+        """Whether the hub must hold events back: only while it reads old ones for this client.
+
+        New ones are never held there: this protocol drops them after a hundred.
+        """
+        watch = self._watch
+        catching_up = watch is None or watch.replaying or watch.behind
+        if catching_up and self._link.paused:
+            self._ask_to_resume()
+            return True
+        return False
+
+    def _deliver(self, blob: Blob) -> None:
+        self._last = asyncio.get_running_loop().time()
+        watch = self._watch
+        if not self._waiting and (not self._link.paused or watch is not None and watch.replaying):
+            self._link.send_blob(blob)
+            return
+        self._ask_to_resume()
+        for message in blob.messages:
+            if len(self._waiting) < BUFFER:
+                self._waiting.append(message)
+            else:
+                self._dropped += 1
+
+    def _ask_to_resume(self) -> None:
+        if not self._registered:
+            self._registered = True
+            self._link.on_resume(self._resume)
+
+    def _resume(self) -> None:
+        """The client reads again."""
+        self._registered = False
+        if self._watch is None or self._link.closed:
+            return
+        if self._waiting:
+            self._link.send_blob(Blob(tuple(self._waiting)))
+            self._waiting.clear()
+        if self._dropped:
+            data = {"count": self._dropped, "subscription_id": self.id}
+            door = self._desk.door
+            self._link.send(line(DROPPED, door.now_ms(), data, 0))
+            self._dropped = 0
+        self._watch.resume()
+
+    def _beat(self) -> None:
+        loop = asyncio.get_running_loop()
+        silent = loop.time() - self._last
+        left = self._desk.heartbeat - silent
+        if left <= 0.001:
+            if not self._link.paused and not self._waiting:
+                self._link.send(HEARTBEAT)
+            self._last = loop.time()
+            left = self._desk.heartbeat
+        self._timer = loop.call_later(left, self._beat)
