@@ -315,6 +315,7 @@ class Hub:
     def replay(self, watch: Watch) -> None:
         if not watch.replaying:
             watch.replaying = True
+            watch.behind = False
             if watch.held is None:
                 watch.held = []
             self._spawn(self._replay(watch))
