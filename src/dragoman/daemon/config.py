@@ -28,9 +28,10 @@ class LiveConfig:
     def settings(self) -> Settings:
         return self.loaded.settings
 
-    def tree(self) -> dict[str, Any]:
+    def tree(self) -> Any:
         """Everything as plain values, defaults included, secrets redacted."""
-        return redact(_plain(self.settings))  # type: ignore[no-any-return]
+        tree: Any = redact(_plain(self.settings))
+        return tree
 
     def get(self, path: str = "") -> Any:
         """The value at a dotted path; None when there is nothing. `$.` and `[n]` are understood."""

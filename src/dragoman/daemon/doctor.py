@@ -13,6 +13,7 @@ import msgspec
 from dragoman import __version__
 from dragoman.engine.faults import Fault
 from dragoman.settings.load import Loaded, load
+from dragoman.settings.model import Settings
 
 from . import endpoints, lock
 from .endpoints import Places
@@ -38,7 +39,7 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
         loaded = load(where.config_file, env)
     except Fault as fault:
         rows.append(Row("error", "configuration", fault.message, f"Edit {where.config_file}."))
-        loaded = Loaded(_defaults(), where.config_file, "", {}, ())
+        loaded = Loaded(Settings(), where.config_file, "", {}, ())
     else:
         rows += _configuration(loaded, where)
     rows += _directory(where)
@@ -48,12 +49,6 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     rows += _sandbox(loaded)
     rows += _programs(loaded)
     return rows
-
-
-def _defaults() -> "object":
-    from dragoman.settings.model import Settings
-
-    return Settings()
 
 
 def _loop() -> Iterator[Row]:

@@ -35,8 +35,8 @@ class Asking(Ledger):
         self._waiting: dict[str, asyncio.Future[Settled]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    async def ask_about(
-        self: "Session",  # type: ignore[misc]
+    async def ask_about(  # type: ignore[misc]
+        self: "Session",
         turn: "Turn",
         call: ToolCall,
         tool: Tool,
@@ -61,8 +61,8 @@ class Asking(Ledger):
         )
         return await self._ask(ask)
 
-    async def ask_human(
-        self: "Session",  # type: ignore[misc]
+    async def ask_human(  # type: ignore[misc]
+        self: "Session",
         turn: "Turn",
         call_id: str,
         question: str,
@@ -140,8 +140,8 @@ class Asking(Ledger):
         for ask_id in tuple(self._timers):
             self._stop_timer(ask_id)
 
-    async def answer(
-        self: "Session",  # type: ignore[misc]
+    async def answer(  # type: ignore[misc]
+        self: "Session",
         ask_id: str,
         verdict: Verdict,
         by: Who | None,

@@ -63,11 +63,22 @@ class TurnPort(Protocol):
     journal, run, result.
     """
 
-    id: str
-    info: SessionInfo
-    profile: AgentProfile
-    messages: Sequence[Message]  # the history, this turn's prompt included; grows during the turn
-    cancelled: bool
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def info(self) -> SessionInfo: ...
+
+    @property
+    def profile(self) -> AgentProfile: ...
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The history, this turn's prompt included; grows during the turn."""
+        ...
+
+    @property
+    def cancelled(self) -> bool: ...
 
     def step_began(self, step: int) -> None: ...
 

@@ -42,7 +42,11 @@ class Store(Protocol):
 
     durable: bool
     problem: str  # why nothing survives, when `durable` is False and a file was wanted
-    commits: int  # transactions written so far
+
+    @property
+    def commits(self) -> int:
+        """Transactions written so far."""
+        ...
 
     async def create(self, info: SessionInfo, owner: str) -> int:
         """Add a session (no entries yet) owned by this process; returns its epoch.

@@ -53,16 +53,41 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 class ToolEnv(Protocol):
     """What a tool may see and do while it runs. One per call; made by the session."""
 
-    session: str
-    turn: str
-    call_id: str
-    agent: str
-    cwd: str
-    roots: Sequence[str]  # further directories inside the boundary
-    mode: Mode
-    files: "Files | None"  # the client's file system when it offers one
-    terminals: "Terminals | None"
-    vision: bool  # the model can see images
+    @property
+    def session(self) -> str: ...
+
+    @property
+    def turn(self) -> str: ...
+
+    @property
+    def call_id(self) -> str: ...
+
+    @property
+    def agent(self) -> str: ...
+
+    @property
+    def cwd(self) -> str: ...
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """Further directories inside the boundary."""
+        ...
+
+    @property
+    def mode(self) -> Mode: ...
+
+    @property
+    def files(self) -> "Files | None":
+        """The client's file system when it offers one."""
+        ...
+
+    @property
+    def terminals(self) -> "Terminals | None": ...
+
+    @property
+    def vision(self) -> bool:
+        """The model can see images."""
+        ...
 
     def progress(self, text: str) -> None: ...
 
