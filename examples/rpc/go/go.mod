@@ -1,0 +1,3 @@
+module example.org/dragoman-rpc
+
+go 1.21
