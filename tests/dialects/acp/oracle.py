@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = (
-    ROOT / "tests/interop/node/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
-)
+SCHEMA = ROOT / "tests/interop/node/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
 # Members beside the schema's that the protocol document of our family asks for.
 EXTRA = {
     "NewSessionResponse": {"workspaceDir"},

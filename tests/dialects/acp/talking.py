@@ -132,9 +132,7 @@ class Talker:
         return [update["sessionUpdate"] for update in self.updates()]
 
     def said(self, kind: str = "agent_message_chunk") -> str:
-        return "".join(
-            u["content"]["text"] for u in self.updates() if u["sessionUpdate"] == kind
-        )
+        return "".join(u["content"]["text"] for u in self.updates() if u["sessionUpdate"] == kind)
 
 
 def desk_of(door: Door, **settings: Any) -> Desk:

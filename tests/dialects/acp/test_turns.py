@@ -102,9 +102,7 @@ async def test_a_tool_turn_shows_the_whole_life_of_the_call() -> None:
     assert calls[0]["rawInput"] == {"text": "hi"} and calls[0]["kind"] == "execute"
     assert calls[0]["title"].startswith("echo") and calls[0]["name"] == "echo"
     assert calls[2]["rawOutput"] == "hi" and calls[2]["name"] == "echo"
-    assert calls[2]["content"] == [
-        {"type": "content", "content": {"type": "text", "text": "hi"}}
-    ]
+    assert calls[2]["content"] == [{"type": "content", "content": {"type": "text", "text": "hi"}}]
 
 
 async def test_toad_gets_objects_and_only_updates_it_knows() -> None:
@@ -181,7 +179,9 @@ async def test_a_cancel_in_the_same_write_as_the_prompt_counts() -> None:
     cancel = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"session_id": session}}
     client.end.send(json.dumps(prompt).encode(), json.dumps(cancel).encode())
     result = (await client.reply("p"))["result"]
-    assert result["stopReason"] == "cancelled" and result["content"].endswith("[interrupted by user]")
+    assert result["stopReason"] == "cancelled" and result["content"].endswith(
+        "[interrupted by user]"
+    )
 
 
 async def test_cancel_as_a_request_and_with_nothing_to_cancel() -> None:

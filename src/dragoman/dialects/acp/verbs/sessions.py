@@ -169,10 +169,19 @@ def _alias_in(meta: Any) -> str:
     return ""
 
 
-async def close(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+def close(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
     """Stop what runs for this client and let the session go; the store keeps it."""
+    return _close(conn, _leaving(conn, params))
+
+
+def _leaving(conn: "AcpHearer", params: ForSession) -> Attachment:
+    """The session, which from this very line on takes no more requests."""
     attachment = conn.active(params.session_id)
     attachment.stopping = True
+    return attachment
+
+
+async def _close(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     if attachment.running is not None or _is_alone(conn, attachment):
         attachment.cancel("close")
         await conn.settled(attachment)
@@ -188,10 +197,12 @@ def _is_alone(conn: "AcpHearer", attachment: Attachment) -> bool:
     return not others and session is not None and session.state.origin == "acp"
 
 
-async def stop(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+def stop(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
     """Let the running turn end, then let the session go."""
-    attachment = conn.active(params.session_id)
-    attachment.stopping = True
+    return _stop(conn, _leaving(conn, params))
+
+
+async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     await conn.door.idle(attachment.id)
     await conn.settled(attachment)
     await conn.desk.let_go(attachment, "stop")
