@@ -1,6 +1,7 @@
 """What a session is after its process died: nothing is lost, nothing runs twice."""
 
 import pytest
+from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
@@ -10,7 +11,6 @@ from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.script import Scripted, call, hang, turn
-from tests.engine.tape import ME, Tape
 
 
 @pytest.fixture
