@@ -11,7 +11,7 @@ joins libraries that use it.
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -78,6 +78,7 @@ class _Sink:
 
 
 _sink = _Sink()
+_listeners: list[Callable[[str, str, str, str, dict[str, str]], None]] = []
 
 
 class Log:
@@ -140,6 +141,22 @@ def lost() -> int:
     return _sink.lost
 
 
+def listen(
+    told: Callable[[str, str, str, str, dict[str, str]], None],
+) -> Callable[[], None]:
+    """Be told every line as (time, level, area, event, pairs); returns how to stop.
+
+    Whoever listens must not log itself.
+    """
+    _listeners.append(told)
+
+    def stop() -> None:
+        if told in _listeners:
+            _listeners.remove(told)
+
+    return stop
+
+
 @contextmanager
 def bind(**pairs: Any) -> Iterator[None]:
     """Add these pairs to every line written inside the block and in tasks started there."""
@@ -173,6 +190,10 @@ def _write(level: str, area: str, event: str, pairs: dict[str, Any]) -> None:
     stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"
     items = [(name, value) for name, value in _bound.get() if name not in pairs]
     items += pairs.items()
+    if _listeners:
+        shown = {name: _shown(name, value) for name, value in items}
+        for told in tuple(_listeners):
+            told(stamp, level, area, scrub(event), shown)
     if _sink.as_json:
         _sink.write(_json_line(stamp, level, area, event, items))
         return

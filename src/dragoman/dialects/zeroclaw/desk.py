@@ -1,0 +1,122 @@
+"""What all connections of this protocol share: settings, who is there, the answer of `status`."""
+
+from itertools import count
+from os import getpid, urandom
+from time import time_ns
+from typing import Any, Protocol
+
+import msgspec
+
+from dragoman.engine.door import Door
+from dragoman.engine.events import Who
+from dragoman.observe.log import get_log
+from dragoman.wire.codec import encode
+from dragoman.wire.link import Hearer, Link
+
+from .spelling import spoken
+
+PROTOCOL = 1
+
+log = get_log("dialect.zeroclaw")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """`[zeroclaw]` of the configuration."""
+
+    server_version: str = ""
+    max_sessions: int = 64
+    queue: int = 32
+    queue_wait_secs: float = 30.0
+    approval_timeout_secs: float = 0.0
+
+
+class Configured(Protocol):
+    """Anything that has these, so that the configuration's own section can be given."""
+
+    @property
+    def server_version(self) -> str: ...
+
+    @property
+    def max_sessions(self) -> int: ...
+
+    @property
+    def queue(self) -> int: ...
+
+    @property
+    def queue_wait_secs(self) -> float: ...
+
+    @property
+    def approval_timeout_secs(self) -> float: ...
+
+
+class Tui(msgspec.Struct, frozen=True):
+    """A connection that said `initialize`."""
+
+    tui_id: str
+    at: int  # milliseconds
+    peer: str
+    transport: str
+
+
+class Desk:
+    """The protocol's side of one process. `hearer(link)` serves a connection."""
+
+    def __init__(self, door: Door, settings: Configured | None = None) -> None:
+        self.door = door
+        self.settings: Configured = settings or Settings()
+        self.tuis: dict[str, Tui] = {}  # by connection
+        self.started = time_ns()
+        self._count = count(1)
+        self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw]] = {}
+
+    def hearer(self, link: Link) -> Hearer:
+        """The dialect's side of a new connection."""
+        from .hear import ZeroclawHearer
+
+        return ZeroclawHearer(self.door, link, self)
+
+    def who(self, link: Link) -> Who:
+        return Who("zeroclaw", link.peer.label, id=f"zeroclaw-{next(self._count)}")
+
+    @property
+    def version(self) -> str:
+        """The version that clients are told."""
+        return self.settings.server_version or str(self.door.facts.get("version", "0"))
+
+    def enlist(self, who: Who, link: Link, claimed: str) -> str:
+        """Note a client that said `initialize`; returns its id."""
+        tui_id = claimed or f"tui_{urandom(4).hex()}"
+        for other in [key for key, tui in self.tuis.items() if tui.tui_id == tui_id]:
+            del self.tuis[other]  # a client that came back under its own name
+        peer = link.peer
+        self.tuis[who.id] = Tui(tui_id, self.door.now_ms(), peer.label, peer.transport)
+        return tui_id
+
+    def status(self, camel: bool) -> msgspec.Raw:
+        """The answer of `status`, made again only when the sessions or the settings changed."""
+        ids = tuple(self.door.host.live)
+        known = self._status.get(camel)
+        if known is not None and known[0] == ids and known[1] is self.settings:
+            return known[2]
+        made: dict[str, Any] = {
+            "server_version": self.version,
+            "protocol_version": PROTOCOL,
+            "active_sessions": len(ids),
+            "session_ids": ids,
+        }
+        facts = self.door.facts
+        for name in ("config_dir", "config_file"):
+            if name in facts:
+                made[name] = facts[name]
+        if "config_dir" in facts:
+            made["config_kind"] = facts.get("config_kind", "default")
+        endpoint = facts.get("addresses", {}).get("zeroclaw")
+        if endpoint:
+            made["local_ipc_endpoint"] = endpoint
+        raw = msgspec.Raw(encode(spoken(made) if camel else made))
+        self._status[camel] = (ids, self.settings, raw)
+        return raw
+
+    @property
+    def pid(self) -> int:
+        return getpid()

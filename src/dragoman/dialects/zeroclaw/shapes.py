@@ -1,0 +1,134 @@
+"""What requests carry. Names are in snake_case here; both spellings are taken (`spelling.py`)."""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Params(msgspec.Struct, frozen=True):
+    """Base of all params. Clients write null for what they leave out."""
+
+
+class Initialize(Params, frozen=True):
+    protocol_version: int | None = None
+    tui_id: str | None = None
+    tui_sig: str | None = None
+    env: dict[str, Any] | None = None
+    client_capabilities: Any = None
+
+
+class New(Params, frozen=True):
+    agent_alias: str
+    cwd: str | None = None
+    session_id: str | None = None
+    tui_id: str | None = None
+    exclude_memory: bool | None = None
+    chat_mode: Literal["chat", "acp"] | None = None
+    keep_siblings: bool | None = None
+
+
+class OfSession(Params, frozen=True):
+    session_id: str
+
+
+class File(msgspec.Struct, frozen=True):
+    """An attachment: a path on this machine, or its bytes."""
+
+    path: str | None = None
+    data_b64: str | None = None
+    filename: str | None = None
+    mime_type: str | None = None
+    source: Literal["file", "clipboard"] | None = None
+
+
+class Prompt(Params, frozen=True):
+    session_id: str
+    prompt: str
+    attachments: tuple[File, ...] | None = None
+
+
+class Attach(Params, frozen=True):
+    session_id: str
+    files: tuple[File, ...]
+
+
+class Approve(Params, frozen=True):
+    session_id: str
+    request_id: str
+    decision: str
+    replacement: str | None = None
+    comment: str | None = None
+
+
+class Overrides(msgspec.Struct, frozen=True):
+    model: str | None = None
+    model_provider: str | None = None
+    temperature: float | None = None
+
+
+class Configure(Params, frozen=True):
+    session_id: str
+    overrides: Overrides
+
+
+class Listed(Params, frozen=True):
+    query: str | None = None
+    limit: int | None = None
+
+
+class Messages(Params, frozen=True):
+    session_id: str
+    limit: int | None = None
+    before_index: int | None = None
+
+
+class ListDir(Params, frozen=True):
+    path: str
+    show_hidden: bool | None = None
+
+
+class CostQuery(Params, frozen=True):
+    agent: str | None = None
+    from_: str | None = msgspec.field(name="from", default=None)
+    to: str | None = None
+
+
+class ConfigGet(Params, frozen=True):
+    prop: str | None = None
+
+
+class ConfigSet(Params, frozen=True):
+    prop: str
+    value: Any
+
+
+class ConfigProp(Params, frozen=True):
+    prop: str
+
+
+class ConfigList(Params, frozen=True):
+    prefix: str | None = None
+
+
+class ConfigPath(Params, frozen=True):
+    path: str
+
+
+class CatalogModels(Params, frozen=True):
+    model_provider: str | None = None
+    provider: str | None = None
+
+
+class LogQuery(Params, frozen=True):
+    since_ts: str | None = None
+    until_ts: str | None = None
+    until_id: str | None = None
+    severity_min: int | None = None
+    q: str | None = None
+    category: str | None = None
+    action: str | None = None
+    limit: int | None = None
+
+
+class LogGet(Params, frozen=True):
+    id: str

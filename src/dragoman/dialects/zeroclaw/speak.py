@@ -1,0 +1,211 @@
+"""Events as `session/update` notifications, encoded once for all connections of a spelling."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Image, Text, ToolCall, text_of
+from dragoman.engine.door import Door
+from dragoman.engine.events import Ask, Event
+from dragoman.engine.faults import Fault
+from dragoman.observe.redact import HIDDEN, is_secret, scrub
+from dragoman.wire.codec import encode
+from dragoman.wire.jsonrpc import notification
+from dragoman.wire.link import Blob
+
+from .spelling import camel
+
+FOR_EVER = 86_400  # told as the time-out of a question that waits as long as it takes
+_CAUSES = {
+    "client": "client_rpc", "close": "session_removed", "delete": "session_removed",
+    "kill": "admin_kill",
+}  # fmt: skip
+_REMEMBERED = 1_024
+
+
+class Updates:
+    """A session's events in one spelling.
+
+    A snake_case client (the terminal client of this family) also gets the kinds of update that
+    only it knows: `context_usage`, `plan`, `history_trimmed`, `turn_complete`. `question` takes
+    questions to the human away from the stream, for a client that is asked by a request.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        session_id: str,
+        in_camel: bool,
+        question: Callable[[Ask], None] | None = None,
+    ) -> None:
+        self._door = door
+        self._id = session_id
+        self._camel = in_camel
+        self._question = question
+        # Calls that were told. Never taken out again: the same events may be spoken a second time
+        # for a client that fell behind.
+        self._started: OrderedDict[str, None] = OrderedDict()
+        self._windows: dict[str, int] = {}
+        self._messages = self._size()
+        self._text = self._prefix("agent_message_chunk")
+        self._thought = self._prefix("agent_thought_chunk")
+
+    def _prefix(self, kind: str) -> bytes:
+        made = self._update(kind, text="")
+        assert made.endswith(b'""}}')
+        return made[:-4]
+
+    def _update(self, kind: str, **members: Any) -> bytes:
+        named = {"session_id": self._id, "type": kind, **members}
+        if self._camel:
+            named = {camel(name): value for name, value in named.items()}
+        return notification("session/update", named)
+
+    def speak(self, events: Sequence[Event]) -> Blob | None:
+        said: list[bytes] = []
+        for event in events:
+            body = event.body
+            kind = type(body)
+            if kind is ev.TextDelta:
+                said.append(self._text + encode(body.text) + b"}}")  # type: ignore[union-attr]
+            elif kind is ev.ThoughtDelta:
+                said.append(self._thought + encode(body.text) + b"}}")  # type: ignore[union-attr]
+            else:
+                self._other(body, said)
+        self._messages = self._size()
+        return Blob(said) if said else None
+
+    def _other(self, body: ev.Body, said: list[bytes]) -> None:
+        match body:
+            case ev.Asked(ask=ask):
+                said += self.asked(ask)
+            case ev.CallStarted(call_id=call_id, name=name, args=args):
+                said.append(self.called(call_id, name, args))
+            case ev.CallEnded():
+                self._ended(body, said)
+            case ev.Lagged(dropped=dropped):
+                said.append(self._update("lagged", dropped=dropped))
+            case ev.TurnBegan(content=content, by=by) if by is None or by.dialect != "zeroclaw":
+                said.append(self._update("user_message_chunk", text=text_of(content)))
+            case _ if not self._camel:
+                self._terminal(body, said)
+
+    def _terminal(self, body: ev.Body, said: list[bytes]) -> None:
+        """What only the terminal client knows."""
+        match body:
+            case ev.Spoke(usage=usage, model=model) if usage.context:
+                tokens = usage.input + usage.cache_read + usage.cache_write
+                window = self._window(model)
+                most = {"max_context_tokens": window} if window else {}
+                said.append(self._update("context_usage", input_tokens=tokens, **most))
+            case ev.Planned(entries=entries):
+                said.append(self.planned(entries))
+            case ev.Compacted(kept=kept):
+                said.append(self._trimmed(kept, "the history was compacted"))
+            case ev.Cleared():
+                said.append(self._trimmed(0, "the history was cleared"))
+            case ev.TurnEnded(outcome=outcome, text=text, error=error, cause=cause):
+                said.append(self.completed(outcome, text, error, cause))
+
+    # --- single updates, also for clients that join in the middle ---
+
+    def called(self, call_id: str, name: str, args: dict[str, Any] | None) -> bytes:
+        self._started[call_id] = None
+        while len(self._started) > _REMEMBERED:
+            self._started.popitem(last=False)
+        return self._update("tool_call", tool_call_id=call_id, name=name, raw_input=args or {})
+
+    def _ended(self, body: ev.CallEnded, said: list[bytes]) -> None:
+        if body.call_id not in self._started:  # it was refused: the call comes with its result
+            said.append(self.called(body.call_id, body.name, self._args(body.call_id)))
+        text = "".join(
+            f"[image {block.mime_type}]" if isinstance(block, Image) else block.text
+            for block in body.content
+            if isinstance(block, Text | Image)
+        )
+        members = {"tool_call_id": body.call_id, "name": body.name, "raw_output": text}
+        said.append(self._update("tool_result", **members))
+
+    def asked(self, ask: Ask) -> list[bytes]:
+        more: dict[str, Any] = {}
+        if ask.kind == "question":
+            if self._question is not None:
+                self._question(ask)
+                return []
+            more = {"question": ask.title, "choices": ask.choices}
+        limit = (ask.expires_at - ask.at) // 1000 if ask.expires_at is not None else FOR_EVER
+        return [
+            self._update(
+                "approval_request",
+                request_id=ask.id,
+                tool_name=ask.tool or ask.title,
+                arguments_summary=summary(ask.args) or ask.summary,
+                timeout_secs=limit,
+                **more,
+            )
+        ]
+
+    def planned(self, entries: Sequence[Any]) -> bytes:
+        return self._update("plan", entries=entries)
+
+    def completed(self, outcome: str, text: str, error: str, cause: str) -> bytes:
+        """`turn_complete`, the last update of a turn."""
+        if outcome == "completed":
+            return self._update("turn_complete", outcome="completed", content=text)
+        if outcome == "failed":
+            content = f"turn failed: Agent turn failed: {error}"
+            return self._update("turn_complete", outcome="failed", content=content)
+        content = f"turn cancelled via {_CAUSES.get(cause, cause)} in RPC_SESSION {self._id}"
+        return self._update("turn_complete", outcome="cancelled", content=content)
+
+    def never_ran(self, why: str) -> bytes:
+        """`turn_complete` of a prompt that did not become a turn."""
+        return self._update("turn_complete", outcome="failed", content=why)
+
+    def _trimmed(self, kept: int, reason: str) -> bytes:
+        dropped = max(self._messages - kept, 0)
+        live = self._door.live(self._id)
+        turns = 0
+        if live is not None and kept:
+            turns = sum(1 for message in live.state.messages if message.role == "user")
+        return self._update(
+            "history_trimmed", dropped_messages=dropped, kept_turns=turns, reason=reason
+        )
+
+    # --- what the events do not say ---
+
+    def _size(self) -> int:
+        live = self._door.live(self._id)
+        return len(live.state.messages) if live is not None else 0
+
+    def _args(self, call_id: str) -> dict[str, Any] | None:
+        live = self._door.live(self._id)
+        for message in reversed(live.state.messages if live is not None else ()):
+            for block in message.content:
+                if isinstance(block, ToolCall) and block.id == call_id:
+                    return block.args
+        return None
+
+    def _window(self, model: str) -> int:
+        if model not in self._windows:
+            try:
+                self._windows = {model: self._door.model(model).context_window}
+            except Fault:  # its provider was taken out of the configuration meanwhile
+                self._windows = {model: 0}
+        return self._windows[model]
+
+
+def summary(args: dict[str, Any] | None, room: int = 80) -> str:
+    """Arguments in one line: `path` first, long values cut, secrets hidden."""
+    if not args:
+        return ""
+    names = sorted(args, key=lambda name: name != "path")
+    return ", ".join(f"{name}: {_shown(name, args[name], room)}" for name in names[:32])
+
+
+def _shown(name: str, value: Any, room: int) -> str:
+    if is_secret(name):
+        return HIDDEN
+    text = scrub(value if isinstance(value, str) else encode(value).decode())
+    return text if len(text) <= room else f"{text[: room - 1]}…"

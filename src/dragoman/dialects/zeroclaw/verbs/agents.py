@@ -1,0 +1,108 @@
+"""`agents/*`, `cost/query`, and the memory that there is none of yet."""
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.faults import BadInput
+from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.wire.jsonrpc import INTERNAL_ERROR
+
+from ..faults import Refusal
+from ..shapes import CostQuery
+from .table import Verb
+
+if TYPE_CHECKING:
+    from ..hear import ZeroclawHearer
+
+_LOOKED_AT = 1_000  # the newest sessions, over which costs are summed
+_DAY_MS = 86_400_000
+
+
+def agents(conn: "ZeroclawHearer", _: None) -> Any:
+    return {
+        "agents": [
+            {"alias": alias, "enabled": True, "channels": []} for alias in conn.door.agents()
+        ]
+    }
+
+
+async def agents_status(conn: "ZeroclawHearer", _: None) -> Any:
+    door = conn.door
+    live: dict[str, int] = {}
+    for session in door.host.live.values():
+        live[session.state.agent] = live.get(session.state.agent, 0) + 1
+    rows = []
+    for alias in door.agents():
+        page = await door.list(SessionQuery(agent=alias, limit=1, offset=1))
+        rows.append(
+            {
+                "alias": alias,
+                "enabled": True,
+                "live_sessions": live.get(alias, 0),
+                "persisted_sessions": page.total or 0,
+                "channels": [],
+            }
+        )
+    return {"agents": rows}
+
+
+async def cost(conn: "ZeroclawHearer", params: CostQuery) -> Any:
+    """What was spent. A session counts for the day and month of its last activity."""
+    door = conn.door
+    now = door.now_ms()
+    first, last = _moment(params.from_, 0), _moment(params.to, now + _DAY_MS)
+    page = await door.list(SessionQuery(agent=params.agent, limit=_LOOKED_AT))
+    found = [info for info in page.sessions if first <= info.updated_at <= last]
+    day = now - now % _DAY_MS
+    month = day - (_day_of_month(now) - 1) * _DAY_MS
+    return {
+        "session_cost_usd": sum(s.state.cost for s in door.host.live.values()),
+        "daily_cost_usd": sum(info.cost for info in found if info.updated_at >= day),
+        "monthly_cost_usd": sum(info.cost for info in found if info.updated_at >= month),
+        "total_tokens": sum(info.usage.context for info in found),
+        "request_count": sum(info.steps for info in found),
+        "by_model": _by(found, "model"),
+        "by_agent": _by(found, "agent"),
+    }
+
+
+def _by(infos: list[SessionInfo], name: str) -> list[dict[str, Any]]:
+    sums: dict[str, list[float]] = {}
+    for info in infos:
+        row = sums.setdefault(getattr(info, name), [0.0, 0, 0])
+        row[0] += info.cost
+        row[1] += info.usage.context
+        row[2] += info.steps
+    return [
+        {name: key, "cost_usd": row[0], "total_tokens": int(row[1]), "request_count": int(row[2])}
+        for key, row in sums.items()
+    ]
+
+
+def _moment(text: str | None, otherwise: int) -> int:
+    if text is None:
+        return otherwise
+    from datetime import UTC, datetime
+
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"Invalid params: {text!r} is no RFC 3339 time.") from None
+    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _day_of_month(now: int) -> int:
+    from time import gmtime
+
+    return gmtime(now // 1000).tm_mday
+
+
+def no_memory(conn: "ZeroclawHearer", _: None) -> Any:
+    raise Refusal(INTERNAL_ERROR, "Memory subsystem is not available")
+
+
+VERBS = {
+    "agents/list": Verb(agents),
+    "agents/status": Verb(agents_status),
+    "cost/query": Verb(cost, CostQuery),
+    **{f"memory/{name}": Verb(no_memory) for name in ("list", "search", "get", "store", "delete")},
+}

@@ -1,0 +1,223 @@
+"""`config/*` and `quickstart/state`: the running configuration, secrets hidden."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.engine.faults import BadInput, Fault
+from dragoman.observe.redact import is_secret
+from dragoman.wire.codec import encode
+from dragoman.wire.jsonrpc import INTERNAL_ERROR
+
+from ..faults import Refusal
+from ..shapes import CatalogModels, ConfigGet, ConfigList, ConfigPath, ConfigProp, ConfigSet
+from .table import Verb
+
+if TYPE_CHECKING:
+    from dragoman.engine.door import ConfigPort
+
+    from ..hear import ZeroclawHearer
+
+_LOCAL = frozenset({"ollama", "local", "demo", "scripted"})
+
+
+def _config(conn: "ZeroclawHearer") -> "ConfigPort":
+    if conn.door.config is None:
+        raise Refusal(INTERNAL_ERROR, "Configuration is not available")
+    return conn.door.config
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    """Values of the configuration keep their own names, whatever the spelling."""
+    return msgspec.Raw(encode(value))
+
+
+def get(conn: "ZeroclawHearer", params: ConfigGet) -> Any:
+    value = _config(conn).get(params.prop or "")
+    if params.prop is None:
+        return _raw(value)
+    return {"prop": params.prop, "value": _raw(value)}
+
+
+def put(conn: "ZeroclawHearer", params: ConfigSet) -> Any:
+    _config(conn).set(params.prop, params.value)
+    return {"prop": params.prop, "set": True}
+
+
+def drop(conn: "ZeroclawHearer", params: ConfigProp) -> Any:
+    _config(conn).unset(params.prop)
+    return {"prop": params.prop, "deleted": True}
+
+
+def listed(conn: "ZeroclawHearer", params: ConfigList) -> Any:
+    prefix = params.prefix or ""
+    special = _model_of(conn, prefix)
+    if special is not None:
+        return {"entries": [special]}
+    rows = _explained(conn)
+    chosen = [row for row in rows if row.key == prefix or row.key.startswith(f"{prefix}.")]
+    return {"entries": [_entry(row) for row in (chosen if prefix else rows)]}
+
+
+def _explained(conn: "ZeroclawHearer") -> list[Any]:
+    explain = conn.door.facts.get("explain")
+    return explain("") if explain is not None else []
+
+
+def _entry(row: Any) -> dict[str, Any]:
+    top, _, last = row.key.partition(".")
+    secret = is_secret(row.key.rpartition(".")[2])
+    entry: dict[str, Any] = {
+        "path": row.key,
+        "category": top,
+        "kind": _kind(row),
+        "type_hint": row.allowed,
+        "value": None if secret else _raw(row.value),
+        "populated": row.source != "default",
+        "is_secret": secret,
+        "is_env_overridden": row.source.startswith("env"),
+        "description": row.doc,
+        "section": top if last else "",
+    }
+    if entry["kind"] == "enum":
+        entry["enum_variants"] = row.allowed.removeprefix("one of ").replace('"', "").split(", ")
+    return entry
+
+
+def _kind(row: Any) -> str:
+    allowed = row.allowed
+    for words, kind in (
+        ("one of", "enum"),
+        ("true or false", "bool"),
+        ("a whole number", "integer"),
+        ("a number", "float"),
+        ("a list", "string_array"),
+        ("a table", "object"),
+    ):
+        if allowed.startswith(words):
+            return kind
+    return "string"
+
+
+def _model_of(conn: "ZeroclawHearer", prefix: str) -> dict[str, Any] | None:
+    """The two keys by which the terminal client finds an agent's model to show."""
+    parts = prefix.split(".")
+    if len(parts) == 3 and parts[0] == "agents" and parts[2] == "model_provider":
+        alias, which = parts[1], "provider"
+    elif len(parts) == 5 and parts[:2] == ["providers", "models"] and parts[4] == "model":
+        alias, which = parts[3], "model"
+    else:
+        return None
+    try:
+        provider, _, model = conn.door.profile(alias).model.partition("/")
+    except Fault:
+        return None
+    return {
+        "path": prefix,
+        "category": parts[0],
+        "kind": "string",
+        "type_hint": "a text",
+        "value": f"{provider}.{alias}" if which == "provider" else model,
+        "populated": True,
+        "is_secret": False,
+        "is_env_overridden": False,
+        "description": "The model of this agent.",
+        "section": parts[0],
+    }
+
+
+def map_keys(conn: "ZeroclawHearer", params: ConfigPath) -> Any:
+    value = _config(conn).get(params.path)
+    return {"path": params.path, "keys": sorted(value) if isinstance(value, dict) else []}
+
+
+def sections(conn: "ZeroclawHearer", _: None) -> Any:
+    """Empty for the terminal client: its pane edits the keys of its own daemon, not ours."""
+    if not conn.camel or conn.door.config is None:
+        return {"sections": []}
+    tops = dict.fromkeys(row.key.partition(".")[0] for row in _explained(conn))
+    return {
+        "sections": [
+            {
+                "key": name,
+                "label": name.replace("_", " ").capitalize(),
+                "help": "",
+                "has_picker": False,
+                "completed": True,
+                "ready": True,
+                "group": "",
+                "is_quickstart": False,
+            }
+            for name in tops
+        ]
+    }
+
+
+def templates(conn: "ZeroclawHearer", _: None) -> Any:
+    return {"templates": []}
+
+
+def status(conn: "ZeroclawHearer", _: None) -> Any:
+    return {"needs_quickstart": False, "reason": "", "has_partial_state": False, "missing": []}
+
+
+def validate(conn: "ZeroclawHearer", _: None) -> Any:
+    check = conn.door.facts.get("check_config")
+    problem = check() if check is not None else ""
+    return {"valid": False, "error": problem} if problem else {"valid": True}
+
+
+def reload(conn: "ZeroclawHearer", _: None) -> Any:
+    _config(conn).reload()
+    return {"reloading": True}
+
+
+def catalog(conn: "ZeroclawHearer", _: None) -> Any:
+    names = dict.fromkeys(model.provider for model in conn.door.models())
+    return {
+        "model_providers": [
+            {"name": name, "display_name": name.capitalize(), "local": name in _LOCAL}
+            for name in names
+        ]
+    }
+
+
+def catalog_models(conn: "ZeroclawHearer", params: CatalogModels) -> Any:
+    name = params.model_provider or params.provider
+    if not name:
+        raise BadInput("Invalid params: `model_provider` is missing.")
+    name = name.partition(".")[0]
+    found = [model for model in conn.door.models(name) if model.provider == name]
+    prices = {
+        model.id: {"input": model.price_input, "output": model.price_output}
+        for model in found
+        if model.price_input is not None
+    }
+    return {
+        "model_provider": name,
+        "models": [model.id for model in found],
+        "pricing": _raw(prices),
+        "local": name in _LOCAL,
+        "live": False,
+    }
+
+
+def quickstart(conn: "ZeroclawHearer", _: None) -> Any:
+    return {"kind": "ok", "needs_quickstart": False, "completed": True, "dismissed": True}
+
+
+VERBS = {
+    "config/get": Verb(get, ConfigGet),
+    "config/set": Verb(put, ConfigSet),
+    "config/delete": Verb(drop, ConfigProp),
+    "config/list": Verb(listed, ConfigList),
+    "config/map-keys": Verb(map_keys, ConfigPath),
+    "config/sections": Verb(sections),
+    "config/templates": Verb(templates),
+    "config/status": Verb(status),
+    "config/validate": Verb(validate),
+    "config/reload": Verb(reload),
+    "config/catalog": Verb(catalog),
+    "config/catalog-models": Verb(catalog_models, CatalogModels),
+    "quickstart/state": Verb(quickstart),
+}

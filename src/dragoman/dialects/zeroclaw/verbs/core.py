@@ -1,0 +1,156 @@
+"""`initialize`, `status`, `health`, `doctor/run`, `tui/list`."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from dragoman.wire.jsonrpc import INTERNAL_ERROR
+
+from ..desk import PROTOCOL
+from ..faults import VERSION_MISMATCH, Refusal
+from ..shapes import Initialize
+from ..spelling import snake
+from ..times import rfc3339
+from .table import Verb
+
+if TYPE_CHECKING:
+    from ..hear import ZeroclawHearer
+
+METHODS: tuple[str, ...] = ()  # told as capabilities; set when the table is complete
+_COMMANDS = (
+    {"id": "help", "name": "help"},
+    {"id": "new", "name": "new", "aliases": ("new-session",)},
+    {"id": "model", "name": "model"},
+)
+_NAME_LIMIT = 128
+
+
+def initialize(conn: "ZeroclawHearer", params: Initialize) -> Any:
+    version = PROTOCOL if params.protocol_version is None else params.protocol_version
+    if version != PROTOCOL:
+        raise Refusal(
+            VERSION_MISMATCH,
+            f"Protocol version mismatch: server={PROTOCOL}, client={version}",
+            {"server": PROTOCOL, "client": version},
+        )
+    conn.form = _has_form(params.client_capabilities)
+    conn.camel = "protocolVersion" in conn.named or "protocol_version" not in conn.named
+    conn.ready = True
+    desk = conn.desk
+    claimed = (params.tui_id or "").strip()[:_NAME_LIMIT]
+    tui_id = desk.enlist(conn.who, conn.link, claimed)
+    return {
+        "protocol_version": PROTOCOL,
+        "server_version": desk.version,
+        "server_pid": desk.pid,
+        "tui_id": tui_id,
+        "capabilities": METHODS,
+        "commands": _COMMANDS,
+    }
+
+
+def _has_form(capabilities: Any) -> bool:
+    """`{}` and `{"form": …}` offer a form; nothing, or only other modes, do not."""
+    if not isinstance(capabilities, dict):
+        return False
+    for name, value in capabilities.items():
+        if snake(name) == "elicitation" and isinstance(value, dict):
+            return not value or "form" in value
+    return False
+
+
+def status(conn: "ZeroclawHearer", _: None) -> Any:
+    return conn.desk.status(conn.camel)
+
+
+def health(conn: "ZeroclawHearer", _: None) -> Any:
+    door = conn.door
+    now = door.now_ms()
+    stamp = rfc3339(now)
+    store = door.host.store
+    parts = {"rpc": "", "engine": "", "store": store.problem}
+    if "gateway" in door.facts:
+        parts["gateway"] = ""
+    components = {
+        name: {
+            "status": "error" if problem else "ok",
+            "updated_at": stamp,
+            "last_ok": None if problem else stamp,
+            "last_error": problem or None,
+            "restart_count": 0,
+        }
+        for name, problem in parts.items()
+    }
+    began = door.facts.get("started_at", conn.desk.started // 1_000_000)
+    return {
+        "pid": conn.desk.pid,
+        "updated_at": stamp,
+        "uptime_seconds": max(now - began, 0) // 1000,
+        "components": components,
+        "process": {
+            "rss_bytes": resident(),
+            "system_ram_total_bytes": _ram(),
+            "cpu_percent": None,
+            "num_cpus": os.cpu_count() or 1,
+        },
+    }
+
+
+def resident() -> int:
+    """Memory of this process in bytes; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _ram() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+async def doctor(conn: "ZeroclawHearer", _: None) -> Any:
+    examine = conn.door.facts.get("doctor")
+    if examine is None:
+        raise Refusal(INTERNAL_ERROR, "Doctor is not available")
+    rows = await examine()
+    counts = {"ok": 0, "warn": 0, "error": 0}
+    for row in rows:
+        counts[row.severity] += 1
+    return {
+        "results": [
+            {
+                "severity": row.severity,
+                "category": row.category,
+                "message": f"{row.message} {row.fix}".strip(),
+            }
+            for row in rows
+        ],
+        "summary": {"ok": counts["ok"], "warnings": counts["warn"], "errors": counts["error"]},
+    }
+
+
+def tuis(conn: "ZeroclawHearer", _: None) -> Any:
+    return {
+        "tuis": [
+            {
+                "tui_id": tui.tui_id,
+                "connected_at": rfc3339(tui.at),
+                "connected_at_unix": tui.at // 1000,
+                "peer_label": tui.peer,
+                "transport": tui.transport,
+            }
+            for tui in conn.desk.tuis.values()
+        ]
+    }
+
+
+VERBS = {
+    "initialize": Verb(initialize, Initialize, sees_names=True),
+    "status": Verb(status),
+    "health": Verb(health),
+    "doctor/run": Verb(doctor),
+    "tui/list": Verb(tuis),
+}

@@ -1,0 +1,81 @@
+"""The host itself: status, agents, models, configuration."""
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.events import ACTIVE
+from dragoman.engine.faults import BadInput, Fault
+from dragoman.observe import log
+
+from ..core import resident
+from .shapes import AgentList, AgentRow, Config, ModelList, ModelRow, Models
+
+if TYPE_CHECKING:
+    from ...hear import ZeroclawHearer
+
+
+async def status(conn: "ZeroclawHearer", _: None) -> Any:
+    door = conn.door
+    facts, host = door.facts, door.host
+    dialects: dict[str, int] = {}
+    for client in door.clients.values():
+        dialects[client.who.dialect] = dialects.get(client.who.dialect, 0) + 1
+    now = door.now_ms()
+    return {
+        "version": facts.get("version", ""),
+        "pid": conn.desk.pid,
+        "uptime_ms": now - facts.get("started_at", conn.desk.started // 1_000_000),
+        "config_dir": facts.get("config_dir", ""),
+        "config_file": facts.get("config_file", ""),
+        "data_dir": facts.get("data_dir", ""),
+        "endpoints": facts.get("addresses", {}),
+        "gateway": facts.get("gateway", ""),
+        "sessions": {
+            "live": len(host.live),
+            "active": sum(1 for s in host.live.values() if s.state.status in ACTIVE),
+            "most": host.max_sessions,
+        },
+        "clients": dialects,
+        "approvals": len(await door.asks()),
+        "store": {
+            "durable": host.store.durable,
+            "problem": host.store.problem,
+            "commits": host.store.commits,
+            "newest": await door.newest(),
+        },
+        "log": {"lost": log.lost()},
+        "rss_bytes": resident(),
+        "notices": facts.get("notices", []),
+    }
+
+
+def agents(conn: "ZeroclawHearer", _: None) -> Any:
+    rows = []
+    for alias in conn.door.agents():
+        try:
+            known = conn.door.profile(alias)
+        except Fault as fault:
+            rows.append(AgentRow(alias, "", "", "", "", str(fault)))
+            continue
+        row = AgentRow(alias, known.model, known.mode, known.reasoning, known.backend)
+        rows.append(row)
+    return AgentList(rows, conn.door.default_agent())
+
+
+def models(conn: "ZeroclawHearer", params: Models) -> Any:
+    return ModelList([ModelRow(model.ref, model) for model in conn.door.models(params.provider)])
+
+
+def config(conn: "ZeroclawHearer", params: Config) -> Any:
+    live = conn.door.config
+    if live is None:
+        raise BadInput("This host has no configuration.")
+    if params.op == "explain":
+        explain = conn.door.facts.get("explain")
+        return {"keys": explain(params.path) if explain is not None else []}
+    if params.op == "reload":
+        live.reload()
+    elif params.op == "set":
+        live.set(params.path, params.value)
+    elif params.op == "unset":
+        live.unset(params.path)
+    return {"path": params.path, "value": live.get(params.path)}

@@ -1,0 +1,212 @@
+"""Sessions as the engine knows them: opened, driven, read, changed."""
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.content import Text
+from dragoman.engine.faults import BadInput
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionQuery
+from dragoman.engine.work import Work
+
+from ..sessions import check_id
+from .shapes import (
+    Answer,
+    ApprovalList,
+    Approvals,
+    Archive,
+    Cancel,
+    Fork,
+    History,
+    HistoryAnswer,
+    OfSession,
+    Open,
+    Prompt,
+    Queued,
+    Rename,
+    SessionAnswer,
+    SessionFacts,
+    SessionList,
+    Sessions,
+    SetMode,
+    SetModel,
+    SetReasoning,
+    SettledAnswer,
+    Steer,
+    Told,
+)
+
+if TYPE_CHECKING:
+    from ...hear import Call, ZeroclawHearer
+
+_MOST = 1_000
+_PAGE = 5_000
+
+
+async def listed(conn: "ZeroclawHearer", params: Sessions) -> Any:
+    given = {name: getattr(params, name) for name in params.__struct_fields__}
+    given["limit"] = max(1, min(params.limit, _MOST))
+    page = await conn.door.list(SessionQuery(**given))
+    return SessionList(page.sessions, page.cursor, page.total)
+
+
+async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    door = conn.door
+    state = await door.state(params.session_id)
+    live = door.live(params.session_id)
+    return SessionFacts(
+        state.info(),
+        live is not None,
+        live is not None and live.busy,
+        len(live.inbox) if live is not None else 0,
+        door.present(params.session_id),
+        tuple(state.asks.values()),
+        tuple(state.plan),
+    )
+
+
+async def history(conn: "ZeroclawHearer", params: History) -> Any:
+    limit = max(1, min(params.limit, _PAGE))
+    found = await conn.door.history(params.session_id, params.after, limit)
+    told = [Told(e.session, e.seq, e.gseq, e.at, e.body) for e in found]
+    return HistoryAnswer(told, len(told) == limit)
+
+
+async def opened(conn: "ZeroclawHearer", params: Open) -> Any:
+    spec = OpenSpec(
+        agent=params.agent,
+        cwd=params.cwd,
+        id=check_id(params.id),
+        model=params.model,
+        mode=params.mode,
+        title=params.title,
+        reasoning=params.reasoning,
+        extra=params.extra or {},
+    )
+    return SessionAnswer(await conn.door.open(spec, conn.who))
+
+
+async def prompt(call: "Call", params: Prompt) -> None:
+    """Run a turn; answered with how it ended, or, detached, when it is queued."""
+    conn = call.conn
+    content = params.content
+    if params.text:
+        content = (Text(params.text), *content)
+    if not content:
+        raise BadInput("There is no prompt.", "Give `text` or `content`.")
+    work = await conn.door.prompt(
+        params.session_id,
+        content,
+        conn.who,
+        key=params.key,
+        metadata=params.metadata,
+        when_busy=params.when_busy,
+        limit=max(1, conn.desk.settings.queue),
+        wait=params.wait,
+    )
+    if params.detach:
+        call.reply(Queued(work.turn))
+    else:
+        work.on_done(lambda done: _ended(call, done))
+
+
+def _ended(call: "Call", work: Work) -> None:
+    """Answer after the last event, also for a client that reads slowly."""
+
+    def answer() -> None:
+        problem = None if work.done.cancelled() else work.done.exception()
+        if work.done.cancelled() or problem is not None:
+            call.fail(problem or BadInput("The host is shutting down."))
+        else:
+            call.reply(work.done.result())
+
+    left = [watch for watch in call.conn.watches.values() if watch.held is not None]
+    _after(left, answer)
+
+
+def _after(watches: list[Any], answer: Any) -> None:
+    if not watches:
+        answer()
+        return
+    first, *rest = watches
+    first.then(lambda: _after(rest, answer))
+
+
+async def steer(conn: "ZeroclawHearer", params: Steer) -> Any:
+    return Queued(await conn.door.steer(params.session_id, (Text(params.text),), conn.who))
+
+
+async def cancel(conn: "ZeroclawHearer", params: Cancel) -> Any:
+    live = conn.door.live(params.session_id)
+    if live is not None and live.turn is None and live.inbox:
+        await live.inbox[0].started
+    if live is None or live.turn is None and live.state.turn:
+        return Queued(await conn.door.interrupt(params.session_id, conn.who))
+    return Queued(conn.door.cancel(params.session_id, params.cause))
+
+
+async def fork(conn: "ZeroclawHearer", params: Fork) -> Any:
+    names = ("agent", "cwd", "model", "mode", "title")
+    spec = OpenSpec(**{name: getattr(params, name) for name in names})
+    return SessionAnswer(await conn.door.fork(params.session_id, conn.who, spec))
+
+
+async def rename(conn: "ZeroclawHearer", params: Rename) -> Any:
+    await conn.door.rename(params.session_id, params.title, conn.who)
+    return await _info(conn, params.session_id)
+
+
+async def archive(conn: "ZeroclawHearer", params: Archive) -> Any:
+    await conn.door.archive(params.session_id, params.archived)
+    return await _info(conn, params.session_id)
+
+
+async def delete(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    return {"deleted": await conn.door.delete(params.session_id, conn.who)}
+
+
+async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    await conn.door.close(params.session_id)
+    return {"closed": True}
+
+
+async def compact(call: "Call", params: OfSession) -> None:
+    work = await call.conn.door.compact(params.session_id, call.conn.who)
+    work.on_done(lambda done: _ended(call, done))
+
+
+async def clear(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    await conn.door.clear(params.session_id, conn.who)
+    return await _info(conn, params.session_id)
+
+
+async def set_model(conn: "ZeroclawHearer", params: SetModel) -> Any:
+    await conn.door.set_model(params.session_id, params.model, conn.who)
+    return await _info(conn, params.session_id)
+
+
+async def set_mode(conn: "ZeroclawHearer", params: SetMode) -> Any:
+    await conn.door.set_mode(params.session_id, params.mode, conn.who)
+    return await _info(conn, params.session_id)
+
+
+async def set_reasoning(conn: "ZeroclawHearer", params: SetReasoning) -> Any:
+    await conn.door.set_reasoning(params.session_id, params.effort, conn.who)
+    return await _info(conn, params.session_id)
+
+
+async def _info(conn: "ZeroclawHearer", session_id: str) -> SessionAnswer:
+    return SessionAnswer(await conn.door.info(session_id))
+
+
+async def approvals(conn: "ZeroclawHearer", params: Approvals) -> Any:
+    rows = await conn.door.asks(params.session_id, pending=params.pending)
+    return ApprovalList(tuple(rows))
+
+
+async def answer(conn: "ZeroclawHearer", params: Answer) -> Any:
+    """First answer wins; a later one is an error that says who was first."""
+    verdict: Any = params.verdict
+    settled = await conn.door.answer(
+        params.id, verdict, conn.who, comment=params.comment, text=params.text
+    )
+    return SettledAnswer(settled)

@@ -1,0 +1,232 @@
+"""What `dragoman/*` requests carry and answer. Answers hold engine structs as they are."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.engine.content import Image, PlanEntry, Text
+from dragoman.engine.events import Ask, Body, Mode, Settled, Who
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import AskRow, ModelInfo
+
+from ...shapes import OfSession as OfSession
+from ...shapes import Params
+
+
+class Watch(Params, frozen=True):
+    session_id: str | None = None
+    since: int | None = None
+    draft: bool = True
+
+
+class Unwatch(Params, frozen=True):
+    watch: str
+
+
+class Sessions(Params, frozen=True):
+    cwd: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    status: tuple[str, ...] = ()
+    archived: bool | None = None
+    origin: str | None = None
+    text: str = ""
+    leaves: bool = False
+    limit: int = 100
+    offset: int = 0
+    cursor: str = ""
+
+
+class History(Params, frozen=True):
+    session_id: str
+    after: int = 0
+    limit: int = 1_000
+
+
+class Open(Params, frozen=True):
+    agent: str = ""
+    cwd: str = ""
+    id: str | None = None
+    model: str = ""
+    mode: Mode | None = None
+    title: str = ""
+    reasoning: str = ""
+    extra: dict[str, Any] | None = None
+
+
+class Prompt(Params, frozen=True):
+    session_id: str
+    text: str = ""
+    content: tuple[Text | Image, ...] = ()
+    when_busy: Literal["queue", "refuse"] = "queue"
+    wait: float | None = None
+    key: str = ""
+    metadata: dict[str, Any] | None = None
+    detach: bool = False  # answer when it is queued, not when it has ended
+
+
+class Steer(Params, frozen=True):
+    session_id: str
+    text: str
+
+
+class Cancel(Params, frozen=True):
+    session_id: str
+    cause: str = "client"
+
+
+class Fork(Params, frozen=True):
+    session_id: str
+    agent: str = ""
+    cwd: str = ""
+    model: str = ""
+    mode: Mode | None = None
+    title: str = ""
+
+
+class Rename(Params, frozen=True):
+    session_id: str
+    title: str
+
+
+class Archive(Params, frozen=True):
+    session_id: str
+    archived: bool = True
+
+
+class SetModel(Params, frozen=True):
+    session_id: str
+    model: str
+
+
+class SetMode(Params, frozen=True):
+    session_id: str
+    mode: str
+
+
+class SetReasoning(Params, frozen=True):
+    session_id: str
+    effort: str
+
+
+class Approvals(Params, frozen=True):
+    session_id: str | None = None
+    pending: bool = True
+
+
+class Answer(Params, frozen=True):
+    id: str
+    verdict: str
+    comment: str = ""
+    text: str = ""
+
+
+class Models(Params, frozen=True):
+    provider: str | None = None
+
+
+class Config(Params, frozen=True):
+    op: Literal["get", "set", "unset", "explain", "reload"] = "get"
+    path: str = ""
+    value: Any = None
+
+
+class Tap(Params, frozen=True):
+    on: bool = True
+    session_id: str | None = None
+
+
+class Name(Params, frozen=True):
+    """`dragoman/hello`: how this client is shown to others."""
+
+    name: str
+
+
+# --- answers ---
+
+
+class Watching(msgspec.Struct, frozen=True):
+    watch: str
+    last: int  # the newest place (`seq`, or `gseq` without a session) when the watch began
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One event, in `dragoman/event` and in histories."""
+
+    session: str
+    seq: int
+    gseq: int
+    at: int
+    event: Body
+
+
+class SessionAnswer(msgspec.Struct, frozen=True):
+    session: SessionInfo
+
+
+class SessionFacts(msgspec.Struct, frozen=True):
+    session: SessionInfo
+    live: bool
+    busy: bool
+    queued: int
+    present: tuple[Who, ...]
+    asks: tuple[Ask, ...]
+    plan: tuple[PlanEntry, ...]
+
+
+class SessionList(msgspec.Struct, frozen=True):
+    sessions: tuple[SessionInfo, ...]
+    cursor: str
+    total: int | None
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True):
+    events: list[Told]
+    more: bool
+
+
+class Queued(msgspec.Struct, frozen=True):
+    turn: str
+
+
+class ApprovalList(msgspec.Struct, frozen=True):
+    approvals: tuple[AskRow, ...]
+
+
+class SettledAnswer(msgspec.Struct, frozen=True):
+    settled: Settled
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    alias: str
+    model: str
+    mode: str
+    reasoning: str
+    backend: str
+    problem: str = ""
+
+
+class AgentList(msgspec.Struct, frozen=True):
+    agents: list[AgentRow]
+    default: str | None
+
+
+class ModelRow(msgspec.Struct, frozen=True):
+    ref: str
+    model: ModelInfo
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    models: list[ModelRow]
+
+
+class ClientRow(msgspec.Struct, frozen=True):
+    id: str
+    dialect: str
+    peer: str
+    name: str
+    since: int
+
+
+class ClientList(msgspec.Struct, frozen=True):
+    clients: list[ClientRow]

@@ -1,0 +1,117 @@
+"""Events as they are, wire lines of all connections, and who is connected."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.events import Event, Who
+from dragoman.engine.faults import BadInput
+from dragoman.wire.codec import encode
+from dragoman.wire.jsonrpc import INTERNAL_ERROR, notification
+from dragoman.wire.link import Blob
+
+from ...faults import Refusal
+from .shapes import ClientList, ClientRow, Name, Tap, Unwatch, Watch, Watching
+
+if TYPE_CHECKING:
+    from ...hear import Call, ZeroclawHearer
+
+_MOST = 256  # watches of one connection
+
+
+class Native:
+    """Speaks `dragoman/event`, the same bytes for every watcher."""
+
+    def speak(self, events: Sequence[Event]) -> Blob | None:
+        return Blob([line(event) for event in events]) if events else None
+
+
+_HEAD = b'{"jsonrpc":"2.0","method":"dragoman/event","params":{"session":'
+
+
+def line(event: Event) -> bytes:
+    """One event as a notification."""
+    return b'%b%b,"seq":%d,"gseq":%d,"at":%d,"event":%b}}' % (
+        _HEAD, encode(event.session), event.seq, event.gseq, event.at, encode(event.body)
+    )  # fmt: skip
+
+
+async def watch(call: "Call", params: Watch) -> None:
+    """Follow one session or all; the answer comes before the first event."""
+    conn = call.conn
+    door = conn.door
+    if len(conn.watches) >= _MOST:
+        raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
+    name = f"w{conn.counter()}"
+    if params.session_id is None:
+        last = await door.newest()
+        hub = door.host.hub
+        hub.last = max(hub.last, last)
+        key = None
+    else:
+        session = await door.host.get(params.session_id)
+        hub, last = session.hub, session.state.seq
+        key = params.session_id
+    call.reply(Watching(name, last))
+    made = hub.watch(
+        conn.who,
+        hub.shape("dragoman", Native),
+        conn.link.send_blob,
+        conn.is_paused,
+        since=params.since,
+        draft=params.draft and key is not None,
+    )
+    if conn.gone:
+        made.close()
+    else:
+        conn.watches[name] = made
+
+
+def unwatch(conn: "ZeroclawHearer", params: Unwatch) -> Any:
+    found = conn.watches.pop(params.watch, None)
+    if found is not None:
+        found.close()
+    return {"watch": params.watch, "ended": found is not None}
+
+
+def clients(conn: "ZeroclawHearer", _: None) -> Any:
+    return ClientList(
+        [
+            ClientRow(key, one.who.dialect, one.who.peer, one.who.name, one.since)
+            for key, one in conn.door.clients.items()
+        ]
+    )
+
+
+def hello(conn: "ZeroclawHearer", params: Name) -> Any:
+    """Take a name, before anything is watched with the old one."""
+    who = conn.who
+    conn.door.leave(who)
+    conn.who = Who(who.dialect, who.peer, params.name[:100], who.id)
+    conn.door.arrive(conn.who)
+    return {"id": who.id, "name": conn.who.name}
+
+
+def tap(conn: "ZeroclawHearer", params: Tap) -> Any:
+    """Show the wire lines of all other connections, as `dragoman/wire` notifications."""
+    taps = conn.door.facts.get("taps")
+    if taps is None:
+        raise Refusal(INTERNAL_ERROR, "Taps are not available")
+    if conn.untap is not None:
+        conn.untap()
+        conn.untap = None
+    if not params.on:
+        return {"on": False}
+    lost = 0
+
+    def told(row: dict[str, Any]) -> None:
+        nonlocal lost
+        if params.session_id is not None and params.session_id not in row["line"]:
+            return
+        if conn.link.paused:
+            lost += 1
+            return
+        conn.link.send(notification("dragoman/wire", {**row, "lost": lost}))
+        lost = 0
+
+    conn.untap = taps.follow(conn.link, told)
+    return {"on": True}

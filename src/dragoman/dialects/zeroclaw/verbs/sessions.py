@@ -1,0 +1,277 @@
+"""Making, finding, changing and ending sessions."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.content import Message, text_of
+from dragoman.engine.faults import BadInput, UnknownAgent, UnknownModel, UnknownSession
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.wire.jsonrpc import INTERNAL_ERROR
+
+from ..faults import SESSION_LIMIT, Refusal
+from ..shapes import Configure, Listed, Messages, New, OfSession, Overrides
+from ..times import rfc3339
+from .git import branch
+from .table import Verb
+
+if TYPE_CHECKING:
+    from dragoman.engine.state import State
+
+    from ..hear import Call, ZeroclawHearer
+
+CLOSED = "zeroclaw_closed"  # kept with a session that `session/close` ended
+KILLED = "zeroclaw_killed_at"
+_ID_LIMIT = 256
+_LIST_LIMIT = 1_000
+
+
+async def new(call: "Call", params: New) -> None:
+    """Open a session, or join the one that has this id."""
+    conn = call.conn
+    session_id = check_id(params.session_id)
+    if not params.agent_alias.strip():
+        raise BadInput("Invalid params: `agent_alias` must not be blank.")
+    opening: asyncio.Future[None] | None = None
+    if session_id:
+        await conn.opened(session_id)
+        opening = conn.opening[session_id] = asyncio.get_running_loop().create_future()
+    try:
+        state, joins = await _open(conn, params, session_id)
+        answer = {
+            "session_id": state.id,
+            "agent_alias": state.agent,
+            "message_count": len(said(state.messages)),
+            "workspace_dir": state.cwd,
+        }
+        call.reply(answer)  # first: what is open in the session is told after it
+        await conn.seats.take(state.id, joins=joins)
+    finally:
+        if opening is not None:
+            conn.opening.pop(session_id, None)
+            opening.set_result(None)
+
+
+async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["State", bool]:
+    door = conn.door
+    if session_id:
+        try:
+            return await _join(conn, params, session_id), True
+        except UnknownSession:
+            pass  # a new one under the client's own id
+    settings = conn.desk.settings
+    live = door.host.live
+    if len(live) >= settings.max_sessions:
+        ours = sum(1 for session in live.values() if session.state.origin == "zeroclaw")
+        if ours >= settings.max_sessions:
+            raise Refusal(SESSION_LIMIT, f"Session limit reached ({settings.max_sessions})")
+    extra: dict[str, Any] = {"chat_mode": params.chat_mode or "chat"}
+    if params.exclude_memory:
+        extra["memory"] = False
+    if settings.approval_timeout_secs > 0:
+        extra["approval_timeout"] = settings.approval_timeout_secs
+    spec = OpenSpec(
+        agent=params.agent_alias,
+        cwd=_folder(params.cwd),
+        id=session_id,
+        check_cwd=False,  # the protocol takes any folder and says it back
+        extra=extra,
+    )
+    try:
+        info = await door.open(spec, conn.who)
+    except UnknownAgent:
+        raise Refusal(
+            INTERNAL_ERROR,
+            f"Failed to create agent: agents.{params.agent_alias} is not configured",
+        ) from None
+    return await door.state(info.id), False
+
+
+def _folder(given: str | None) -> str:
+    return os.path.abspath(os.path.expanduser(given)) if given else ""
+
+
+async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "State":
+    door = conn.door
+    info = await door.info(session_id)
+    if info.extra.get(KILLED):
+        raise Refusal(-32000, "Session not found: it was killed")
+    if info.agent != params.agent_alias:
+        door.profile(params.agent_alias)  # an unknown agent is the better complaint
+        raise BadInput(f"Session belongs to a different agent: {info.agent}")
+    await door.load(session_id)
+    if info.extra.get(CLOSED):
+        await door.set_extra(session_id, {CLOSED: None}, conn.who)
+    return await door.state(session_id)
+
+
+def check_id(given: str | None) -> str:
+    """A session id that a client chose; empty when it chose none. Raises BadInput."""
+    if given is None:
+        return ""
+    if not given.strip() or len(given) > _ID_LIMIT or not given.isprintable():
+        raise BadInput(f"Invalid params: `session_id` has 1 to {_ID_LIMIT} printable characters.")
+    return given
+
+
+async def usable(conn: "ZeroclawHearer", session_id: str) -> SessionInfo:
+    """The session, unless it was closed or killed here. Raises UnknownSession."""
+    info = await conn.door.info(session_id)
+    if info.extra.get(CLOSED) or info.extra.get(KILLED):
+        raise UnknownSession(session_id)
+    return info
+
+
+async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    await usable(conn, params.session_id)
+    await conn.door.set_extra(params.session_id, {CLOSED: True}, conn.who)
+    await conn.door.close(params.session_id, "close")
+    conn.seats.leave(params.session_id)
+    return {"session_id": params.session_id, "closed": True}
+
+
+async def kill(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    door, session_id = conn.door, params.session_id
+    await usable(conn, session_id)
+    await door.set_extra(session_id, {KILLED: door.now_ms()}, conn.who)
+    await door.close(session_id, "kill")
+    conn.seats.leave(session_id)
+    return {"session_id": session_id, "killed": True}
+
+
+async def delete(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    conn.seats.leave(params.session_id)
+    await conn.door.delete(params.session_id, conn.who)
+    return {"session_id": params.session_id, "deleted": True}
+
+
+async def listed(conn: "ZeroclawHearer", params: Listed) -> Any:
+    limit = _LIST_LIMIT if params.limit is None else max(1, min(params.limit, _LIST_LIMIT))
+    query = SessionQuery(text=params.query or "", archived=False, limit=limit)
+    page = await conn.door.list(query)
+    return {"sessions": [_row(info) for info in page.sessions if not info.extra.get(KILLED)]}
+
+
+async def listed_all(conn: "ZeroclawHearer", _: None) -> Any:
+    return await listed(conn, Listed())
+
+
+def _row(info: SessionInfo) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "session_id": info.id,
+        "session_key": info.id,
+        "created_at": rfc3339(info.created_at),
+        "last_activity": rfc3339(info.updated_at),
+        "message_count": info.messages,
+        "agent_alias": info.agent,
+        "channel_id": str(info.extra.get("channel") or info.origin),
+    }
+    name = info.title or info.query.split("\n", 1)[0][:80]
+    if name:
+        row["name"] = name
+    return row
+
+
+def said(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """What was said in words: tool results and calls without text are left out."""
+    return [
+        {"role": message.role, "content": text}
+        for message in messages
+        if message.role != "tool" and (text := text_of(message.content))
+    ]
+
+
+async def messages(conn: "ZeroclawHearer", params: Messages) -> Any:
+    try:
+        found = said(await conn.door.messages(params.session_id))
+    except UnknownSession:
+        found = []
+    end = len(found) if params.before_index is None else params.before_index
+    end = max(0, min(end, len(found)))
+    start = 0 if params.limit is None else max(0, end - max(0, params.limit))
+    return {
+        "session_id": params.session_id,
+        "messages": found[start:end],
+        "total": len(found),
+        "start": start,
+    }
+
+
+async def state(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    info = await usable(conn, params.session_id)
+    told: dict[str, Any] = {"session_id": info.id, "state": info.status}
+    live = conn.door.live(info.id)
+    if live is not None and live.state.turn:
+        told["turn_id"] = live.state.turn
+        told["turn_started_at"] = rfc3339(live.state.began_at)
+    return told
+
+
+async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
+    door, given = conn.door, params.overrides
+    info = await usable(conn, params.session_id)
+    for name in ("model", "model_provider"):
+        value = getattr(given, name)
+        if value is not None and not value.strip():
+            raise BadInput(f"Invalid params: `{name}` must not be blank.")
+    before = dict(info.extra.get("overrides") or {})
+    if given.model_provider is not None and given.model is None:
+        before.pop("model", None)
+    ref = _ref(conn, given, info.model)
+    changes = {
+        name: value
+        for name in Overrides.__struct_fields__
+        if (value := getattr(given, name)) is not None
+    }
+    merged = {**before, **changes}
+    if given.temperature is not None and not 0 <= given.temperature <= 2:
+        raise BadInput("Invalid params: `temperature` is between 0 and 2.")
+    if ref:
+        await door.set_model(params.session_id, ref, conn.who)
+    extra: dict[str, Any] = {"overrides": merged}
+    if given.temperature is not None:
+        extra["temperature"] = given.temperature
+    await door.set_extra(params.session_id, extra, conn.who)
+    return {"session_id": params.session_id, "overrides": merged}
+
+
+def _ref(conn: "ZeroclawHearer", given: Overrides, current: str) -> str:
+    """The model that is meant, as "provider/model"; empty when none is. Raises UnknownModel."""
+    door = conn.door
+    if given.model is None:
+        if given.model_provider is None:
+            return ""
+        known = door.models(given.model_provider)
+        for model in known:
+            if model.provider == given.model_provider:
+                return model.ref
+        raise UnknownModel(f"Unknown model provider: {given.model_provider}.")
+    provider = given.model_provider or current.partition("/")[0]
+    for ref in (f"{provider}/{given.model}", given.model):
+        try:
+            return door.model(ref).ref
+        except UnknownModel:
+            if given.model_provider is not None:
+                break
+    raise UnknownModel(f"Unknown model: {given.model}.", "See config/catalog-models.")
+
+
+async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    info = await conn.door.info(params.session_id)
+    return {"session_id": info.id, **await asyncio.to_thread(branch, info.cwd)}
+
+
+VERBS = {
+    "session/new": Verb(new, New, direct=True),
+    "session/close": Verb(close, OfSession),
+    "session/kill": Verb(kill, OfSession),
+    "session/delete": Verb(delete, OfSession),
+    "session/list": Verb(listed, Listed),
+    "session/list-acp": Verb(listed_all),
+    "session/messages": Verb(messages, Messages),
+    "session/state": Verb(state, OfSession),
+    "session/configure": Verb(configure, Configure, nested=("overrides",)),
+    "session/git_branch": Verb(git_branch, OfSession),
+}

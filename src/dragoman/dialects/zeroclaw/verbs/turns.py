@@ -1,0 +1,177 @@
+"""Prompting, cancelling, approving."""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.content import Text
+from dragoman.engine.events import Verdict
+from dragoman.engine.faults import (
+    AlreadySettled,
+    BadInput,
+    Busy,
+    Fault,
+    NothingRunning,
+    UnknownAsk,
+    UnknownSession,
+)
+from dragoman.engine.work import Finished, Work
+from dragoman.wire.jsonrpc import INTERNAL_ERROR
+
+from ..attachments import contents
+from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal
+from ..shapes import Approve, OfSession, Prompt
+from ..speak import Updates
+from .sessions import usable
+from .table import Verb
+
+if TYPE_CHECKING:
+    from ..hear import Call, ZeroclawHearer
+    from ..seats import Seat
+
+_STOPS = {"length": "max_tokens", "max_steps": "max_turn_requests", "aborted": "cancelled"}
+_VERDICTS: dict[str, Verdict] = {
+    "allow_once": "allow",
+    "allow_always": "allow_always",
+    "reject": "deny",
+    "reject_once": "deny",
+    "reject_always": "deny_always",
+    "reject_with_edit": "edit",
+    "answer": "answer",
+}
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_REPLACEMENT = 64 * 1024
+
+
+async def prompt(call: "Call", params: Prompt) -> None:
+    """Run a turn; answered when it has ended."""
+    conn = call.conn
+    session_id = params.session_id
+    if not params.prompt.strip() and not params.attachments:
+        raise BadInput("Invalid params: `prompt` must not be blank.")
+    settings = conn.desk.settings
+    seat: Seat | None = None
+    try:
+        info = await usable(conn, session_id)
+        content: tuple[Any, ...] = (Text(params.prompt),)
+        if params.attachments:
+            content = await contents(conn, info, params.prompt, params.attachments)
+        seat = await conn.seats.take(session_id, joins=True)
+        work = await conn.door.prompt(
+            session_id,
+            content,
+            conn.who,
+            limit=max(1, settings.queue),
+            wait=settings.queue_wait_secs or None,
+        )
+    except (UnknownSession, Busy) as fault:
+        _never_ran(call, session_id, fault)
+        call.fail(fault)
+        return
+    sat = seat
+    work.on_done(lambda done: sat.watch.then(lambda: _ended(call, sat, session_id, done)))
+
+
+def _never_ran(call: "Call", session_id: str, fault: Fault) -> None:
+    """A client that waits for `turn_complete` gets one, although nothing ran."""
+    conn = call.conn
+    if conn.camel and not call.silent:
+        return
+    why = f"turn failed: {fault.message}"
+    if isinstance(fault, UnknownSession):
+        why = "turn cancelled by daemon: session_not_found"
+    conn.link.send(Updates(conn.door, session_id, conn.camel).never_ran(why))
+
+
+def _ended(call: "Call", seat: "Seat", session_id: str, work: Work) -> None:
+    conn = call.conn
+    if work.done.cancelled():
+        call.fail(Refusal(INTERNAL_ERROR, "The host is shutting down"))
+        return
+    problem = work.done.exception()
+    if isinstance(problem, asyncio.CancelledError):
+        call.fail(Refusal(INTERNAL_ERROR, "The host is shutting down"))
+        return
+    if problem is not None:
+        if isinstance(problem, Fault):
+            _never_ran(call, session_id, problem)
+        call.fail(problem)
+        return
+    finished: Finished = work.done.result()
+    if conn.camel and call.silent:  # a snake_case client heard it in the stream
+        told = (finished.outcome, finished.text, finished.error, finished.cause)
+        conn.link.send(seat.updates.completed(*told))
+    if finished.outcome == "failed":
+        call.fail(Refusal(INTERNAL_ERROR, f"Agent turn failed: {finished.error}"))
+        return
+    stop = _STOPS.get(finished.stop, finished.stop)
+    if finished.outcome != "completed":
+        stop = "cancelled"
+    call.reply({"session_id": session_id, "stop_reason": stop, "content": finished.text})
+
+
+async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
+    """Stop the running turn, whoever began it."""
+    session_id = params.session_id
+    try:
+        info = await usable(conn, session_id)
+    except UnknownSession:
+        if conn.camel:
+            raise
+        raise Refusal(SESSION_NOT_OWNED, "Caller does not own this session") from None
+    answer = {"session_id": session_id, "cancelled": True}
+    if info.status == "waiting_input" and conn.door.live(session_id) is None:
+        await conn.door.load(session_id)
+    live = conn.door.live(session_id)
+    if live is None:
+        raise Refusal(SESSION_NOT_FOUND, "No active turn for this session")
+    if live.turn is None and live.inbox:  # the prompt came just before: let it begin
+        await live.inbox[0].started
+    try:
+        conn.door.cancel(session_id, "client")
+    except NothingRunning:
+        if not live.state.turn or live.busy:
+            raise Refusal(SESSION_NOT_FOUND, "No active turn for this session") from None
+        await conn.door.interrupt(session_id, conn.who)  # open since before a restart
+    return answer
+
+
+async def approve(conn: "ZeroclawHearer", params: Approve) -> Any:
+    """Answer a question. One that is unknown or was answered before is acknowledged as well."""
+    verdict = _VERDICTS.get(params.decision)
+    if verdict is None:
+        known = ", ".join(_VERDICTS)
+        raise BadInput(f"Invalid params: unknown decision '{params.decision}'.", f"Use: {known}.")
+    text = _CONTROLS.sub("", params.replacement or "")[:_REPLACEMENT]
+    try:
+        row = await conn.door.ask(params.request_id)
+        if row.ask.kind == "question":
+            verdict, text = _reply(verdict, text, row.ask.choices)
+        await conn.door.answer(
+            params.request_id, verdict, conn.who, comment=params.comment or "", text=text
+        )
+    except (UnknownAsk, AlreadySettled):
+        pass  # the protocol acknowledges all the same
+    return {
+        "session_id": params.session_id,
+        "request_id": params.request_id,
+        "acknowledged": True,
+    }
+
+
+def _reply(verdict: Verdict, text: str, choices: tuple[str, ...]) -> tuple[Verdict, str]:
+    """A decision about a question: its text is the answer."""
+    if verdict in ("deny", "deny_always"):
+        return "cancelled", ""
+    if not text and len(choices) == 1:
+        text = choices[0]
+    if not text:
+        raise BadInput("Invalid params: the answer to a question goes into `replacement`.")
+    return "answer", text
+
+
+VERBS = {
+    "session/prompt": Verb(prompt, Prompt, direct=True, nested=("attachments",)),
+    "session/cancel": Verb(cancel, OfSession),
+    "session/approve": Verb(approve, Approve),
+}

@@ -1,0 +1,51 @@
+"""The newest log lines in memory, and whoever follows them."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import log
+
+KEPT = 2_000
+
+
+class Row(NamedTuple):
+    """One log line. Secrets are hidden already."""
+
+    number: int
+    time: str
+    level: str
+    area: str
+    event: str
+    pairs: dict[str, str]
+
+
+class Feed:
+    """Takes every line that is logged from its beginning on."""
+
+    def __init__(self) -> None:
+        self.rows: deque[Row] = deque(maxlen=KEPT)
+        self._followers: list[Callable[[Row], None]] = []
+        self._number = 0
+        self._stop = log.listen(self._take)
+
+    def _take(self, time: str, level: str, area: str, event: str, pairs: dict[str, str]) -> None:
+        self._number += 1
+        row = Row(self._number, time, level, area, event, pairs)
+        self.rows.append(row)
+        for told in tuple(self._followers):
+            told(row)
+
+    def follow(self, told: Callable[[Row], None]) -> Callable[[], None]:
+        """Be called with every new line; returns how to stop."""
+        self._followers.append(told)
+
+        def stop() -> None:
+            if told in self._followers:
+                self._followers.remove(told)
+
+        return stop
+
+    def close(self) -> None:
+        """Take no more lines."""
+        self._stop()
