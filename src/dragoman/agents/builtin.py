@@ -47,6 +47,7 @@ class BuiltinAgent:
                 return TurnResult("max_steps", f"max steps ({limit}) exceeded")
             step += 1
             provider, model = self._models.resolve(turn.info.model)
+            await turn.afford()
             await self._keep_room(turn, provider, model)
             try:
                 stop = await self._step(turn, step, provider, model, system)

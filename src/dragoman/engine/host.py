@@ -17,7 +17,7 @@ from .faults import BadInput, Busy, InUse, TooMany, UnknownAgent, UnknownSession
 from .hooks import Hooks
 from .info import SessionInfo
 from .offers import Offers
-from .ports import Agents, Clock, Models, Store
+from .ports import Agents, Budget, Clock, Models, Store
 from .session import Session
 from .state import State
 from .watch import Hub
@@ -81,6 +81,7 @@ class Host:
         self.offers = offers or Offers()
         self.max_sessions = max_sessions
         self.trouble = trouble
+        self.budget: Budget | None = None
         self.spending: Callable[[Session, float], None] = lambda session, cost: None
         self.live: dict[str, Session] = {}
         self.hub = Hub("", self._read_all, self.spawn, by_gseq=True)
@@ -103,6 +104,8 @@ class Host:
 
     def spent(self, session: Session, cost: float) -> None:
         self.spending(session, cost)
+        if cost and self.budget is not None:
+            self.budget.spent(session.state.agent, cost)
 
     # --- opening ---
 

@@ -110,15 +110,19 @@ class State:
         return self.seq
 
     def unanswered(self) -> list[ToolCall]:
-        """Tool calls of the last assistant message that have no result yet, in order."""
+        """Tool calls that have no result yet, in order.
+
+        A hosted agent may begin a call while an earlier one still runs, so that the open ones can
+        belong to several messages.
+        """
+        found: dict[str, ToolCall] = {}
         for message in reversed(self.messages):
-            if message.role == "assistant":
-                return [
-                    block
-                    for block in message.content
-                    if isinstance(block, ToolCall) and block.id in self.journal
-                ]
-        return []
+            if len(found) == len(self.journal):
+                break
+            for block in reversed(message.content):
+                if isinstance(block, ToolCall) and block.id in self.journal:
+                    found.setdefault(block.id, block)
+        return list(found.values())[::-1]
 
 
 def _opened(state: State, body: ev.Opened, at: int) -> None:

@@ -14,10 +14,12 @@ from .content import Detail, Message, PlanEntry, Text, ToolCall, Usage, text_of
 from .draft import Draft
 from .env import Env
 from .events import Settled
-from .faults import Fault
+from .faults import Fault, Refused
+from .foreign import Foreign
 from .hooks import Block
 from .info import SessionInfo
 from .ports import Judgement, Tool, ToolSpec
+from .ports.tools import LOOKING
 
 if TYPE_CHECKING:
     from .session import Session
@@ -26,7 +28,7 @@ ABORTED = "aborted: the turn was cancelled before this call finished"
 NOT_RUN = "aborted: the turn was cancelled before this call was run"
 
 
-class Turn:
+class Turn(Foreign):
     """The running turn. Implements `ports.TurnPort` for the agent that takes it."""
 
     __slots__ = (
@@ -42,7 +44,8 @@ class Turn:
         self.draft = Draft()
         self.steer: list[ev.Steered] = []
         self.tail: list[ev.Kept] = []  # facts that are kept together with the turn's next ones
-        self.held: list[str] = []  # text kept back while an app may still rewrite it
+        # Whether this message's text is kept back until apps had their say; None: not decided.
+        self.held: bool | None = None
         self.cancelled = False
         self.interrupted = False
         self.cause = ""
@@ -62,6 +65,12 @@ class Turn:
     def specs(self) -> Sequence[ToolSpec]:
         return self.session.toolbox.specs() if self.session.toolbox else ()
 
+    async def afford(self, *, action: bool = False) -> None:
+        """Raise Refused when the agent's budget is used up. To be asked before every model call."""
+        budget = self.session.host.budget
+        if budget is not None:
+            await budget.afford(self.session.state.agent, action=action)
+
     # --- what it streams ---
 
     def emit(self, body: ev.Passing) -> None:
@@ -70,6 +79,7 @@ class Turn:
 
     def step_began(self, step: int) -> None:
         self.draft.reset(step)
+        self.held = None
         self.emit(ev.StepBegan(self.id, step))
 
     def stream_opened(self, step: int) -> None:
@@ -79,8 +89,7 @@ class Turn:
     def text(self, delta: str) -> None:
         if not delta:
             return
-        if self.session.host.hooks.intercepted("message_sending"):
-            self.held.append(delta)
+        if self._holds():
             return
         self.draft.add(False, delta)
         self.emit(ev.TextDelta(self.id, delta))
@@ -105,7 +114,7 @@ class Turn:
 
     def retrying(self, attempt: int, delay: float, reason: str) -> None:
         self.draft.reset(self.draft.step)
-        self.held.clear()
+        self.held = None
         self.emit(ev.Retrying(self.id, attempt, delay, reason))
 
     # --- what is kept ---
@@ -121,10 +130,12 @@ class Turn:
         error: str = "",
     ) -> None:
         """Keep the model's message, after apps had their say about its text."""
-        if self.held:
-            content = await self._moderate(content)
-        elif content and text_of(content):
-            self.session.tell("message_sending", self._outgoing(text_of(content)), self.id)
+        if text_of(content):
+            if self._holds():
+                content = await self._moderate(content)
+            else:
+                self.session.tell("message_sending", self._outgoing(text_of(content)), self.id)
+        self.held = None
         model = self.session.state.model
         body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error)  # type: ignore[arg-type]
         if stop == "tool_use":
@@ -135,6 +146,12 @@ class Turn:
         self.session.host.spent(self.session, cost)
         if content and text_of(content):
             self.session.tell("message_sent", self._outgoing(text_of(content)), self.id)
+
+    def _holds(self) -> bool:
+        """Decide once per message: an app that comes or goes meanwhile must not split its text."""
+        if self.held is None:
+            self.held = self.session.host.hooks.intercepted("message_sending")
+        return self.held
 
     def _outgoing(self, text: str) -> dict[str, Any]:
         extra = self.session.state.extra
@@ -147,9 +164,6 @@ class Turn:
 
     async def _moderate(self, content: tuple[Any, ...]) -> tuple[Any, ...]:
         text = text_of(content)
-        self.held.clear()
-        if not text:
-            return content
         result = await self.session.run_hook("message_sending", self._outgoing(text), self.id)
         if isinstance(result, Block):
             final = f"[message blocked: {result.reason}]"
@@ -176,6 +190,7 @@ class Turn:
         self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
     ) -> None:
         await self._append(ev.Compacted(summary, kept, usage, cost, automatic))
+        self.session.host.spent(self.session, cost)
 
     async def note(self, level: str, title: str, text: str = "", **data: Any) -> None:
         await self._append(ev.Noted(level, title, text, data or None))  # type: ignore[arg-type]
@@ -258,6 +273,11 @@ class Turn:
 
     async def _execute(self, call: ToolCall, tool: Tool) -> None:
         assert call.args is not None
+        try:
+            await self.afford(action=tool.spec.kind not in LOOKING)
+        except Refused as fault:
+            await self._end(call, "denied", str(fault))
+            raise  # the model could do nothing about it: the turn ends here
         started = ev.CallStarted(self.id, call.id, call.name, call.args)
         if tool.spec.repeatable:  # nothing is lost if its mark is: it may be run again
             self.session.put(started).add_done_callback(self.session.unheard)

@@ -7,6 +7,7 @@ from .agents import (
     Agent,
     AgentProfile,
     Agents,
+    Budget,
     TurnPort,
     TurnResult,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "Answer",
     "AskRow",
     "Batch",
+    "Budget",
     "Clock",
     "Entry",
     "Files",

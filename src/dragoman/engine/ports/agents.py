@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..content import Message, PlanEntry, ToolCall, Usage
-from ..events import Mode
+from ..content import Detail, Image, Message, PlanEntry, Text, ToolCall, Usage
+from ..events import CallOutcome, Mode, Settled
 from ..info import SessionInfo
 from .models import ToolSpec
-from .tools import Policy, Toolbox
+from .tools import Answer, Policy, Toolbox
 
 
 class AgentProfile(msgspec.Struct, frozen=True):
@@ -33,6 +33,16 @@ class AgentProfile(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     temperature: float | None = None
     memory: bool = False
+
+
+class Budget(Protocol):
+    """What an agent may spend and do in a span of time."""
+
+    async def afford(self, agent: str, *, action: bool) -> None:
+        """Count an action when there is one. Raises Refused when a limit is reached."""
+        ...
+
+    def spent(self, agent: str, cost: float) -> None: ...
 
 
 class Agents(Protocol):
@@ -124,6 +134,36 @@ class TurnPort(Protocol):
     async def note(self, level: str, title: str, text: str = "", **data: Any) -> None: ...
 
     async def plan(self, entries: Sequence[PlanEntry]) -> None: ...
+
+    async def afford(self, *, action: bool = False) -> None:
+        """To be called before every model call. Raises Refused when the budget is used up."""
+        ...
+
+    # For agents that run their tools themselves (`engine/foreign.py`).
+
+    async def foreign_call(self, call: ToolCall, kind: str) -> None: ...
+
+    def foreign_progress(self, call_id: str, text: str) -> None: ...
+
+    async def foreign_result(
+        self,
+        call: ToolCall,
+        outcome: CallOutcome,
+        content: tuple[Text | Image, ...],
+        detail: Detail | None = None,
+    ) -> None: ...
+
+    async def foreign_ask(self, call: ToolCall, kind: str, summary: str) -> Settled:
+        """Whether it may run: hooks, policy, then a human."""
+        ...
+
+    async def foreign_question(
+        self, call_id: str, question: str, choices: Sequence[str]
+    ) -> Answer: ...
+
+    async def keep(self, **values: Any) -> None:
+        """Keep facts with the session; None removes one."""
+        ...
 
 
 class TurnResult(msgspec.Struct, frozen=True):

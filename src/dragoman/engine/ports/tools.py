@@ -9,6 +9,8 @@ from ..content import Detail, Image, PlanEntry, Text, ToolCall
 from ..events import Mode
 from .models import ToolSpec
 
+LOOKING = frozenset({"read", "search", "think"})  # kinds of tools that change nothing
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What a tool gives back to the model."""
