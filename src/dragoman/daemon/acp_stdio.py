@@ -1,16 +1,24 @@
-"""`dragoman acp`: the Agent Client Protocol on standard input and output."""
+"""`dragoman acp`: the Agent Client Protocol on standard input and output.
 
-import asyncio
-import signal
+Only what the first answer needs is imported before the input is read (see `porter.py`).
+"""
+
+import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dragoman.dialects.acp import Desk
-from dragoman.engine.faults import Fault
 from dragoman.transports import stdio
 from dragoman.transports.loop import run, settle_memory
 
-from .compose import compose
+from .endpoints import places
+from .porter import Porter, is_plain
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from dragoman.wire.link import Link
+
+    from .compose import Composed
 
 
 def main(args: Any) -> int:
@@ -21,44 +29,95 @@ def main(args: Any) -> int:
         flags["acp.max_sessions"] = args.max_sessions
     if args.session_timeout is not None:
         flags["acp.session_timeout_secs"] = args.session_timeout
-    try:
-        return run(_serve(wire, args.config_dir, flags))
-    except Fault as fault:
-        print(f"dragoman acp: {fault}", file=sys.stderr)
-        return 1
+    return run(_Serving(args.config_dir, flags).run(wire))
 
 
-async def _serve(wire: int, config_dir: str | None, flags: dict[str, Any]) -> int:
-    composed = await compose(config_dir=config_dir, flags=flags)
-    try:
+class _Serving:
+    """One process that serves one client."""
+
+    def __init__(self, config_dir: str | None, flags: dict[str, Any]) -> None:
+        self.config_dir = config_dir
+        self.flags = flags
+        self.where = places(os.environ, config_dir)
+        self.plain = is_plain(os.environ, self.where) and _sound(flags)
+        self.composed: Composed | None = None
+        self.porter: Porter | None = None
+        self.desk: Any = None
+        self.failed = False
+        self.signal = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, wire: int) -> int:
+        import asyncio
+        import signal
+
+        self.over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        line = await stdio.serve(self._open, stdout=wire)
+        if not self.plain:
+            self._begin()
+        gone = loop.create_task(line.gone.wait())
+        told = loop.create_task(self.over.wait())
+        await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        told.cancel()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        if self.desk is not None:
+            await self.desk.close()
+        if self.composed is not None:
+            await self.composed.close()
+        if self.signal:  # end as a program without a handler would, now that all is cleaned up
+            signal.signal(self.signal, signal.SIG_DFL)
+            signal.raise_signal(self.signal)
+        return 1 if self.failed else 0
+
+    def _stop(self, number: int) -> None:
+        self.signal = number
+        self.over.set()
+
+    def _open(self, link: "Link") -> Porter:
+        self.porter = Porter(link, self.where, self.flags, self._wake, plain=self.plain)
+        return self.porter
+
+    def _wake(self) -> None:
+        """Put the host together, once what was said so far has been sent."""
+        import asyncio
+
+        if self._task is None:
+            asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        import asyncio
+
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._compose())
+
+    async def _compose(self) -> None:
+        from dragoman.engine.faults import Fault
+
+        from .compose import compose
+
+        try:
+            self.composed = composed = await compose(config_dir=self.config_dir, flags=self.flags)
+        except Fault as fault:
+            print(f"dragoman acp: {fault}", file=sys.stderr)
+            self.failed = True
+            self.over.set()
+            return
         for notice in composed.notices:
             print(f"dragoman acp: {notice}", file=sys.stderr)
-        desk = Desk(composed.door, composed.settings.acp)
+        from dragoman.dialects.acp import Desk
+
+        desk = self.desk = Desk(composed.door, composed.settings.acp)
         composed.config.applied.append(lambda old, new: setattr(desk, "settings", new.acp))
-        line = await stdio.serve(desk.hearer, stdout=wire)
+        assert self.porter is not None
+        self.porter.hand_over(desk.hearer(self.porter.link))
         settle_memory()
-        number = await _ended(line.gone)
-        await desk.close()
-    finally:
-        await composed.close()
-    if number:  # end as a program without a handler would, now that all is cleaned up
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-    return 0
 
 
-async def _ended(gone: asyncio.Event) -> int:
-    """Wait for the end of the connection, or for a signal; returns the signal's number."""
-    loop = asyncio.get_running_loop()
-    told: asyncio.Future[int] = loop.create_future()
-
-    def stop(number: int) -> None:
-        if not told.done():
-            told.set_result(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
-    over = loop.create_task(gone.wait())
-    await asyncio.wait({over, told}, return_when=asyncio.FIRST_COMPLETED)
-    over.cancel()
-    return told.result() if told.done() else 0
+def _sound(flags: dict[str, Any]) -> bool:
+    """Whether the command line's values are beyond doubt; if not, the settings judge them."""
+    return flags.get("acp.max_sessions", 1) >= 1 and flags.get("acp.session_timeout_secs", 0) >= 0

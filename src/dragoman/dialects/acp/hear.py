@@ -32,15 +32,16 @@ from dragoman.wire.link import Link
 from .after import After
 from .attach import Attachment
 from .faults import CANCELLED, TurnFailed, code_of, data_of, line_of
+from .hello import MAX_LINE
 from .quirks import codes_of, quirks_of
-from .shapes import ClientSide
+from .shapes import ClientSide, Initialize
 from .speak import Speaker
 from .verbs import VERBS
+from .verbs.handshake import meet
 
 if TYPE_CHECKING:
     from .desk import Desk
 
-MAX_LINE = 64 * 1024 * 1024
 _RULES = Rules(batches=False, null_params=True, scalar_params=True)
 _EMPTY = b"{}"
 GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
@@ -84,6 +85,13 @@ class AcpHearer:
                 self.outbound.settle(message)
             elif isinstance(message, Invalid):
                 self._send(message.reply())
+
+    def met(self, params: bytes) -> None:
+        """Somebody else answered this client's `initialize`; take in what it said."""
+        try:
+            meet(self, msgspec.json.decode(params or _EMPTY, type=Initialize))
+        except msgspec.DecodeError:
+            return  # it said nothing that could be understood
 
     def overlong(self, size: int) -> None:
         text = f"Invalid request: the line is longer than {self.max_line} bytes"

@@ -1,22 +1,36 @@
 """initialize, authenticate."""
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from dragoman import __version__
 from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault
 
+from ..hello import hello
 from ..quirks import codes_of, quirks_of
 from ..shapes import Authenticate, Initialize, client_side
 
 if TYPE_CHECKING:
     from ..hear import AcpHearer
 
-VERSION = 1
-
 
 def initialize(conn: "AcpHearer", params: Initialize) -> dict[str, Any]:
     """Say what works here and now; the version is always our own."""
+    meet(conn, params)
+    settings = conn.desk.settings
+    model, vision = _default_model(conn)
+    return hello(
+        keeps=conn.door.durable,
+        model=model,
+        vision=vision,
+        max_sessions=settings.max_sessions,
+        timeout=settings.session_timeout_secs,
+        version=str(conn.door.facts.get("version") or __version__),
+    )
+
+
+def meet(conn: "AcpHearer", params: Initialize) -> None:
+    """Take in who the client is and what it can do."""
     info = params.client_info if isinstance(params.client_info, dict) else {}
     name = info.get("name") if isinstance(info.get("name"), str) else ""
     conn.client = client_side(params.client_capabilities)
@@ -26,39 +40,6 @@ def initialize(conn: "AcpHearer", params: Initialize) -> dict[str, Any]:
     if name and name != conn.who.name:
         conn.who = Who("acp", conn.who.peer, str(name)[:200], conn.who.id)
         conn.door.arrive(conn.who)
-    return describe(conn)
-
-
-def describe(conn: "AcpHearer") -> dict[str, Any]:
-    door, settings = conn.door, conn.desk.settings
-    model, vision = _default_model(conn)
-    keeps = door.durable
-    sessions: dict[str, Any] = {"additionalDirectories": {}}
-    if keeps:
-        sessions = {"resume": {}, "close": {}, "list": {}, "delete": {}, **sessions}
-    mcp = find_spec("mcp") is not None
-    about = {
-        "maxSessions": settings.max_sessions,
-        "sessionTimeoutSecs": _whole(settings.session_timeout_secs),
-    }
-    if model:
-        about = {"defaultModel": model, **about}
-    return {
-        "protocolVersion": VERSION,
-        "agentCapabilities": {
-            "loadSession": keeps,
-            "promptCapabilities": {"image": vision, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": mcp, "sse": mcp},
-            "sessionCapabilities": sessions,
-        },
-        "agentInfo": {
-            "name": "dragoman",
-            "title": "Dragoman",
-            "version": str(door.facts.get("version") or _version()),
-        },
-        "authMethods": [],
-        "_meta": {"dragoman": about, "zeroclaw": about},
-    }
 
 
 def _default_model(conn: "AcpHearer") -> tuple[str, bool]:
@@ -71,16 +52,6 @@ def _default_model(conn: "AcpHearer") -> tuple[str, bool]:
     except Fault:
         return "", False  # not usable as it is configured; session/new will say why
     return model.ref, model.vision
-
-
-def _whole(seconds: float) -> float:
-    return int(seconds) if float(seconds).is_integer() else seconds
-
-
-def _version() -> str:
-    from dragoman import __version__
-
-    return __version__
 
 
 def authenticate(conn: "AcpHearer", params: Authenticate) -> dict[str, Any]:

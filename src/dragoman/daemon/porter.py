@@ -1,0 +1,157 @@
+"""Greets an ACP client while the host is still being put together.
+
+When nothing is configured, all that `initialize` asks for is known without the engine, so it is
+answered within a few milliseconds of the process's start. Everything else waits for the host.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman import __version__
+from dragoman.dialects.acp.hello import MAX_LINE, hello
+from dragoman.wire.link import Hearer, Link
+
+from .endpoints import Places
+
+_SQLITE = b"SQLite format 3\0"
+# A variable with one of these in its name may choose a provider: then the host must be asked.
+_CHOOSING = ("API_KEY", "OLLAMA_HOST")
+_OLLAMA = ("127.0.0.1", 11434)
+_MAX_SESSIONS, _TIMEOUT = 10, 3600
+
+
+def is_plain(env: Mapping[str, str], where: Places) -> bool:
+    """Whether nothing at all is configured, so that the agent is the default one on the demo."""
+    if os.path.exists(where.config_file):
+        return False
+    for name in env:
+        if "__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")):
+            return False
+        if env[name] and any(part in name for part in _CHOOSING):
+            return False
+    return not _is_listening()
+
+
+def _is_listening() -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        probe.settimeout(0.05)
+        return probe.connect_ex(_OLLAMA) == 0
+
+
+def keeps(where: Places) -> bool | None:
+    """Whether the store can be opened: the file is ours to write, or could be made.
+
+    None: only the store itself can tell.
+    """
+    path = os.path.join(where.data_dir, "sessions.db")
+    if os.path.exists(path):
+        try:
+            with open(path, "r+b") as file:
+                return True if file.read(16) in (b"", _SQLITE) else None
+        except OSError:
+            return False
+    folder = where.data_dir
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+class Porter:
+    """A `Hearer` that answers the first `initialize` and keeps the rest for the real one."""
+
+    max_line = MAX_LINE
+    limit_counts_newline = False
+    max_pending = 0
+
+    def __init__(
+        self,
+        link: Link,
+        where: Places,
+        limits: Mapping[str, Any],
+        wake: Callable[[], None],
+        *,
+        plain: bool,
+    ) -> None:
+        self.link = link
+        self._where = where
+        self._limits = limits  # acp.max_sessions, acp.session_timeout_secs of the command line
+        self._wake = wake
+        self._plain = plain
+        self._met: bytes | None = None
+        self._kept: list[Callable[[Hearer], None]] = []
+        self._real: Hearer | None = None
+
+    def hear(self, lines: list[bytes]) -> None:
+        if self._real is not None:
+            self._real.hear(lines)
+            return
+        if self._plain and self._met is None and not self._kept and self._greet(lines[0]):
+            lines = lines[1:]
+        if lines:
+            self._keep(lambda hearer: hearer.hear(lines))
+        self._wake()
+
+    def _greet(self, line: bytes) -> bool:
+        """Answer an `initialize` that is beyond doubt."""
+        try:
+            message = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            return False
+        if message.get("method") != "initialize" or not message.keys() <= _MEMBERS:
+            return False
+        number = message.get("id")
+        if type(number) not in (int, str) or not isinstance(message.get("params", {}), dict):
+            return False
+        kept = keeps(self._where)
+        if kept is None:
+            return False
+        result = hello(
+            keeps=kept,
+            model="demo/demo",
+            vision=False,
+            max_sessions=self._limits.get("acp.max_sessions", _MAX_SESSIONS),
+            timeout=self._limits.get("acp.session_timeout_secs", _TIMEOUT),
+            version=__version__,
+        )
+        answer = {"jsonrpc": "2.0", "result": result, "id": number}
+        self.link.send(msgspec.json.encode(answer))
+        self._met = msgspec.json.encode(message.get("params", {}))
+        return True
+
+    def _keep(self, act: Callable[[Hearer], None]) -> None:
+        self._kept.append(act)
+
+    def overlong(self, size: int) -> None:
+        self._pass(lambda hearer: hearer.overlong(size))
+
+    def ended(self) -> None:
+        self._pass(lambda hearer: hearer.ended())
+
+    def lost(self) -> None:
+        self._pass(lambda hearer: hearer.lost())
+
+    def _pass(self, act: Callable[[Hearer], None]) -> None:
+        if self._real is not None:
+            act(self._real)
+        else:
+            self._keep(act)
+            self._wake()
+
+    def hand_over(self, real: Any) -> None:
+        """The host is there: its hearer takes over, beginning with what was kept."""
+        self._real = real
+        if self._met is not None:
+            real.met(self._met)
+        kept, self._kept = self._kept, []
+        for act in kept:
+            act(real)
+
+
+_MEMBERS = {"jsonrpc", "id", "method", "params"}
