@@ -45,16 +45,25 @@ class Desk:
 
     def __init__(self, door: Door, settings: Configured | None = None) -> None:
         self.door = door
-        given = settings or Settings()
-        self.max_line = min(max(given.max_message_bytes, 1024), MAX_LINE)
-        self.heartbeat = float(given.heartbeat_secs)
-        self.version = given.version
-        self.health = encode({"status": "ok", "version": given.version})
+        self.settings = settings or Settings()
         self.roster = Roster(door)
         self.subscriptions = 0
         self._shapes: dict[Filter, tuple[Told, int]] = {}
         self._count = count(1)
         self._expiries: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def settings(self) -> Configured:
+        return self._settings
+
+    @settings.setter
+    def settings(self, given: Configured) -> None:
+        """Take a changed configuration; connections that exist keep their line limit."""
+        self._settings = given
+        self.max_line = min(max(given.max_message_bytes, 1024), MAX_LINE)
+        self.heartbeat = float(given.heartbeat_secs)
+        self.version = given.version
+        self.health = encode({"status": "ok", "version": given.version})
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
@@ -102,7 +111,7 @@ class Desk:
             values = {"skip_permissions": None, "skip_permissions_until": None}
             self.door.host.spawn(self.door.set_extra(session_id, values))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop every timer."""
         self.roster.close()
         for timer in self._expiries.values():
