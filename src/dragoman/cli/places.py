@@ -4,11 +4,11 @@ import os
 
 TYPE_CHECKING = False  # `typing` is not loaded just for annotations
 if TYPE_CHECKING:
-    from dragoman.daemon.endpoints import Places
+    from dragoman.settings.places import Places
 
 
 def find(config_dir: str | None = None) -> "Places":
     """The directories of this environment; `--config-dir` wins."""
-    from dragoman.daemon import endpoints
+    from dragoman.settings import places
 
-    return endpoints.places(os.environ, config_dir)
+    return places.places(os.environ, config_dir)

@@ -1,0 +1,42 @@
+"""Where the daemon listens for us."""
+
+import os
+
+from dragoman.settings import places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def socket_path(
+    config_dir: str | None = None,
+    *,
+    dialect: str = "zeroclaw",
+    env: "Mapping[str, str]" = os.environ,
+) -> str:
+    """The socket of one dialect: as configured, else the override, else in the data directory.
+
+    Raises BadInput for a path that no socket can have.
+    """
+    where = places.places(env, config_dir)
+    given = env.get(f"DRAGOMAN_listen__{dialect}", "") or _configured(where.config_file, dialect)
+    return given or places.endpoint(dialect, env, where)
+
+
+def _configured(file: str, dialect: str) -> str:
+    try:
+        with open(file, "rb") as opened:
+            text = opened.read()
+    except OSError:
+        return ""  # whoever needs the file says what is wrong with it
+    if b"listen" not in text:
+        return ""
+    import tomllib
+
+    try:
+        section = tomllib.loads(text.decode()).get("listen", {})
+    except (ValueError, UnicodeDecodeError):
+        return ""
+    found = section.get(dialect, "") if isinstance(section, dict) else ""
+    return os.path.abspath(os.path.expanduser(found)) if isinstance(found, str) and found else ""

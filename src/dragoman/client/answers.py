@@ -1,0 +1,129 @@
+"""What the host answers, as types. Events, messages and session rows are the engine's own."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import PlanEntry
+from dragoman.engine.events import Ask, Body, Event, Settled, Who
+from dragoman.engine.info import SessionInfo
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One event as it is sent."""
+
+    session: str
+    seq: int
+    gseq: int
+    at: int
+    event: Body
+
+    def plain(self) -> Event:
+        return Event(self.session, self.at, self.event, self.seq, self.gseq)
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """A session as it is now."""
+
+    session: SessionInfo
+    live: bool
+    busy: bool
+    queued: int
+    present: tuple[Who, ...]
+    asks: tuple[Ask, ...]
+    plan: tuple[PlanEntry, ...]
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """A question to a human, and its answer when there is one."""
+
+    ask: Ask
+    settled: Settled | None = None
+    settled_at: int | None = None
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    """An agent of the configuration; `problem` says why it cannot be used."""
+
+    alias: str
+    model: str
+    mode: str
+    reasoning: str
+    backend: str
+    problem: str = ""
+
+
+class ModelRow(msgspec.Struct, frozen=True):
+    """A model that can be used: `ref` is "provider/model", `model` what the catalogue knows."""
+
+    ref: str
+    model: dict[str, Any]
+
+
+class ClientRow(msgspec.Struct, frozen=True):
+    """A connected client."""
+
+    id: str
+    dialect: str
+    peer: str
+    name: str
+    since: int
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """How a turn ended."""
+
+    turn: str
+    outcome: str
+    stop: str
+    text: str = ""
+    error: str = ""
+    cause: str = ""
+
+
+class Session(msgspec.Struct, frozen=True):
+    session: SessionInfo
+
+
+class Sessions(msgspec.Struct, frozen=True):
+    sessions: tuple[SessionInfo, ...]
+    cursor: str = ""
+
+
+class History(msgspec.Struct, frozen=True):
+    events: list[Told]
+    more: bool
+
+
+class Approvals(msgspec.Struct, frozen=True):
+    approvals: list[Approval]
+
+
+class Answered(msgspec.Struct, frozen=True):
+    settled: Settled
+
+
+class Turn(msgspec.Struct, frozen=True):
+    turn: str
+
+
+class Agents(msgspec.Struct, frozen=True):
+    agents: list[AgentRow]
+    default: str | None
+
+
+class Models(msgspec.Struct, frozen=True):
+    models: list[ModelRow]
+
+
+class Clients(msgspec.Struct, frozen=True):
+    clients: list[ClientRow]
+
+
+class Watching(msgspec.Struct, frozen=True):
+    watch: str
+    last: int
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    deleted: bool

@@ -1,0 +1,135 @@
+"""A connection without an event loop: ask, read the answer, leave.
+
+Imports `socket` and `json` only, because most of what a thin command takes is its imports.
+"""
+
+import json
+import socket
+
+from .problems import ConnectionGone, fault_of, not_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_CHUNK = 65536
+ANSWER_SECONDS = 30.0
+
+
+class Plain:
+    """One connection to the daemon. A context manager."""
+
+    def __init__(self, path: str, name: str = "dragoman", wait: float = ANSWER_SECONDS) -> None:
+        self.path = path
+        self._wait = wait
+        self._next = 0
+        self._data = bytearray()
+        self._seen = 0  # bytes of `_data` that hold no newline
+        self._told: list[dict[str, Any]] = []
+        self._greetings: list[int] = []
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sock.settimeout(wait)
+        try:
+            self._sock.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            self._sock.close()
+            raise not_running(path) from None
+        except OSError as problem:
+            self._sock.close()
+            raise not_running(path, problem.strerror or str(problem)) from None
+        # The greeting is sent ahead; its answers are read with the first real one.
+        greeting = self._request("initialize", {"protocolVersion": 1})
+        hello = self._request("dragoman/hello", {"name": name})
+        self._greetings = [greeting, hello]
+
+    def __enter__(self) -> "Plain":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def fileno(self) -> int:
+        """For `select`; look at `waiting` first."""
+        return self._sock.fileno()
+
+    @property
+    def waiting(self) -> bool:
+        """Something was received that nobody has taken yet."""
+        return bool(self._told) or b"\n" in self._data
+
+    def call(
+        self, method: str, params: "dict[str, Any] | None" = None, *, wait: float | None = None
+    ) -> "Any":
+        """The result of one method. `wait` 0: for ever. Raises the host's Fault."""
+        wanted = self._request(method, params or {})
+        seconds = self._wait if wait is None else wait
+        while True:
+            message = self._message(seconds or None)
+            if "method" in message:
+                self._told.append(message)
+            elif message.get("id") == wanted:
+                if "error" in message:
+                    raise fault_of(message["error"])
+                return message.get("result")
+            elif message.get("id") in self._greetings and "error" in message:
+                raise fault_of(message["error"])
+
+    def notices(self) -> "Iterator[tuple[str, Any]]":
+        """What the host tells by itself, as (method, params), until the connection ends."""
+        while True:
+            try:
+                yield self.notice()
+            except ConnectionGone:
+                return
+
+    def notice(self, wait: float | None = None) -> "tuple[str, Any]":
+        """The next thing the host tells by itself. Raises ConnectionGone at the end."""
+        while not self._told:
+            message = self._message(wait)
+            if "method" in message:
+                self._told.append(message)
+        first = self._told.pop(0)
+        return first["method"], first.get("params")
+
+    def _request(self, method: str, params: "dict[str, Any]") -> int:
+        self._next += 1
+        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
+        try:
+            self._sock.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as problem:
+            raise self._gone(problem) from None
+        return self._next
+
+    def _message(self, wait: float | None) -> "dict[str, Any]":
+        while True:
+            at = self._data.find(b"\n", self._seen)
+            if at >= 0:
+                line = bytes(self._data[:at])
+                del self._data[: at + 1]
+                self._seen = 0
+                if line:
+                    found: dict[str, Any] = json.loads(line)
+                    return found
+                continue
+            self._seen = len(self._data)
+            self._sock.settimeout(wait)
+            try:
+                data = self._sock.recv(_CHUNK)
+            except TimeoutError:
+                raise ConnectionGone(
+                    f"The daemon at {self.path} did not answer in {wait:g} seconds.",
+                    "See: dragoman doctor",
+                ) from None
+            except OSError as problem:
+                raise self._gone(problem) from None
+            if not data:
+                raise self._gone(None)
+            self._data += data
+
+    def _gone(self, problem: OSError | None) -> ConnectionGone:
+        why = f": {problem.strerror}" if problem is not None and problem.strerror else ""
+        return ConnectionGone(f"The daemon ended the connection{why}.", "See: dragoman logs")

@@ -1,0 +1,49 @@
+"""What can go wrong between a client and the host, as the host's own faults."""
+
+from dragoman.engine import faults
+from dragoman.engine.faults import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class NotRunning(Fault):
+    """No daemon answers at the address."""
+
+    code = "not_running"
+
+
+class ConnectionGone(Fault):
+    """The daemon ended the connection, or does not answer."""
+
+    code = "connection_gone"
+
+
+def not_running(path: str, why: str = "") -> NotRunning:
+    """The fault for an address that nobody answers at, with the way out."""
+    detail = f" ({why})" if why else ""
+    return NotRunning(
+        f"The daemon is not running: nobody listens at {path}{detail}.",
+        "Start it with: dragoman daemon",
+    )
+
+
+def fault_of(error: "dict[str, Any]") -> Fault:
+    """The fault that an error of the wire tells of."""
+    data = error.get("data")
+    told = data if isinstance(data, dict) else {}
+    message = str(told.get("message") or error.get("message") or "The host refused.")
+    hint = str(told.get("hint") or "")
+    kind = _classes().get(str(told.get("code", "")), Fault)
+    made = Fault.__new__(kind)  # single classes take other arguments
+    Fault.__init__(made, message, hint, code=error.get("code"))
+    return made
+
+
+def _classes() -> "dict[str, type[Fault]]":
+    found: dict[str, type[Fault]] = {}
+    for value in vars(faults).values():
+        if isinstance(value, type) and issubclass(value, Fault):
+            found[value.code] = value
+    return found

@@ -1,0 +1,164 @@
+"""Where things are: configuration, data, and one address per dialect.
+
+Pure functions of an environment. Thin commands import this, so it imports next to nothing.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from dragoman.engine.faults import BadInput
+
+_SOCKETS = {
+    "zeroclaw": ("daemon.sock", ("DRAGOMAN_SOCKET", "ZEROCLAW_SOCKET")),
+    "humanlayer": (
+        "humanlayer.sock",
+        ("DRAGOMAN_HUMANLAYER_SOCKET", "HUMANLAYER_DAEMON_SOCKET"),
+    ),
+    "openclawos": ("kernel.sock", ("DRAGOMAN_KERNEL_SOCKET", "OPENCLAWOS_KERNEL_SOCKET")),
+    "acp": ("acp.sock", ("DRAGOMAN_ACP_SOCKET",)),
+    "any": ("any.sock", ("DRAGOMAN_ANY_SOCKET",)),
+}
+NAMES = tuple(_SOCKETS)
+
+# sun_path holds 108 bytes on Linux and 104 elsewhere, the final NUL among them.
+LONGEST = 107 if sys.platform == "linux" else 103
+
+
+class Places:
+    """The directories of one installation."""
+
+    __slots__ = ("config_dir", "data_dir", "given")
+
+    def __init__(self, config_dir: str, data_dir: str, given: bool) -> None:
+        self.config_dir = config_dir
+        self.data_dir = data_dir
+        self.given = given  # somebody chose the directory; it is not the platform's own
+
+    @property
+    def config_file(self) -> str:
+        return os.path.join(self.config_dir, "config.toml")
+
+
+def places(
+    env: Mapping[str, str], config_dir: str | None = None, platform: str = sys.platform
+) -> Places:
+    """The directories for this environment; `config_dir` is the command line's, which wins."""
+    data = _path(env, "DRAGOMAN_DATA_DIR")
+    chosen = _absolute(config_dir, env) if config_dir else ""
+    chosen = chosen or _path(env, "DRAGOMAN_CONFIG_DIR") or _path(env, "ZEROCLAW_CONFIG_DIR")
+    if chosen:
+        return Places(chosen, data or os.path.join(chosen, "data"), True)
+    config, own = _platform_dirs(env, platform)
+    if data:
+        return Places(config, data, True)
+    theirs = _path(env, "ZEROCLAW_DATA_DIR")
+    if theirs:
+        if os.path.isfile(os.path.join(theirs, "config.toml")):
+            return Places(theirs, os.path.join(theirs, "data"), True)
+        return Places(config, _zeroclaw_data(theirs), True)
+    return Places(config, own, False)
+
+
+def _zeroclaw_data(path: str) -> str:
+    """Where zeroclaw's own clients look below their ZEROCLAW_DATA_DIR."""
+    beside = os.path.join(os.path.dirname(path), ".zeroclaw", "config.toml")
+    if os.path.basename(path) in ("data", "workspace") or os.path.isfile(beside):
+        return path
+    return os.path.join(path, "data")
+
+
+def _platform_dirs(env: Mapping[str, str], platform: str) -> tuple[str, str]:
+    home = _home(env)
+    if platform == "win32":
+        roaming = env.get("APPDATA") or os.path.join(home, "AppData", "Roaming")
+        local = env.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+        return os.path.join(roaming, "dragoman"), os.path.join(local, "dragoman", "data")
+    if platform == "darwin":
+        base = os.path.join(home, "Library", "Application Support", "dragoman")
+        return base, os.path.join(base, "data")
+    config = _xdg(env, "XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    data = _xdg(env, "XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    return os.path.join(config, "dragoman"), os.path.join(data, "dragoman")
+
+
+def endpoint(name: str, env: Mapping[str, str], where: Places, platform: str = sys.platform) -> str:
+    """The address of one dialect: its override, else its place in the data directory.
+
+    Raises BadInput for an unknown name and for a path that no socket can have.
+    """
+    try:
+        file, overrides = _SOCKETS[name]
+    except KeyError:
+        raise BadInput(f"There is no endpoint {name!r}.", f"Known: {', '.join(NAMES)}.") from None
+    for variable in overrides:
+        given = env.get(variable, "").strip()
+        if given:
+            if platform == "win32":
+                return given
+            return check_length(_absolute(given, env), f"Set {variable} to a shorter path.")
+    if platform == "win32":
+        ending = "" if name == "zeroclaw" else f"-{name}"
+        return f"\\\\.\\pipe\\dragoman-{_hash(where.data_dir)}{ending}"
+    return check_length(
+        os.path.join(where.data_dir, file),
+        f"Set {overrides[0]} to a shorter path, or DRAGOMAN_DATA_DIR to a shorter directory.",
+    )
+
+
+def endpoints(
+    env: Mapping[str, str], where: Places, platform: str = sys.platform
+) -> dict[str, str]:
+    """The addresses of all dialects."""
+    return {name: endpoint(name, env, where, platform) for name in NAMES}
+
+
+def native(env: Mapping[str, str]) -> dict[str, str]:
+    """Where each family's own clients look when nobody tells them otherwise."""
+    home = _home(env)
+    runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
+    found = {
+        "zeroclaw": os.path.join(home, ".zeroclaw", "data", "daemon.sock"),
+        "humanlayer": os.path.join(home, ".humanlayer", "daemon.sock"),
+        "openclawos": os.path.join(runtime, "openclawos", "kernel.sock"),
+    }
+    return {name: check_length(path, "Turn [listen] native off.") for name, path in found.items()}
+
+
+def check_length(path: str, hint: str) -> str:
+    """The path itself, or BadInput when it is too long for a Unix socket."""
+    size = len(os.fsencode(path))
+    if size > LONGEST:
+        raise BadInput(
+            f"The socket path is {size} bytes long, the system allows {LONGEST}: {path}.", hint
+        )
+    return path
+
+
+def _home(env: Mapping[str, str]) -> str:
+    return env.get("HOME") or env.get("USERPROFILE") or os.path.expanduser("~")
+
+
+def _path(env: Mapping[str, str], variable: str) -> str:
+    value = env.get(variable, "").strip()
+    return _absolute(value, env) if value else ""
+
+
+def _absolute(path: str, env: Mapping[str, str]) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = _home(env) + path[1:]
+    return os.path.abspath(path)
+
+
+def _xdg(env: Mapping[str, str], variable: str) -> str:
+    """An XDG directory; relative ones are to be ignored."""
+    value = env.get(variable, "")
+    return value if os.path.isabs(value) else ""
+
+
+def _hash(text: str) -> str:
+    """64-bit FNV-1a: the same in every process, and no import."""
+    number = 0xCBF29CE484222325
+    for byte in os.fsencode(text):
+        number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{number:016x}"
