@@ -54,5 +54,5 @@ class Desks:
     async def close(self) -> None:
         for desk in self._made.values():
             close = getattr(desk, "close", None)
-            if close is not None:
-                await close()
+            if close is not None and (ending := close()) is not None:
+                await ending

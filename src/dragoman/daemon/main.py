@@ -4,31 +4,35 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from dragoman.dialects.sniff import AnyHearer
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.events import Who
+from dragoman.engine.faults import Fault
+from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
-from dragoman.transports import unix
+from dragoman.settings.model import Settings
 from dragoman.transports.loop import run, settle_memory
-from dragoman.wire.link import Link, Opener, Peer
+from dragoman.wire.link import Link
 
-from . import endpoints, lock
 from .compose import Composed, compose
 from .config import LiveConfig
 from .desks import Desks
 from .guests import Guests
+from .listening import Listening
 from .notify import notify
-from .peer import Doorkeeper
+from .taps import Taps
 
 _SWEEP_SECONDS = 60.0
 _IDLE_SECONDS = 900.0
 _GRACE_SECONDS = 5.0
+_FAREWELL_SECONDS = 1.0
 _EPHEMERAL_SECONDS = 1.0
 _FILE_CHECK_SECONDS = 1.0
+_FILES_BESIDE_CLIENTS = 512  # descriptors for the store, the log, tools and providers
 
 log = get_log("daemon")
-audit = get_log("audit")
+_NOBODY = Who("daemon")
 
 
 class Daemon:
@@ -37,62 +41,60 @@ class Daemon:
     def __init__(self, composed: Composed, *, ephemeral: bool, gateway: bool, native: bool) -> None:
         self.composed = composed
         self.config: LiveConfig = composed.config
-        self.desks = Desks(composed.door, composed.settings)
+        settings = composed.settings
+        self.desks = Desks(composed.door, settings)
         self.ephemeral = ephemeral
-        self.with_gateway = gateway and composed.settings.gateway.enabled
-        self.native = native or composed.settings.listen.native
-        self.guests = Guests(composed.settings.limits.max_clients, self._too_many)
+        self.with_gateway = gateway and settings.gateway.enabled
+        self.guests = Guests(settings.limits.max_clients, self._too_many)
+        native = native or settings.listen.native
+        self.listening = Listening(composed, self.desks, self.guests, native)
         self.stopped = asyncio.Event()
         self.forced = False
-        self._locks: list[lock.Lock] = []
-        self._listeners: list[unix.Listener] = []
+        self._feed = Feed()
         self._tasks: list[asyncio.Task[Any]] = []
         self._gateway: Any = None
         self._apps: Any = None
 
-    def addresses(self) -> list[tuple[str, str]]:
-        """Every (dialect, path) to listen at."""
+    def _state_facts(self) -> None:
+        """What dialects may show of the process, and cannot know by themselves."""
+        from dragoman.settings.explain import explain
+
+        from .doctor import examine
+
         places = self.composed.places
-        chosen = endpoints.endpoints(os.environ, places)
-        listen = self.composed.settings.listen
-        found: list[tuple[str, str]] = []
-        for name, path in chosen.items():
-            found.append((name, getattr(listen, name, "") or path))
-        if self.native:
-            found += [pair for pair in endpoints.native(os.environ).items() if pair not in found]
-        return found
+        facts = self.composed.door.facts
+        facts["addresses"] = self.listening.main()
+        facts["config_kind"] = "custom" if places.given else "default"
+        facts["logs"] = self._feed
+        facts["taps"] = Taps(self.guests)
+        facts["explain"] = lambda key: explain(self.config.loaded, key)
+        facts["check_config"] = self._check_config
+        facts["doctor"] = lambda: asyncio.to_thread(examine, places)
+
+    def _check_config(self) -> str:
+        from dragoman.settings.load import load
+
+        try:
+            load(self.composed.places.config_file, flags=self.config.flags)
+        except Fault as fault:
+            return str(fault)
+        return ""
 
     async def start(self) -> None:
         """Listen everywhere; all or nothing."""
-        self.composed.door.facts["addresses"] = dict(self.addresses())
+        self._state_facts()
+        self.listening.hold()
+        raise_file_limit(self.composed.settings.limits.max_clients + _FILES_BESIDE_CLIENTS)
         await self.composed.host.recover()
-        self.config.applied.append(self.desks.apply)
-        try:
-            for name, path in self.addresses():
-                self._locks.append(lock.hold(path))
-                opener = self.guests.counting(self._opener(name))
-                keeper = Doorkeeper(self._audit)
-                bound = self.composed.settings.limits.max_outbound_bytes
-                listener = await unix.listen(path, opener, admit=keeper, bound=bound)
-                self._listeners.append(listener)
-                log.info("listening", dialect=name, path=path)
-            if self.with_gateway:
-                await self._open_gateway()
-            await self._start_apps()
-        except BaseException:
-            await self._close_listeners()
-            raise
+        self.config.applied.append(self._apply)
+        await self.listening.open()
+        if self.with_gateway:
+            await self._open_gateway()
+        await self._start_apps()
         for work in (self._watch_file(), self._sweep()):
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
-
-    def _opener(self, name: str) -> Opener:
-        if name != "any":
-            return self.desks.opener(name)
-        openers = self.desks.openers()
-        limit = self.composed.settings.limits.max_line_bytes
-        return lambda link: AnyHearer(link, openers, limit, self._sniffed)
 
     async def _open_gateway(self) -> None:
         from dragoman.gateway import open_gateway
@@ -105,7 +107,7 @@ class Daemon:
         if self.composed.settings.openclawos.apps:
             from .apps import Supervisor
 
-            kernel = dict(self.addresses())["openclawos"]
+            kernel = self.listening.main()["openclawos"]
             self._apps = Supervisor(self.composed.settings.openclawos.apps, kernel)
             await self._apps.start()
             self.composed.door.facts["apps"] = self._apps.status
@@ -113,18 +115,25 @@ class Daemon:
     # --- while it runs ---
 
     def stop(self) -> None:
+        """Leave; asked a second time, without waiting for turns to unwind."""
         if self.stopped.is_set():
             self.forced = True
         self.stopped.set()
 
     def reload(self) -> None:
-        """SIGHUP: read the configuration again."""
+        """SIGHUP: read the configuration again; a bad one changes nothing."""
+        notify(f"RELOADING=1\nMONOTONIC_USEC={_monotonic_usec()}")
         try:
             changes = self.config.reload()
         except Fault as fault:
             log.error("reload refused", problem=str(fault))
-            return
-        log.info("reloaded", changed=len(changes))
+        else:
+            log.info("reloaded", changed=len(changes))
+        notify("READY=1")
+
+    def _apply(self, old: Settings, new: Settings) -> None:
+        self.desks.apply(old, new)
+        self.guests.limit = new.limits.max_clients
 
     async def _watch_file(self) -> None:
         """Notice edits of the file; there is no portable event for that, so look now and then."""
@@ -147,19 +156,32 @@ class Daemon:
     async def _leave_when_alone(self) -> None:
         while True:
             await self.guests.gone(_EPHEMERAL_SECONDS)
-            for session in tuple(self.composed.host.live.values()):
-                if not session.state.asks:
-                    await session.idle()
-            if self.guests.count == 0:
+            if await self._work_done():
                 log.info("last client left")
                 self.stop()
                 return
 
-    def _audit(self, what: str, peer: Peer) -> None:
-        audit.info(what, peer=peer.label, pid=peer.pid, uid=peer.uid)
-
-    def _sniffed(self, name: str, link: Link) -> None:
-        log.debug("recognised", dialect=name, peer=link.peer.label)
+    async def _work_done(self) -> bool:
+        """Wait for turns to end, except those that wait for a human; False when a client came."""
+        host = self.composed.host
+        changed = asyncio.Event()
+        watch = host.hub.watch(_NOBODY, _Bell(changed), lambda said: None)
+        try:
+            while not self.guests.count:
+                busy = [s for s in host.live.values() if s.busy and not s.state.asks]
+                if not busy:
+                    return True
+                changed.clear()
+                waits = [
+                    asyncio.ensure_future(work)
+                    for work in (changed.wait(), self.guests.changed(), busy[0].idle())
+                ]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                for wait in waits:
+                    wait.cancel()
+            return False
+        finally:
+            watch.close()
 
     def _too_many(self, link: Link) -> None:
         log.warning("refused: too many clients", limit=self.guests.limit, peer=link.peer.label)
@@ -169,23 +191,30 @@ class Daemon:
     async def close(self) -> None:
         """Stop accepting, end turns within the grace period, commit, free everything."""
         notify("STOPPING=1")
-        await self._close_listeners()
+        await self.listening.close()
         for task in self._tasks:
             task.cancel()
         if self._apps is not None:
             await self._apps.stop()
         await self.composed.host.stop(0.0 if self.forced else _GRACE_SECONDS)
+        await self.guests.dismiss(0.0 if self.forced else _FAREWELL_SECONDS)
         await self.desks.close()
         if self._gateway is not None:
             await self._gateway.close()
+        self._feed.close()
         await self.composed.close()
-        for held in self._locks:
-            held.release()
+        self.listening.release()
 
-    async def _close_listeners(self) -> None:
-        for listener in self._listeners:
-            await listener.close()
-        self._listeners.clear()
+
+class _Bell:
+    """A shape that rings when a session's status changes."""
+
+    def __init__(self, changed: asyncio.Event) -> None:
+        self._changed = changed
+
+    def speak(self, events: Sequence[Any]) -> None:
+        if any(event.seq for event in events):
+            self._changed.set()
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
@@ -196,23 +225,53 @@ def _stamp(path: str) -> tuple[int, int, int]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-async def _serve(args: Any) -> int:
+def _monotonic_usec() -> int:
+    from time import monotonic_ns
+
+    return monotonic_ns() // 1000
+
+
+def raise_file_limit(wanted: int) -> None:
+    """Let this process open as many files as its clients may need, where the system permits."""
+    try:
+        import resource
+    except ImportError:
+        return  # Windows has no such limit
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < wanted:
+        log.warning("few files may be open", limit=most, wanted=wanted)
+
+
+def _listen_to_signals(daemon: Daemon) -> None:
+    if sys.platform == "win32":  # its loops know no signal handlers; Ctrl-C raises
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, daemon.stop)
+    loop.add_signal_handler(signal.SIGINT, daemon.stop)
+    loop.add_signal_handler(signal.SIGHUP, daemon.reload)
+
+
+async def serve(args: Any) -> int:
+    """Run a daemon until it is told to stop; returns the exit code."""
     composed = await compose(config_dir=args.config_dir, for_daemon=True)
     for notice in composed.notices:
         print(f"dragoman: {notice}", file=sys.stderr)
     daemon = Daemon(
         composed, ephemeral=args.ephemeral, gateway=not args.no_gateway, native=args.native
     )
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, daemon.stop)
-    loop.add_signal_handler(signal.SIGINT, daemon.stop)
-    loop.add_signal_handler(signal.SIGHUP, daemon.reload)
     try:
+        _listen_to_signals(daemon)
         await daemon.start()
         settle_memory()
         notify("READY=1")
         print("ready", file=sys.stderr, flush=True)
+        log.info("ready", version=composed.door.facts["version"], pid=os.getpid())
         await daemon.stopped.wait()
+        log.info("stopping")
     finally:
         await daemon.close()
     return 0
@@ -220,9 +279,4 @@ async def _serve(args: Any) -> int:
 
 def main(args: Any) -> int:
     """Run until SIGTERM, SIGINT, or, when ephemeral, until the last client has left."""
-    if sys.platform == "win32":
-        raise BadInput(
-            "The daemon's named pipes have not been tried on Windows yet.",
-            "Use `dragoman acp` or `dragoman rpc` there.",
-        )
-    return run(_serve(args))
+    return run(serve(args))

@@ -79,6 +79,7 @@ class Pump(asyncio.Protocol):
         "_written",
         "paused",
         "peer",
+        "spy",
     )
 
     def __init__(
@@ -108,6 +109,7 @@ class Pump(asyncio.Protocol):
         self._written = 0
         self._seen = 0  # how much the client had taken when the stall timer was set
         self.paused = False
+        self.spy: Callable[[bytes], None] | None = None  # is shown what is written
 
     # --- asyncio's side -----------------------------------------------------------------------
 
@@ -307,6 +309,8 @@ class Pump(asyncio.Protocol):
         if self._lost or outlet is None:
             return
         self._written += len(data)
+        if self.spy is not None:
+            self.spy(data)
         outlet.write(data)
         if self.paused and not self._throttled:
             if outlet.get_write_buffer_size() > self._bound:

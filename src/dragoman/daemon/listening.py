@@ -1,0 +1,111 @@
+"""Every endpoint of the daemon: its lock, its listener, on sockets and on named pipes."""
+
+import os
+import sys
+from typing import Protocol
+
+from dragoman.dialects.sniff import AnyHearer
+from dragoman.observe.log import get_log
+from dragoman.wire.link import Link, Opener, Peer
+
+from . import endpoints, lock
+from .compose import Composed
+from .desks import Desks
+from .guests import Guests
+from .peer import Doorkeeper
+
+log = get_log("daemon")
+audit = get_log("audit")
+
+
+class Listener(Protocol):
+    """What a transport gives back for an address it listens at."""
+
+    path: str
+
+    async def close(self) -> None: ...
+
+
+class Listening:
+    """All that the daemon listens at; opened and closed together."""
+
+    def __init__(self, composed: Composed, desks: Desks, guests: Guests, native: bool) -> None:
+        self._composed = composed
+        self._desks = desks
+        self._guests = guests
+        self._native = native
+        self._locks: list[lock.Lock] = []
+        self._listeners: list[Listener] = []
+
+    def addresses(self) -> list[tuple[str, str]]:
+        """Every (dialect, address), our own before those where other families' clients look."""
+        chosen = endpoints.endpoints(os.environ, self._composed.places)
+        listen = self._composed.settings.listen
+        found = [(name, getattr(listen, name, "") or path) for name, path in chosen.items()]
+        if self._native and sys.platform != "win32":
+            found += [pair for pair in endpoints.native(os.environ).items() if pair not in found]
+        return found
+
+    def main(self) -> dict[str, str]:
+        """The first address of each dialect."""
+        found: dict[str, str] = {}
+        for name, path in self.addresses():
+            found.setdefault(name, path)
+        return found
+
+    def hold(self) -> None:
+        """Take the right to every address. Raises InUse and says who has one."""
+        if sys.platform != "win32":  # a pipe's first instance is its own lock
+            for _, path in self.addresses():
+                self._locks.append(lock.hold(path))
+
+    async def open(self) -> None:
+        """Listen everywhere; all or nothing."""
+        try:
+            for name, path in self.addresses():
+                self._listeners.append(await self._listen(name, path))
+                log.info("listening", dialect=name, path=path)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _listen(self, name: str, path: str) -> Listener:
+        opener = self._guests.counting(self._opener(name), name)
+        bound = self._composed.settings.limits.max_outbound_bytes
+        if sys.platform == "win32":
+            from dragoman.transports import pipe
+
+            return await pipe.listen(path, opener, bound=bound)
+        from dragoman.transports import unix
+
+        return await unix.listen(path, opener, admit=Doorkeeper(_audit), bound=bound)
+
+    def _opener(self, name: str) -> Opener:
+        if name != "any":
+            return self._desks.opener(name)
+        openers = self._desks.openers()
+        limit = self._composed.settings.limits.max_line_bytes
+        return lambda link: AnyHearer(link, openers, limit, _sniffed)
+
+    async def close(self) -> None:
+        """Stop accepting; connections that exist go on."""
+        for listener in self._listeners:
+            await listener.close()
+        self._listeners.clear()
+
+    def release(self) -> None:
+        """Give the rights up: from now on another daemon may begin."""
+        for held in self._locks:
+            held.release()
+        self._locks.clear()
+
+
+def _audit(what: str, peer: Peer) -> None:
+    if what == "refused":
+        audit.warning(what, peer=peer.label, pid=peer.pid, uid=peer.uid)
+    else:
+        audit.info(what, peer=peer.label, pid=peer.pid, uid=peer.uid)
+
+
+def _sniffed(name: str, link: Link) -> None:
+    log.debug("recognised", dialect=name, peer=link.peer.label)

@@ -1,0 +1,138 @@
+"""Shows the lines of connections to whoever follows them. Off, and without cost, by default."""
+
+from collections.abc import Callable
+from functools import partial
+from time import time_ns
+from typing import Any
+
+from dragoman.observe.redact import redact, scrub
+from dragoman.wire.frames import Frames, Op
+from dragoman.wire.lines import Lines
+from dragoman.wire.link import Link
+
+from .guests import Guest, Guests
+
+Told = Callable[[dict[str, Any]], None]
+_SHOWN = 16_384  # characters of one line
+_LONGEST = 16 * 1024 * 1024
+
+
+class Taps:
+    """All taps of one process. While nobody follows, no connection is touched."""
+
+    def __init__(self, guests: Guests) -> None:
+        self._guests = guests
+        self._followers: list[tuple[Link, Told]] = []
+        self._names: dict[Guest, str] = {}
+        self._count = 0
+        guests.on_enter.append(self._entered)
+
+    def follow(self, own: Link, told: Told) -> Callable[[], None]:
+        """Be told every line of every other connection than `own`; returns how to stop."""
+        entry = (own, told)
+        self._followers.append(entry)
+        if len(self._followers) == 1:
+            for guest in tuple(self._guests.all):
+                self._attach(guest)
+
+        def stop() -> None:
+            if entry in self._followers:
+                self._followers.remove(entry)
+                if not self._followers:
+                    for guest in tuple(self._names):
+                        self._detach(guest)
+
+        return stop
+
+    def _entered(self, guest: Guest) -> None:
+        if self._followers:
+            self._attach(guest)
+
+    def _attach(self, guest: Guest) -> None:
+        self._count += 1
+        self._names[guest] = f"{guest.dialect}-{self._count}"
+        heard = guest.inner.hear
+
+        def hear(lines: list[bytes]) -> None:
+            for line in lines:
+                self._show(guest, "in", line)
+            heard(lines)
+
+        guest.hear = hear
+        link: Any = guest.link
+        if hasattr(link, "spy"):
+            link.spy = partial(self._written, guest, _Out(link.peer.transport in ("ws", "wss")))
+
+    def _detach(self, guest: Guest) -> None:
+        self._names.pop(guest, None)
+        guest.hear = guest.inner.hear
+        link: Any = guest.link
+        if hasattr(link, "spy"):
+            link.spy = None
+
+    def _written(self, guest: Guest, out: "_Out", data: bytes) -> None:
+        for line in out.messages(data):
+            self._show(guest, "out", line)
+
+    def _show(self, guest: Guest, direction: str, line: bytes) -> None:
+        if guest not in self._guests.all:
+            self._names.pop(guest, None)
+        row: dict[str, Any] | None = None
+        for own, told in tuple(self._followers):
+            if own is guest.link:
+                continue
+            if row is None:
+                row = {
+                    "connection": self._names.get(guest, guest.dialect),
+                    "dialect": guest.dialect,
+                    "peer": guest.link.peer.label,
+                    "direction": direction,
+                    "at": time_ns() // 1_000_000,
+                    "line": hidden(line),
+                }
+            told(row)
+
+
+class _Out:
+    """Cuts what is written into messages again."""
+
+    def __init__(self, framed: bool) -> None:
+        self._frames = Frames(_LONGEST, from_client=False) if framed else None
+        self._lines = Lines(_LONGEST)
+
+    def messages(self, data: bytes) -> list[bytes]:
+        if self._frames is None:
+            return self._lines.feed(data)
+        return [payload for op, payload in self._frames.feed(data) if op <= Op.BINARY]
+
+
+def hidden(line: bytes) -> str:
+    """A line with its secrets hidden, cut to a length that can be shown."""
+    import msgspec
+
+    text = line.decode("utf-8", "replace")
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return scrub(text)[:_SHOWN]
+    if isinstance(value, dict | list):
+        clean = redact(_without_environment(value))
+        if clean != value:
+            text = msgspec.json.encode(clean).decode()
+        else:
+            text = scrub(text)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _without_environment(value: Any) -> Any:
+    """Clients send their whole environment in `env`: names are shown, values are not."""
+    if isinstance(value, dict):
+        return {
+            name: dict.fromkeys(one, "***")
+            if name == "env" and isinstance(one, dict)
+            else _without_environment(one)
+            for name, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_environment(one) for one in value]
+    return value
