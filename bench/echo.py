@@ -53,6 +53,7 @@ class Target:
     path: str
     request: bytes
     pid: int
+    greeting: tuple[bytes, ...] = ()  # lines sent first on each connection, one answer each
     samples: dict[str, list["Sample"]] = field(default_factory=dict)
 
 
@@ -98,7 +99,7 @@ class Client:
     def _run_c(self, target: Target, load: Load) -> tuple[float, float, float]:
         done = subprocess.run(
             [self._program, target.path, *map(str, (load.connections, load.inflight, load.turns))],
-            input=target.request,
+            input=b"\n".join((*target.greeting, target.request)),
             capture_output=True,
             timeout=120,
         )
@@ -111,9 +112,13 @@ class Client:
 def _run_python(target: Target, load: Load) -> tuple[float, float, float]:
     batch = (target.request + b"\n") * load.inflight
     links = []
-    for _ in range(load.connections):
+    for number in range(load.connections):
         link = socket.socket(socket.AF_UNIX)
         link.connect(target.path)
+        for line in target.greeting:
+            link.sendall(line.replace(b"@@@", b"%03d" % number) + b"\n")
+            while not link.recv(1 << 18).endswith(b"\n"):
+                continue
         links.append(link)
     times = []
     began = time.perf_counter()

@@ -10,11 +10,10 @@ import sys
 import tempfile
 import time
 
-from dragoman.engine.content import Message, Text
+from dragoman.engine.content import Message, Text, Usage
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import ModelOpened, ModelStop, ModelText, ModelUsage
-from dragoman.engine.content import Usage
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import MODEL, memory_door
 from dragoman.transports.loop import run

@@ -1,5 +1,7 @@
 /* Sends one line over and over and times the answers (one line each).
- * Usage: client PATH CONNECTIONS INFLIGHT ROUNDS <request
+ * Usage: client PATH CONNECTIONS INFLIGHT ROUNDS <lines
+ * The last line is the request; those before it are sent once on each connection and answered by
+ * one line each (a handshake). "@@@" in them becomes the connection's number.
  * In each round every connection writes INFLIGHT requests at once and then reads their answers.
  * Prints: p50 and p99 of a round in microseconds, messages per second. */
 #include <stdio.h>
@@ -46,6 +48,21 @@ static void take(int fd, int lines) {
     }
 }
 
+/* Send each line of the prelude and wait for its answer. */
+static void greet(int fd, const char *from, size_t size, int number) {
+    static char copy[1 << 16];
+    char digits[4];
+    memcpy(copy, from, size);
+    copy[size] = 0;
+    snprintf(digits, sizeof digits, "%03d", number % 1000);
+    for (char *at = copy; (at = strstr(at, "@@@"));) memcpy(at, digits, 3);
+    for (char *at = copy, *end; at < copy + size; at = end + 1) {
+        end = memchr(at, '\n', copy + size - at);
+        give(fd, at, end + 1 - at);
+        take(fd, 1);
+    }
+}
+
 int main(int argc, char **argv) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     static char line[1 << 16];
@@ -55,8 +72,12 @@ int main(int argc, char **argv) {
     size_t size = fread(line, 1, sizeof line - 1, stdin);
     if (!size || links < 1 || inflight < 1 || rounds < 1) return 2;
     if (line[size - 1] != '\n') line[size++] = '\n';
+    size_t prelude = size - 1;
+    while (prelude && line[prelude - 1] != '\n') prelude--;
+    char *request = line + prelude;
+    size -= prelude;
     char *batch = malloc(size * inflight);
-    for (int i = 0; i < inflight; i++) memcpy(batch + i * size, line, size);
+    for (int i = 0; i < inflight; i++) memcpy(batch + i * size, request, size);
     int *fd = malloc(links * sizeof *fd);
     for (int i = 0; i < links; i++) {
         fd[i] = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -64,6 +85,7 @@ int main(int argc, char **argv) {
             perror("connect");
             return 1;
         }
+        greet(fd[i], line, prelude, i);
     }
     double *times = malloc(rounds * sizeof *times), began = now();
     for (int r = 0; r < rounds; r++) {

@@ -1,0 +1,1 @@
+"""The measures behind `make bench`, one module each."""

@@ -1,0 +1,132 @@
+"""Requests: every dialect of a real daemon beside the reference servers, in one interleaved run."""
+
+import json
+import os
+
+from bench.echo import LOADS, Client, Target, best, compare, references
+
+from .host import Running, greeted
+from .rows import Row
+
+_REGISTER = json.dumps(
+    {
+        "id": "r", "type": "request", "timestamp": 1, "method": "app.register",
+        "params": {"manifest": {"id": "@bench/app@@@", "name": "b", "version": "1.0.0",
+                                "type": "app", "main": "x", "protocol": {"version": "1.0"},
+                                "capabilities": {}}},
+    }
+).encode()  # fmt: skip
+_INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
+_ACP = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,'
+    b'"clientCapabilities":{},"clientInfo":{"name":"bench","version":"1"}}}'
+)
+
+
+def targets(host: Running) -> list[Target]:
+    """The quick verb of each dialect."""
+
+    def rpc(method: str) -> bytes:
+        return b'{"jsonrpc":"2.0","id":12,"method":"%s","params":{}}' % method.encode()
+
+    heartbeat = b'{"id":"h1","type":"request","timestamp":1,"method":"app.heartbeat","params":{}}'
+    asked: tuple[tuple[str, str, bytes, tuple[bytes, ...]], ...] = (
+        ("zeroclaw status", "daemon.sock", rpc("status"), (_INITIALIZE,)),
+        ("openclawos heartbeat", "kernel.sock", heartbeat, (_REGISTER,)),
+        ("humanlayer health", "humanlayer.sock", rpc("health"), ()),
+        ("zot ping", "any.sock", b'{"id":"9","type":"ping"}', ()),
+        ("acp session/list", "acp.sock", rpc("session/list"), (_ACP,)),
+    )
+    return [
+        Target(name, host.path(socket), request, host.pid, greeting)
+        for name, socket, request, greeting in asked
+    ]
+
+
+def measure(host: Running, folder: str, rounds: int) -> list[Row]:
+    """Round trip, CPU and rate of every dialect against the references."""
+    client = Client(folder)
+    ours = targets(host)
+    where = os.path.join(folder, "refs")
+    os.makedirs(where, exist_ok=True)
+    with references(where) as peers:
+        compare([*peers, *ours], client, rounds=rounds)
+    found = {peer.name: peer for peer in peers}
+    rows: list[Row] = []
+    floor, node, streams = (
+        found.get(name) for name in ("C epoll echo", "Node net", "asyncio streams")
+    )
+    for target in ours:
+        rows += _rows(target, floor, node, streams)
+    return rows
+
+
+_C = {"one at a time": ("p50", "<= 2.0"), "32 in flight": ("cpu", "<= 12")}
+_NODE = {
+    "one at a time": ("p50", "<= 1.0"),
+    "32 in flight": ("cpu", "<= 0.5"),
+    "64 connections": ("cpu", "<= 1.0"),
+}
+_STREAMS = {"32 in flight": ("cpu", "<= 0.5")}
+_SLOW = {"acp session/list"}  # reads the store: compared for information
+
+
+def _rows(
+    ours: Target, floor: Target | None, node: Target | None, streams: Target | None
+) -> list[Row]:
+    rows = []
+    for load in LOADS:
+        mine = best(ours, load.name)
+        spread = _spread(ours, load.name)
+        quick = ours.name not in _SLOW
+        peers = ((floor, "C echo", _C), (node, "Node net", _NODE), (streams, "asyncio", _STREAMS))
+        for peer, label, bars in peers:
+            if peer is None or load.name not in bars:
+                continue
+            what, bar = bars[load.name]
+            theirs = best(peer, load.name)
+            value, other = getattr(mine, what), getattr(theirs, what)
+            unit = "us" if what == "p50" else "us cpu"
+            rows.append(
+                Row(
+                    "requests",
+                    f"{ours.name}, {load.name}, {'round trip' if what == 'p50' else 'cpu'}",
+                    f"{value:.2f} {unit}",
+                    f"{label} {other:.2f}",
+                    value / other,
+                    bar if quick else "",
+                    spread,
+                )
+            )
+    return rows
+
+
+def _spread(target: Target, load: str) -> str:
+    values = sorted(sample.cpu for sample in target.samples[load])
+    return f"{values[0]:.2f}-{values[-1]:.2f} us cpu"
+
+
+def listing(host: Running, folder: str, sessions: int = 1000) -> list[Row]:
+    """humanlayer `listSessions` with many sessions, per session listed."""
+    line = greeted(host)
+    have = line.call("status").get("activeSessions", 0)
+    for _ in range(max(0, sessions - int(have))):
+        line.call("session/new", agentAlias="default", cwd="/")
+    line.close()
+    client = Client(folder)
+    request = b'{"jsonrpc":"2.0","id":12,"method":"listSessions","params":{}}'
+    target = Target("listSessions", host.path("humanlayer.sock"), request, host.pid)
+    from bench.echo import Load
+
+    load = Load("one at a time", 1, 1, 50)
+    compare([target], client, (load,), rounds=3)
+    found = best(target, load.name)
+    return [
+        Row(
+            "requests",
+            f"humanlayer listSessions, {sessions} sessions",
+            f"{found.cpu / 1000:.2f} ms cpu",
+            "per session listed, us",
+            found.cpu / sessions,
+        )
+    ]

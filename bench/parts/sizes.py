@@ -1,0 +1,136 @@
+"""Memory of an idle daemon, connection and session; and what grows with what is stored."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from uuid import uuid4
+
+from bench.echo import cpu_ns
+
+from .host import Line, Running, daemon, greeted
+from .rows import Row
+
+_BARE = (
+    "import asyncio, msgspec, uvloop, sys\n"
+    "async def main():\n"
+    "    await asyncio.get_running_loop().create_unix_server(asyncio.Protocol, sys.argv[1])\n"
+    "    print('ready', flush=True)\n"
+    "    await asyncio.Event().wait()\n"
+    "uvloop.run(main())\n"
+)
+
+
+def idle(host: Running, folder: str) -> list[Row]:
+    """Resident memory of a fresh daemon, per connection and per session."""
+    ours = host.resident()
+    bare = _bare(os.path.join(folder, "bare.sock"))
+    rows = [
+        Row("memory", "idle daemon", f"{ours / 1e6:.1f} MB", "45 MB", ours / 1e6, "<= 45"),
+        Row("memory", "idle daemon against bare uvloop + msgspec", f"{ours / 1e6:.1f} MB",
+            f"{bare / 1e6:.1f} MB", ours / bare, "<= 1.8"),
+    ]  # fmt: skip
+    count = 1_000
+    before = host.resident()
+    lines = [Line(host.path("daemon.sock")) for _ in range(count)]
+    greeted(host).close()  # all of them are accepted once this one is answered
+    per = (host.resident() - before) / count / 1024
+    rows.append(
+        Row("memory", "idle connection", f"{per:.2f} KB", "Node net 4.18 KB", per / 4.18, "<= 0.7")
+    )
+    for line in lines:
+        line.close()
+    line = greeted(host)
+    before = host.resident()
+    for _ in range(count):
+        line.call("session/new", agentAlias="default", cwd="/")
+    per = (host.resident() - before) / count / 1024
+    rows.append(Row("memory", "idle session, live", f"{per:.2f} KB", "20 KB", per, "<= 20"))
+    line.close()
+    return rows
+
+
+def _bare(path: str) -> int:
+    process = subprocess.Popen([sys.executable, "-c", _BARE, path], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    with open(f"/proc/{process.pid}/statm") as file:
+        size = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    return size
+
+
+def growth(folder: str, few: int, many: int) -> list[Row]:
+    """CPU per request and per open, with few and with many stored sessions."""
+    costs: dict[int, dict[str, float]] = {}
+    for count in (few, many):
+        home = os.path.join(folder, f"stored-{count}")
+        asyncio.run(_fill(os.path.join(home, "data"), count))
+        with daemon(home, ["x"]) as host:
+            costs[count] = _costs(host)
+    rows = []
+    for what in costs[few]:
+        a, b = costs[few][what], costs[many][what]
+        rows.append(
+            Row("growth", f"{what}: {many:,} stored sessions against {few:,}", f"{b:.1f} us cpu",
+                f"{a:.1f}", b / a, "<= 1.1" if what != "list of 100" else "<= 1.25")
+        )  # fmt: skip
+    return rows
+
+
+def _costs(host: Running) -> dict[str, float]:
+    line = greeted(host)
+
+    def cost(times: int, method: str, **params: object) -> float:
+        best = 1e9
+        for _ in range(5):
+            before = cpu_ns(host.pid)
+            for _ in range(times):
+                line.call(method, **params)
+            best = min(best, (cpu_ns(host.pid) - before) / 1000 / times)
+        return best
+
+    found = {
+        "status": cost(500, "status"),
+        "open": cost(50, "session/new", agentAlias="default", cwd="/"),
+        "list of 100": cost(20, "dragoman/sessions", limit=100),
+    }
+    line.close()
+    return found
+
+
+async def _fill(data: str, count: int) -> None:
+    """Store so many sessions, each with a few messages."""
+    from dragoman.engine import events as ev
+    from dragoman.engine.content import Text
+    from dragoman.engine.ports import Batch, Entry
+    from dragoman.engine.state import State
+    from dragoman.store.sqlite import open_store
+
+    os.makedirs(data, mode=0o700, exist_ok=True)
+    store, _ = open_store(os.path.join(data, "sessions.db"))
+    now = time.time_ns() // 1_000_000
+
+    async def one(number: int) -> None:
+        state = State(str(uuid4()))
+        bodies: list[ev.Kept] = [ev.Opened("default", "/", "demo/demo", "full")]
+        turn = f"trn_{number}"
+        bodies.append(ev.TurnBegan(turn, (Text("question " * 20),)))
+        bodies.append(ev.Spoke(turn, 1, (Text("answer " * 50),), "end_turn"))
+        bodies.append(ev.TurnEnded(turn, "completed", "end_turn", "answer"))
+        entries = []
+        blank = state.info()
+        epoch = await store.create(blank, "fill")
+        for body in bodies:
+            seq = state.apply(body, now + number)
+            tag = str(type(body).__struct_config__.tag)
+            entries.append(Entry(seq, now + number, tag, ev.encode_body(body)))
+        await store.append(Batch(state.id, epoch, entries, state.info()))
+        await store.give(state.id, epoch)
+
+    for start in range(0, count, 256):
+        await asyncio.gather(*(one(n) for n in range(start, min(start + 256, count))))
+    await store.close()

@@ -1,0 +1,115 @@
+"""Deltas: from the provider through the daemon to 1, 10 and 100 subscribers; whole turns."""
+
+import selectors
+import time
+
+from bench.echo import cpu_ns
+
+from .host import Line, Running, greeted
+from .rows import Row
+
+DELTAS = 2_000
+
+
+def fan_out(host: Running, rounds: int) -> list[Row]:
+    """Server CPU per source delta, for one turn watched by many connections."""
+    costs: dict[int, list[float]] = {}
+    for _ in range(rounds):
+        for watchers in (1, 10, 100):
+            costs.setdefault(watchers, []).append(_one(host, watchers))
+    one = min(costs[1])
+    rows = [
+        Row("streams", "a delta to one subscriber", f"{one:.2f} us cpu", "25 us", one, "<= 25",
+            _span(costs[1]))
+    ]  # fmt: skip
+    for watchers in (10, 100):
+        each = (min(costs[watchers]) - one) / (watchers - 1)
+        rows.append(
+            Row("streams", f"each further subscriber of {watchers}", f"{each:.3f} us cpu", "1 us",
+                each, "<= 1.0", _span(costs[watchers]))
+        )  # fmt: skip
+    rows.append(
+        Row("streams", "100 subscribers against 1, per source delta", f"{min(costs[100]):.2f} us",
+            f"{one:.2f} us", min(costs[100]) / one, "<= 15.0")
+    )  # fmt: skip
+    return rows
+
+
+def _one(host: Running, watchers: int) -> float:
+    driver = greeted(host)
+    session = driver.call("session/new", agentAlias="default", cwd="/")["sessionId"]
+    others = []
+    for _ in range(watchers - 1):
+        line = greeted(host)
+        line.call("session/new", agentAlias="default", sessionId=session)
+        others.append(line)
+    before = cpu_ns(host.pid)
+    driver.send(
+        {"jsonrpc": "2.0", "id": 99, "method": "session/prompt",
+         "params": {"sessionId": session, "prompt": "go"}}
+    )  # fmt: skip
+    _drain([driver, *others], driver)
+    spent = (cpu_ns(host.pid) - before) / 1000
+    for line in (driver, *others):
+        line.close()
+    return spent / DELTAS
+
+
+def _drain(lines: list[Line], driver: Line) -> None:
+    """Read everybody until the driver has its answer."""
+    with selectors.DefaultSelector() as selector:
+        for line in lines:
+            line.socket.setblocking(False)
+            selector.register(line.socket, selectors.EVENT_READ)
+        tail = b""
+        limit = time.monotonic() + 60
+        while b'"id":99' not in tail:
+            if time.monotonic() > limit:
+                raise TimeoutError("the turn did not end")
+            for key, _ in selector.select(1):
+                data = key.fileobj.recv(1 << 18)  # type: ignore[union-attr]
+                if key.fileobj is driver.socket:
+                    tail = (tail + data)[-4096:]
+    for line in lines:
+        line.socket.setblocking(True)
+
+
+def turns(host: Running, seconds: float = 4.0) -> list[Row]:
+    """Committed turns with one tool call each, on 16 sessions at once."""
+    lines, sessions = [], []
+    for _ in range(16):
+        line = greeted(host)
+        lines.append(line)
+        sessions.append(line.call("session/new", agentAlias="default", cwd="/")["sessionId"])
+    done = 0
+    before, start = cpu_ns(host.pid), time.perf_counter()
+    with selectors.DefaultSelector() as selector:
+        for line, session in zip(lines, sessions, strict=True):
+            selector.register(line.socket, selectors.EVENT_READ, (line, session))
+            _prompt(line, session)
+        while time.perf_counter() - start < seconds:
+            for key, _ in selector.select(1):
+                line, session = key.data
+                data = key.fileobj.recv(1 << 18)  # type: ignore[union-attr]
+                if b'"stopReason"' in data:
+                    done += 1
+                    _prompt(line, session)
+    took = time.perf_counter() - start
+    spent = (cpu_ns(host.pid) - before) / 1000
+    for line in lines:
+        line.close()
+    return [
+        Row("turns", "turns with a tool call, 16 sessions, committed", f"{done / took:.0f} per s",
+            "us cpu per turn", spent / max(1, done))
+    ]  # fmt: skip
+
+
+def _prompt(line: Line, session: str) -> None:
+    line.send(
+        {"jsonrpc": "2.0", "id": 7, "method": "session/prompt",
+         "params": {"sessionId": session, "prompt": "go"}}
+    )  # fmt: skip
+
+
+def _span(values: list[float]) -> str:
+    return f"{min(values):.1f}-{max(values):.1f}"

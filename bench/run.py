@@ -1,0 +1,89 @@
+"""All figures in one table, each beside a reference of the same run.
+
+    python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
+
+Areas: requests, peers, streams, turns, start, memory, growth. Exit code 1 when a bar is missed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+
+from bench.parts import dialects, peers, picture, sizes, starts, streams
+from bench.parts.host import daemon
+from bench.parts.rows import Row, table
+
+STREAM = [{"parts": [{"type": "say", "text": "some text " * streams.DELTAS,
+                      "deltas": streams.DELTAS}]}]  # fmt: skip
+PLAN = {"type": "call", "name": "plan", "args": {"entries": [{"content": "x"}]}}
+TOOL = [{"parts": [PLAN]}, "done"]
+
+
+def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[str]]:
+    """Run every measure that is wanted."""
+    rounds = 3 if options.quick else 7
+    only = set(options.only.split(",")) if options.only else None
+    rows: list[Row] = []
+    notes: list[str] = []
+
+    def wanted(area: str) -> bool:
+        return only is None or area in only
+
+    with daemon(os.path.join(folder, "quiet"), ["hello"]) as host:
+        if wanted("memory"):
+            rows += sizes.idle(host, folder)
+    with daemon(os.path.join(folder, "quick"), ["hello"]) as host:
+        if wanted("requests"):
+            rows += dialects.measure(host, folder, rounds)
+        if wanted("peers"):
+            made, notes = peers.measure(host, folder, rounds)
+            rows += made
+        if wanted("start"):
+            rows += starts.measure(host, folder, 5 if options.quick else 15)
+        if wanted("requests"):
+            rows += dialects.listing(host, folder)
+    if wanted("streams"):
+        with daemon(os.path.join(folder, "stream"), STREAM) as host:
+            rows += streams.fan_out(host, 2 if options.quick else 4)
+    if wanted("turns"):
+        with daemon(os.path.join(folder, "turns"), TOOL) as host:
+            rows += streams.turns(host, 2.0 if options.quick else 5.0)
+    if wanted("growth"):
+        few, many = (1_000, 10_000) if options.quick else (1_000, 100_000)
+        rows += sizes.growth(folder, few, many)
+    return rows, notes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", default="")
+    parser.add_argument("--svg", default="")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="drb-") as folder:
+        rows, notes = gather(options, folder)
+    print(table(rows))
+    for note in notes:
+        print(note)
+    missed = [row for row in rows if row.held is False]
+    took = time.monotonic() - began
+    print(f"{len(rows)} figures, {len(missed)} bars missed, {took:.0f} s")
+    if options.json:
+        about = {"python": platform.python_version(), "cores": os.cpu_count()}
+        with open(options.json, "w") as file:
+            json.dump({"about": about, "rows": [row.plain() for row in rows]}, file, indent=2)
+            file.write("\n")
+    if options.svg:
+        with open(options.svg, "w") as file:
+            file.write(picture.svg(rows))
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
