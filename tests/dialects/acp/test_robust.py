@@ -194,7 +194,19 @@ def mutated(line: bytes, chance: random.Random) -> bytes:
                 del data[place : place + chance.randint(1, 20)]
             case 2:
                 data[place:place] = chance.choice(
-                    [b'"', b"{", b"}", b"[", b"null", b"1e999", b"\\ud800", b"\xff", b"-", b",", b":"]
+                    [
+                        b'"',
+                        b"{",
+                        b"}",
+                        b"[",
+                        b"null",
+                        b"1e999",
+                        b"\\ud800",
+                        b"\xff",
+                        b"-",
+                        b",",
+                        b":",
+                    ]
                 )
             case 3:
                 data[place:place] = data[place : place + 30]
