@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.wire.codec import is_deep, mend_text
+from dragoman.wire.codec import is_deep, is_utf8, mend_text
 from dragoman.wire.link import Link
 
 from .frames import failure, pong, success
@@ -82,6 +82,8 @@ class ZotHearer:
         line = line.strip()
         if not line:
             return
+        if not is_utf8(line):
+            line = mend_text(line)
         try:
             envelope = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
@@ -124,8 +126,8 @@ class ZotHearer:
             self.link.send(failure(command, request_id, "unknown command"))
             return
         try:
-            params = verb.read(line)
-        except (msgspec.DecodeError, ValueError) as trouble:
+            params = _params(verb, line)
+        except (msgspec.DecodeError, ValueError, RecursionError) as trouble:
             self.link.send(failure(command, request_id, f"invalid {command}: {trouble}"))
             return
         if self._task is None and not verb.waits and self._is_ready():
@@ -246,6 +248,17 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
     return line, str(trouble)
 
 
+def _params(verb: "Verb", line: bytes) -> Any:
+    """A command's own fields; half a surrogate pair in them is mended."""
+    try:
+        return verb.read(line)
+    except msgspec.DecodeError:
+        mended = mend_text(line)
+        if mended == line:
+            raise
+    return verb.read(mended)
+
+
 def _lower_keys(line: bytes, envelope: Envelope) -> tuple[bytes, Envelope]:
     """Field names are matched whatever their case; an exact one wins."""
     try:
@@ -254,7 +267,7 @@ def _lower_keys(line: bytes, envelope: Envelope) -> tuple[bytes, Envelope]:
         lowered.update((key, value) for key, value in fields.items() if key == key.lower())
         changed = msgspec.json.encode(lowered)
         return changed, _decode(changed)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return line, envelope
 
 

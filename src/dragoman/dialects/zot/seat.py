@@ -52,7 +52,7 @@ class Seat:
         seat = cls(door, link, who, session_id)
         seat._sole = sole
         state = await door.state((await door.load(session_id)).id)
-        seat._speaker = Speaker(state.usage, state.cost, seat._turn_began, seat.works.__contains__)
+        seat._speaker = Speaker(state.usage, state.cost, seat.works.__contains__)
         seat._watch = await door.watch(
             session_id, who, seat._speaker, seat._deliver, seat._is_paused, exact=True
         )
@@ -107,7 +107,6 @@ class Seat:
             self._speaker.owes_done = False
             self._say(DONE)
         self._say(success("compact", request_id, {"started": True}))
-        self._turn_began(work.turn)
 
     def _compact_done(self, work: Work, request_id: str) -> None:
         self.works.pop(work.turn, None)
@@ -128,11 +127,12 @@ class Seat:
         self.works[work.turn] = work
         if idle:
             self._first = work.turn
+        work.started.add_done_callback(lambda _: self._began(work.turn))
 
-    def _turn_began(self, turn: str) -> None:
+    def _began(self, turn: str) -> None:
         if turn == self._abort:
             self._abort = ""
-            self.door.cancel(self.session_id)
+            self.abort()
 
     def abort(self) -> None:
         """Cancel what runs; nothing that waits behind it."""
@@ -141,7 +141,7 @@ class Seat:
         except (NothingRunning, UnknownSession):
             work = self.works.get(self._first)
             if work is not None and not work.started.done():
-                self._abort = work.turn
+                self._abort = work.turn  # it was given to an idle session and is about to begin
 
     # --- questions ---
 

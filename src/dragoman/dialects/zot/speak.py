@@ -24,16 +24,15 @@ _ASSISTANT_START = b'{"type":"assistant_start"}'
 class Speaker:
     """Implements `engine.watch.Shape` for one connection.
 
-    `waiting` has the prompts of this connection that have not begun: turn -> request id. `began` is
-    told of every turn that begins. The `done` of its own turns is left to the connection, which
-    says it when the session is free again (`owes_done`), so that a client may clear at once.
+    `waiting` has the prompts of this connection that have not begun: turn -> request id. The `done`
+    of its own turns is left to the connection, which says it when the session is free again
+    (`owes_done`), so that a client may clear at once.
     """
 
     def __init__(
         self,
         used: Usage,
         cost: float,
-        began: Callable[[str], None],
         is_own: Callable[[str], bool],
     ) -> None:
         self.used = used
@@ -41,7 +40,6 @@ class Speaker:
         self.waiting: dict[str, str] = {}
         self.compacting = False  # a compaction of this connection runs; its end is told elsewhere
         self.owes_done = False
-        self._began = began
         self._is_own = is_own
         self._step = 0  # the model call that has begun and not ended; 0: none
         self._started = False  # assistant_start was said for it
@@ -69,7 +67,6 @@ class Speaker:
             self._out.append(success("prompt", request_id, {"started": True}))
         self._step, self._started = 0, False
         self.user_message(body, at)
-        self._began(body.turn)
 
     def user_message(self, body: ev.TurnBegan | ev.Steered, at: int) -> None:
         self._say(content=blocks(body.content), time=clock_time(at), type="user_message")
