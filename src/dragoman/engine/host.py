@@ -185,7 +185,8 @@ class Host:
             raise Busy("The host is shutting down.", "Connect again when it is back.")
         loading = self._loading.get(session_id)
         if loading is None:
-            loading = self._loading[session_id] = self.spawn(self._load(session_id))
+            # Not spawned: whoever waits is told what went wrong, it is no trouble of the host's.
+            loading = self._loading[session_id] = asyncio.create_task(self._load(session_id))
             loading.add_done_callback(lambda _: self._loading.pop(session_id, None))
         return await asyncio.shield(loading)
 
