@@ -1,7 +1,7 @@
 """Starts the humanlayer dialect for its talks.
 
-Options: `mode` of the agent, `heartbeat_secs` and `max_message_bytes` of the protocol. Tools: `echo`
-and `bash` say what they are given (and are asked about), `write` too (an edit), `read` gives
+Options: `mode` of the agent, `heartbeat_secs` and `max_message_bytes` of the protocol. Tools:
+`echo` and `bash` say what they are given (and are asked about), `write` too (an edit), `read` gives
 numbered lines, `ask_user` asks a human. The name `cwd` is the talk's own folder.
 """
 

@@ -30,6 +30,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """What the lists need of one session."""
 
     updated_at: int
+    created_at: int
     id: str
     parent: str | None
     status: str
@@ -151,8 +152,9 @@ class Roster:
             self._timer = None
 
 
-def _latest(entry: Entry) -> tuple[int, str]:
-    return entry.updated_at, entry.id
+def _latest(entry: Entry) -> tuple[int, int, bool, str]:
+    # Within one millisecond: a child is younger than its parent.
+    return entry.updated_at, entry.created_at, entry.parent is not None, entry.id
 
 
 def _entry(info: SessionInfo, now: int, before: Entry | None) -> Entry:
@@ -160,6 +162,7 @@ def _entry(info: SessionInfo, now: int, before: Entry | None) -> Entry:
         return before
     return Entry(
         info.updated_at,
+        info.created_at,
         info.id,
         info.parent,
         status_of(info),
