@@ -71,6 +71,18 @@ class Webhook(Section, frozen=True):
     enabled: Annotated[bool, says("Take requests.")] = True
 
 
+class Callback(Section, frozen=True):
+    """`[gateway.callbacks.<name>]`: an address that is told what happens."""
+
+    url: Annotated[str, says("Where events are posted.")] = ""
+    secret: Annotated[str, says("The key that we sign with.")] = ""
+    events: Annotated[Words, says("Kinds of events, such as turn_ended; empty: all.")] = ()
+    retries: Annotated[Whole, says("How often a failed post is tried again.")] = 6
+    retry_factor: Annotated[Seconds, says("Scales the waits between tries: 1, 2, 4 … s.")] = 1
+    timeout_secs: Annotated[Seconds, says("How long one post may take.")] = 10
+    enabled: Annotated[bool, says("Post events.")] = True
+
+
 class Gateway(Section, frozen=True):
     """`[gateway]`: HTTP, WebSocket and the dashboard."""
 
@@ -83,6 +95,7 @@ class Gateway(Section, frozen=True):
     allowed_origins: Annotated[Words, says("Web origins that may connect, beside our own.")] = ()
     path_prefix: Annotated[str, says("What comes before every path, behind a proxy.")] = ""
     webhooks: Annotated[dict[str, Webhook], says("Addresses that begin a turn, by name.")] = {}
+    callbacks: Annotated[dict[str, Callback], says("Addresses that are told, by name.")] = {}
 
 
 class McpServer(Section, frozen=True):

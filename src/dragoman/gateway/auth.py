@@ -1,0 +1,163 @@
+"""Who a request comes from: tokens by header, subprotocol, query or cookie; pairing."""
+
+import asyncio
+from collections import deque
+from time import monotonic
+from typing import Any
+
+from . import tokens
+from .http import Refusal, Request
+from .origin import is_same
+from .tokens import Shelf, Token
+
+HEADER = "x-dragoman"  # a page of another origin cannot set it without asking us first
+_TRIES = 5  # wrong codes of one address within the window
+_TRIES_ALL = 30
+_WINDOW = 60.0
+_ADDRESSES = 1_000
+
+
+class Throttle:
+    """Counts wrong guesses of the last minute, by address and over all."""
+
+    def __init__(self, tries: int = _TRIES, tries_all: int = _TRIES_ALL) -> None:
+        self._tries = tries
+        self._tries_all = tries_all
+        self._wrong: dict[str, deque[float]] = {}
+        self._all: deque[float] = deque()
+
+    def check(self, address: str) -> None:
+        """Raises Refusal when there were too many."""
+        now = monotonic()
+        mine = self._wrong.get(address, deque())
+        for times in (mine, self._all):
+            while times and now - times[0] > _WINDOW:
+                times.popleft()
+        if len(mine) >= self._tries or len(self._all) >= self._tries_all:
+            oldest = (mine or self._all)[0]
+            wait = max(1, int(_WINDOW - (now - oldest)) + 1)
+            raise Refusal(
+                429,
+                "too_many_tries",
+                "Too many wrong codes.",
+                f"Try again in {wait} seconds.",
+                {"retry-after": str(wait)},
+            )
+
+    def wrong(self, address: str) -> None:
+        now = monotonic()
+        if len(self._wrong) >= _ADDRESSES and address not in self._wrong:
+            self._wrong.clear()
+        self._wrong.setdefault(address, deque()).append(now)
+        self._all.append(now)
+
+
+class Auth:
+    """The gateway's lock."""
+
+    def __init__(self, shelf: Shelf, *, required: bool, cookie: str) -> None:
+        self.shelf = shelf
+        self.required = required
+        self.cookie = cookie
+        self.throttle = Throttle()
+        self._pairing = asyncio.Lock()  # a code works once, also for two who come together
+        self._first = ""  # the code that is shown until somebody has paired
+
+    async def identify(self, request: Request) -> None:
+        """Fill in who it is; raises Refusal when nobody we know."""
+        given, via = _given(request)
+        if not given and (cookie := request.cookie(self.cookie)):
+            given, via = cookie, "cookie"
+        token = await tokens.find_token(self.shelf, given) if given else None
+        if token is None:
+            if given and via != "cookie":
+                raise _unknown("The token is not known here.")
+            if not self.required and request.local:
+                request.authed, request.via = True, "open"
+                self._check_page(request)
+                return
+            raise _unknown("A token is needed.")
+        request.authed, request.token_id, request.via = True, token.id, via
+        if via == "cookie":
+            self._check_page(request)
+
+    def _check_page(self, request: Request) -> None:
+        """A browser sends a cookie by itself: only our own page may make it act."""
+        if request.upgrades:
+            if not is_same(request.header("origin"), request.header("host")):
+                raise Refusal(403, "bad_origin", "A WebSocket with a cookie needs our own page.")
+            return
+        if request.mutates and request.via == "cookie":
+            origin = request.header("origin")
+            if not request.header(HEADER) or not is_same(origin, request.header("host")):
+                raise Refusal(
+                    403,
+                    "bad_origin",
+                    "A request with a cookie needs our own page.",
+                    f"Send the header {HEADER} from our own origin, or use a bearer token.",
+                )
+
+    # --- pairing ---
+
+    async def first_code(self) -> str | None:
+        """The code of a host that nobody has paired with; None when somebody has."""
+        if await tokens.list_tokens(self.shelf):
+            self._first = ""
+            return None
+        if not self._first or not await tokens.is_code(self.shelf, self._first):
+            self._first = await tokens.new_code(self.shelf)
+        return self._first
+
+    async def pair(self, request: Request, code: str, name: str, kind: str) -> tuple[Token, str]:
+        """Exchange a code for a token. Raises Refusal."""
+        address = request.peer.rpartition(":")[0]
+        async with self._pairing:
+            self.throttle.check(address)
+            if not await tokens.use_code(self.shelf, code):
+                self.throttle.wrong(address)
+                raise Refusal(
+                    403,
+                    "bad_code",
+                    "This pairing code is wrong, over, or was used.",
+                    "Make a new one with: dragoman pair",
+                )
+            self._first = ""
+            return await tokens.new_token(self.shelf, name, kind)
+
+
+def _given(request: Request) -> tuple[str, str]:
+    scheme, _, value = request.header("authorization").partition(" ")
+    if scheme.lower() == "bearer" and value.strip():
+        return value.strip(), "header"
+    if request.upgrades:
+        for offered in request.header("sec-websocket-protocol").split(","):
+            if offered.strip().startswith("bearer."):
+                return offered.strip().removeprefix("bearer."), "protocol"
+        if request.query.get("token"):
+            return request.query["token"], "query"
+    elif request.method == "GET" and request.query.get("token"):
+        return request.query["token"], "query"
+    return "", ""
+
+
+def _unknown(message: str) -> Refusal:
+    return Refusal(
+        401,
+        "unauthorized",
+        message,
+        "Make one with: dragoman token new; or pair with: dragoman pair",
+        {"www-authenticate": 'Bearer realm="dragoman"'},
+    )
+
+
+def cookie_header(name: str, value: str, *, secure: bool, path: str, age: int = 31_536_000) -> str:
+    """A cookie that scripts cannot read and other sites cannot send."""
+    words = [f"{name}={value}", f"Path={path or '/'}", f"Max-Age={age}", "HttpOnly",
+             "SameSite=Strict"]  # fmt: skip
+    if secure:
+        words.append("Secure")
+    return "; ".join(words)
+
+
+def public(token: Token) -> dict[str, Any]:
+    return {"id": token.id, "name": token.name, "created_at": token.created_at, "kind": token.kind}

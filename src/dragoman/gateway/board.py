@@ -1,0 +1,109 @@
+"""The dashboard's stream: sessions in short, one in full, approvals, clients, the wire."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.engine import events as ev
+from dragoman.engine.events import Event, Who
+
+from . import views
+from .feed import Feed
+from .server import Outlet
+
+if TYPE_CHECKING:
+    from dragoman.engine.door import Door
+
+    from .gate import Gate
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ShortShape:
+    """Says of every session that changed what lists show of it, and of approvals what they are."""
+
+    def __init__(self, door: "Door") -> None:
+        self._door = door
+
+    def speak(self, events: Sequence[Event]) -> bytes | None:
+        said: list[bytes] = []
+        changed: dict[str, None] = {}
+        for one in events:
+            body = one.body
+            if isinstance(body, ev.Deleted):
+                said.append(views.sse("gone", _encode({"id": one.session})))
+                continue
+            if not one.seq:
+                continue
+            changed[one.session] = None
+            if isinstance(body, ev.Asked):
+                said.append(views.sse("ask", _encode(views.Approval(body.ask))))
+            elif isinstance(body, ev.Settled):
+                said.append(views.sse("settled", _encode(body)))
+        for id in changed:
+            session = self._door.live(id)
+            if session is not None:
+                said.append(views.sse("session", _encode(views.session(session.state.info()))))
+        return b"".join(said) or None
+
+
+class FullShape:
+    """Speaks every event of one session under one name."""
+
+    def speak(self, events: Sequence[Event]) -> bytes | None:
+        return b"".join([views.sse("event", views.encode(one)) for one in events]) or None
+
+
+class Board:
+    """One dashboard page."""
+
+    def __init__(self, gate: "Gate", who: Who) -> None:
+        self._gate = gate
+        self._door = gate.door
+        self._who = who
+        self._feed: Feed | None = None
+        self._watch: Any = None
+        self._outlet: Outlet | None = None
+
+    async def follow(self, session: str, since: int | None) -> None:
+        self._feed = feed = Feed()
+        shape = await self._door.shape_of(session, "board", FullShape)
+        self._watch = await self._door.watch(
+            session, self._who, shape, feed.deliver, lambda: feed.paused, since=since
+        )
+
+    def begin(self, outlet: Outlet, *, wire: bool) -> None:
+        self._outlet = outlet
+        door = self._door
+        door.arrive(self._who)
+        outlet.on_close.append(lambda: door.leave(self._who))
+        door.on_clients.append(self._clients)
+        outlet.on_close.append(lambda: door.on_clients.remove(self._clients))
+        outlet.write(views.sse("hello", _encode({"at": door.now_ms()})))
+        self._clients()
+        short = Feed()
+        watch = door.watch_all(self._who, self._gate.short, short.deliver, lambda: short.paused)
+        short.join(outlet, watch)
+        if self._feed is not None:
+            self._feed.join(outlet, self._watch)
+        taps = door.facts.get("taps")
+        if wire and taps is not None:
+            outlet.on_close.append(taps.follow(None, self._said))
+        if door.config is not None:
+            outlet.on_close.append(door.config.watch(self._configured))
+
+    def _clients(self) -> None:
+        clients = [{"who": one.who, "since": one.since} for one in self._door.clients.values()]
+        self._write("clients", clients)
+
+    def _configured(self, path: str, old: Any, new: Any) -> None:
+        self._write("config", {"key": path, "value": new})
+
+    def _said(self, line: Any) -> None:
+        self._write("wire", line)
+
+    def _write(self, name: str, value: Any) -> None:
+        # These tell how things are now; a page that does not read loses nothing it cannot ask for.
+        if self._outlet is not None and not self._outlet.paused:
+            self._outlet.write(views.sse(name, _encode(value)))

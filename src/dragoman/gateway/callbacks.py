@@ -1,0 +1,124 @@
+"""Webhooks out: kept events posted to an address, signed, in order, tried again when it fails.
+
+How far an address has been told is kept in the store, so that a restart loses nothing: every event
+is posted at least once. An address that stays away for all tries loses that one event, which is
+logged, and the next one is tried.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.events import Event
+from dragoman.observe.log import get_log
+
+from . import views
+from .signing import HEADER, sign
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+SPACE = "callbacks"
+_PAGE = 200
+_FIRST_WAIT = 1.0
+_LONGEST_WAIT = 300.0
+log = get_log("gateway.callbacks")
+
+
+class Nudge:
+    """`watch.Shape` that says nothing and wakes whoever posts."""
+
+    def __init__(self) -> None:
+        self.woken = asyncio.Event()
+
+    def speak(self, events: Sequence[Event]) -> None:
+        if any(one.seq for one in events):
+            self.woken.set()
+        return None
+
+
+class Callback:
+    """One address that is told."""
+
+    def __init__(self, gate: "Gate", name: str, settings: Any) -> None:
+        self._gate = gate
+        self._door = gate.door
+        self.name = name
+        self.settings = settings
+        self._nudge = Nudge()
+
+    async def run(self) -> None:
+        from dragoman.engine.events import Who
+
+        who = Who("webhook", "out", self.name, f"callback-{self.name}")
+        watch = self._door.watch_all(who, self._nudge, lambda said: None)
+        try:
+            at = await self._start()
+            while True:
+                self._nudge.woken.clear()
+                at = await self._post_since(at)
+                await self._nudge.woken.wait()
+        finally:
+            watch.close()
+
+    async def _start(self) -> int:
+        raw = await self._door.host.store.get(SPACE, self.name)
+        if raw is not None:
+            return int(raw)
+        newest = await self._door.newest()  # a new address is not told the past
+        await self._keep(newest)
+        return newest
+
+    async def _keep(self, at: int) -> None:
+        await self._door.host.store.put(SPACE, self.name, str(at).encode())
+
+    async def _post_since(self, at: int) -> int:
+        """Post what came after a place, page by page; returns how far it got."""
+        while True:
+            page = await self._door.host._read_all(at, _PAGE)
+            for event in page:
+                if self._wants(event):
+                    await self._post(event)
+                    await self._keep(event.gseq)
+                at = event.gseq
+            if len(page) < _PAGE:
+                return at
+
+    def _wants(self, event: Event) -> bool:
+        kinds = self.settings.events
+        return not kinds or str(event.body.__struct_config__.tag) in kinds
+
+    async def _post(self, event: Event) -> None:
+        import httpx
+
+        body = views.encode(event)
+        wait = _FIRST_WAIT
+        tries = self.settings.retries + 1
+        for number in range(1, tries + 1):
+            headers = {
+                "content-type": "application/json",
+                "user-agent": f"dragoman/{self._door.facts.get('version', '')}",
+                "x-dragoman-event": str(event.body.__struct_config__.tag),
+                "x-dragoman-delivery": f"{event.gseq}",
+                "x-dragoman-attempt": str(number),
+            }
+            if self.settings.secret:
+                headers[HEADER] = sign(self.settings.secret, body)
+            try:
+                answer = await self._gate.client().post(
+                    self.settings.url,
+                    content=body,
+                    headers=headers,
+                    timeout=self.settings.timeout_secs,
+                )
+                if answer.status_code < 300:
+                    return
+                problem = f"status {answer.status_code}"
+                if answer.status_code in (400, 401, 403, 404, 410, 413, 415, 422):
+                    break  # asking again would not change its mind
+            except (httpx.HTTPError, httpx.InvalidURL) as trouble:
+                problem = f"{type(trouble).__name__}: {trouble}"
+            if number < tries:
+                await asyncio.sleep(wait * self.settings.retry_factor)
+                wait = min(wait * 2, _LONGEST_WAIT)
+        log.warning("not delivered", callback=self.name, gseq=event.gseq, problem=problem)

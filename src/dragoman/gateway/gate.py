@@ -1,0 +1,351 @@
+"""The gateway itself: listens, admits, finds the route, and keeps what is open."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.faults import BadInput, Fault
+from dragoman.observe.log import get_log
+
+from . import tokens, upgrade
+from .auth import HEADER, Auth
+from .board import ShortShape
+from .http import Answer, Refusal, Request, Response, Stream, problem
+from .metrics import Meter
+from .origin import Origins
+from .routes import all_routes
+from .routes.table import LARGE, SMALL, Call, find, run
+from .server import Connection, Outlet
+from .static import Static
+from .views import EventShape
+
+_AWAKE_SECONDS = 15.0
+_GUARD_SECONDS = 1.0
+STATUS = {
+    "bad_input": 400, "unknown_session": 404, "unknown_agent": 404, "unknown_model": 404,
+    "unknown_approval": 404, "already_settled": 409, "busy": 409, "nothing_running": 409,
+    "limit": 429, "wrong_state": 409, "in_use": 409, "stale_epoch": 409, "store_failed": 503,
+    "refused": 403, "provider_failed": 502,
+}  # fmt: skip
+log = get_log("gateway")
+audit_log = get_log("audit")
+
+
+class Gate:
+    """One listening gateway."""
+
+    def __init__(self, composed: Any, desks: Any, guests: Any) -> None:
+        self.composed = composed
+        self.door = composed.door
+        self.desks = desks
+        self.guests = guests
+        self.limits = composed.settings.limits
+        given = composed.settings.gateway
+        self.prefix = "/" + given.path_prefix.strip("/") if given.path_prefix.strip("/") else ""
+        self._prefix_parts = tuple(self.prefix.strip("/").split("/")) if self.prefix else ()
+        self.origins = Origins(given.host, given.allowed_origins)
+        self.routes = all_routes()
+        self.static = Static(self.prefix)
+        self.meter = Meter()
+        self.meter.join(self.door.host)
+        self.short = ShortShape(self.door)
+        self.cwd = os.getcwd()
+        self.connections: set[Connection] = set()
+        self.links: dict[Any, str] = {}  # WebSocket -> id of the token it came with
+        self.address = ""
+        self.auth = Auth(self.door.host.store, required=given.require_pairing, cookie="dragoman")
+        self._awake: set[Outlet] = set()
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._guarding = False
+        self._shapes = {passing: EventShape(by_gseq=True, passing=passing)
+                        for passing in (False, True)}  # fmt: skip
+        self._http: Any = None
+        self._address_file = ""
+
+    @property
+    def settings(self) -> Any:
+        """`[gateway]` as it is now; what listening depends on is read once."""
+        return self.composed.settings.gateway
+
+    # --- life ---
+
+    async def open(self) -> None:
+        """Listen. Raises BadInput."""
+        given = self.settings
+        secure = _tls(given)
+        self._server = await self._listen(given, secure)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"{'https' if secure else 'http'}://{shown}:{port}"
+        # Cookies do not tell ports apart: two hosts on one machine need two names.
+        self.auth.cookie = f"dragoman_{port}"
+        self._note_address()
+        if self.auth.required:
+            await self._show_code()
+        self.spawn(self._stay_awake())
+        for name, one in given.callbacks.items():
+            if one.enabled and one.url:
+                from .callbacks import Callback
+
+                self.spawn(Callback(self, name, one).run())
+
+    async def _listen(self, given: Any, secure: Any) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+
+        def accept() -> Connection:
+            return Connection(self, self.spawn, secure is not None)
+
+        port = given.port
+        sources = getattr(getattr(self.composed.config, "loaded", None), "sources", {})
+        for last in (False, True):
+            try:
+                return await loop.create_server(
+                    accept, given.host, port, ssl=secure, backlog=512,
+                    **({"ssl_handshake_timeout": 10.0} if secure else {}),
+                )  # fmt: skip
+            except OSError as trouble:
+                if last or ("gateway", "port") in sources or trouble.errno != 98:
+                    raise BadInput(
+                        f"The gateway cannot listen on {given.host}:{port}: {trouble.strerror}.",
+                        "Set gateway.port to another one, or use --no-gateway.",
+                    ) from None
+                self._say(f"port {port} is taken; the gateway listens on a free one")
+                port = 0
+        raise AssertionError
+
+    def _note_address(self) -> None:
+        """Leave the address where the bridge and other commands of this host find it."""
+        folder = getattr(self.composed.places, "data_dir", "")
+        if not folder or not os.path.isdir(folder):
+            return
+        path = os.path.join(folder, "gateway.json")
+        row = {"address": self.address + self.prefix, "pid": os.getpid()}
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(row))
+        self._address_file = path
+
+    def _forget_address(self) -> None:
+        if self._address_file and os.path.exists(self._address_file):
+            os.unlink(self._address_file)
+
+    async def _show_code(self) -> None:
+        code = await self.auth.first_code()
+        if code:
+            self._say(f"open {self.address}{self.prefix}/ and pair with the code {code}")
+
+    def _say(self, text: str) -> None:
+        print(f"dragoman: {text}", file=sys.stderr, flush=True)
+
+    async def close(self) -> None:
+        """Stop listening, end what is open."""
+        if self._server is not None:
+            self._server.close()
+        for link in tuple(self.links):
+            link.close()
+        for connection in tuple(self.connections):
+            connection.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=1.0)
+        for connection in tuple(self.connections):
+            connection.abort()
+        if self._http is not None:
+            await self._http.aclose()
+        self._forget_address()
+
+    # --- the server's side (server.Rules) ---
+
+    def joined(self, connection: Connection) -> bool:
+        if len(self.connections) >= self.limits.max_clients:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def left(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+
+    def limit(self, request: Request) -> int:
+        self.origins.check(request)
+        parts = request.parts
+        size = len(self._prefix_parts)
+        if size:
+            if parts[:size] != self._prefix_parts or len(parts) == size:
+                raise Refusal(404, "not_found", "There is nothing at this path.")
+            request.parts = parts = parts[size:]
+        if len(parts) == 1 and f"/{parts[0]}" in upgrade.PATHS:
+            upgrade.check(request)
+            return 0
+        if request.method == "OPTIONS" and self.origins.is_foreign_but_allowed(request):
+            return 0
+        if self.static.has(parts):
+            return SMALL
+        request.route, request.values = find(self.routes, request)
+        return min(request.route.limit, LARGE)  # type: ignore[no-any-return]
+
+    async def admit(self, request: Request) -> None:
+        route = request.route
+        if route is None and not request.upgrades:
+            return  # the dashboard's files are no secret
+        if route is not None and (route.open or (route.local and request.local)):
+            return
+        try:
+            await self.auth.identify(request)
+        except Refusal as refusal:
+            self.meter.refusals[refusal.code] += 1
+            log.info("refused", reason=refusal.code, peer=request.peer, path=request.path[:200])
+            raise
+
+    async def answer(self, request: Request) -> Answer:
+        if request.route is None:
+            if request.upgrades:
+                return upgrade.takeover(self, request)
+            if request.method == "OPTIONS":
+                return Response(204)
+            return self.static.answer(request, request.parts)
+        try:
+            return await run(Call(self, request.route, request, request.values))
+        except Fault as fault:
+            status = STATUS.get(fault.code, 500)
+            data = {name: value for name, value in fault.data.items() if name != "status"}
+            return problem(status, fault.code, fault.message, fault.hint, _plain(data))
+
+    def dress(self, request: Request | None, response: Response | Stream) -> None:
+        headers = response.headers
+        headers.setdefault("x-content-type-options", "nosniff")
+        headers.setdefault("referrer-policy", "no-referrer")
+        headers.setdefault("cache-control", "no-store")
+        headers.setdefault("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
+        headers.setdefault("cross-origin-resource-policy", "same-origin")
+        headers.setdefault("cross-origin-opener-policy", "same-origin")
+        headers.setdefault("x-frame-options", "DENY")
+        if request is None:
+            return
+        self.meter.requests[request.method[:10], response.status] += 1
+        log.debug("request", method=request.method, path=request.path[:200],
+                  status=response.status, peer=request.peer)  # fmt: skip
+        if self.origins.is_foreign_but_allowed(request) and response.status not in (403, 421):
+            headers["access-control-allow-origin"] = request.header("origin")
+            headers["vary"] = "origin"
+            headers["cross-origin-resource-policy"] = "cross-origin"
+            if request.method == "OPTIONS":
+                headers["access-control-allow-methods"] = "GET, POST, PUT, PATCH, DELETE"
+                headers["access-control-allow-headers"] = (
+                    f"authorization, content-type, last-event-id, x-pairing-code, {HEADER}"
+                )
+                headers["access-control-max-age"] = "600"
+
+    def trouble(self, request: Request, problem: BaseException) -> None:
+        self.door.host.trouble("gateway request failed", problem, path=request.path[:200])
+
+    def audit(self, what: str, **pairs: Any) -> None:
+        audit_log.info(what, **{name: value for name, value in pairs.items() if name != "token"},
+                       id=pairs.get("token", ""))  # fmt: skip
+
+    # --- what stays open ---
+
+    def spawn(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.door.host.trouble("gateway work failed", error)
+
+    def shape(self, passing: bool) -> EventShape:
+        return self._shapes[passing]
+
+    def keep_awake(self, outlet: Outlet) -> None:
+        """Say something now and then, so that proxies and clients know the stream lives."""
+        self._awake.add(outlet)
+        outlet.on_close.append(lambda: self._awake.discard(outlet))
+        self.guard()
+
+    async def _stay_awake(self) -> None:
+        while True:
+            await asyncio.sleep(_AWAKE_SECONDS)
+            for outlet in tuple(self._awake):
+                if not outlet.paused:
+                    outlet.write(b": \n\n")
+            for link in self._open_links():
+                if not link.paused:
+                    link.ping()
+
+    def guard(self) -> None:
+        """Look after the tokens of what is open, for as long as something is."""
+        if not self._guarding:
+            self._guarding = True
+            self.spawn(self._guard())
+
+    async def _guard(self) -> None:
+        # Another process may revoke a token in the store; there is no event for that.
+        try:
+            while self._open_links() or self._awake:
+                await asyncio.sleep(_GUARD_SECONDS)
+                await self.check_tokens()
+        finally:
+            self._guarding = False
+
+    def _open_links(self) -> list[Any]:
+        for link in tuple(self.links):
+            if link.closed:
+                del self.links[link]
+        return list(self.links)
+
+    async def check_tokens(self) -> None:
+        """Cut off whoever came with a token that is worthless now."""
+        known = {token.id for token in await tokens.list_tokens(self.auth.shelf)}
+        for link in self._open_links():
+            if self.links[link] and self.links[link] not in known:
+                link.close(1008, "the token was revoked")
+        for connection in tuple(self.connections):
+            if connection.token_id and connection.token_id not in known:
+                connection.abort()
+
+    def watch_work(self, work: Any) -> None:
+        """Nobody waits for this turn: its failure is in the session, not in a warning."""
+        work.done.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def client(self) -> Any:
+        """The HTTP client of webhooks out, made when it is first needed."""
+        if self._http is None:
+            import httpx
+
+            self._http = httpx.AsyncClient(follow_redirects=False)
+        return self._http
+
+
+def _tls(given: Any) -> Any:
+    if not given.tls_cert and not given.tls_key:
+        return None
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(given.tls_cert, given.tls_key or None)
+    except (OSError, ssl.SSLError) as trouble:
+        raise BadInput(
+            f"The certificate cannot be used: {trouble}.",
+            "Check gateway.tls_cert and gateway.tls_key.",
+        ) from None
+    return context
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    """Fault data as JSON can hold it."""
+    found = {}
+    for name, value in data.items():
+        try:
+            found[name] = msgspec.to_builtins(value)
+        except TypeError:
+            found[name] = str(value)
+    return found

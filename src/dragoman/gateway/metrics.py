@@ -1,0 +1,102 @@
+"""Figures in Prometheus' text format."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+
+class Meter:
+    """Counts what no other place counts."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()  # (method, status)
+        self.upgrades: Counter[str] = Counter()  # by dialect
+        self.refusals: Counter[str] = Counter()  # by reason
+        self.cost = 0.0
+        self.model_calls = 0
+
+    def join(self, host: Any) -> None:
+        """Be told of every model call that was paid for, beside whoever is told already."""
+        before = host.spending
+
+        def spent(session: Any, cost: float) -> None:
+            self.cost += cost
+            self.model_calls += 1
+            before(session, cost)
+
+        host.spending = spent
+
+
+async def render(gate: "Gate") -> str:
+    door, meter = gate.door, gate.meter
+    page = _Page()
+    version = str(door.facts.get("version", ""))
+    page.add("dragoman_info", "gauge", "The version", [({"version": version}, 1)])
+    states: Counter[str] = Counter(info.status for info in door.live_infos())
+    page.add("dragoman_sessions", "gauge", "Sessions in memory, by status",
+             _by("status", states))  # fmt: skip
+    dialects = Counter(client.who.dialect for client in door.clients.values())
+    page.add("dragoman_clients", "gauge", "Connected clients, by dialect",
+             _by("dialect", dialects))  # fmt: skip
+    waiting = len(await door.asks())
+    page.add("dragoman_approvals_pending", "gauge", "Approvals that wait", [({}, waiting)])
+    newest = await door.newest()
+    page.add("dragoman_events_total", "counter", "Kept events in the store", [({}, newest)])
+    commits = door.host.store.commits
+    page.add("dragoman_store_commits_total", "counter", "Transactions", [({}, commits)])
+    page.add("dragoman_model_calls_total", "counter", "Model calls", [({}, meter.model_calls)])
+    page.add("dragoman_cost_usd_total", "counter", "Spent on models", [({}, meter.cost)])
+    page.add("dragoman_http_requests_total", "counter", "HTTP requests",
+             [({"method": method, "status": str(status)}, count)
+              for (method, status), count in sorted(meter.requests.items())])  # fmt: skip
+    page.add("dragoman_http_connections", "gauge", "Open HTTP connections",
+             [({}, len(gate.connections))])  # fmt: skip
+    page.add("dragoman_websockets_total", "counter", "WebSocket upgrades, by dialect",
+             _by("dialect", meter.upgrades))  # fmt: skip
+    page.add("dragoman_refusals_total", "counter", "Requests refused, by reason",
+             _by("reason", meter.refusals))  # fmt: skip
+    _process(page)
+    return page.text()
+
+
+def _by(label: str, counts: Counter[str]) -> list[tuple[dict[str, str], float]]:
+    return [({label: name}, count) for name, count in sorted(counts.items())]
+
+
+def _process(page: "_Page") -> None:
+    import os
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    page.add("process_cpu_seconds_total", "counter", "CPU time",
+             [({}, round(usage.ru_utime + usage.ru_stime, 3))])  # fmt: skip
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+    except OSError:
+        return  # no such thing on this system
+    page.add("process_resident_memory_bytes", "gauge", "Resident memory",
+             [({}, pages * os.sysconf("SC_PAGE_SIZE"))])  # fmt: skip
+
+
+class _Page:
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(
+        self, name: str, kind: str, says: str, values: list[tuple[dict[str, str], float]]
+    ) -> None:
+        self._lines.append(f"# HELP {name} {says}.")
+        self._lines.append(f"# TYPE {name} {kind}")
+        for labels, value in values:
+            inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+            self._lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,11 @@
+"""What is served at which path: one module per resource, one table of all."""
+
+from .table import Route
+
+
+def all_routes() -> list[Route]:
+    """Every route, those with fixed paths before those with open ones."""
+    from . import access, agents, approvals, apps, config, health, hooks, live, prompts, sessions
+
+    modules = (health, access, sessions, prompts, approvals, agents, config, live, hooks, apps)
+    return [route for module in modules for route in module.ROUTES]

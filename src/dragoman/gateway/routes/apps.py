@@ -1,0 +1,107 @@
+"""What apps offer to the web: their routes under /apps/<app>/…, their methods by name."""
+
+import asyncio
+from base64 import b64decode
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.faults import Fault
+from dragoman.engine.offers import Offer
+
+from ..http import Refusal, Response, reply
+from .table import LARGE, Call, Route
+
+_SECONDS = 30.0
+_KEPT_BACK = frozenset({"authorization", "cookie", "x-pairing-code", "proxy-authorization"})
+_NOT_TAKEN = frozenset(
+    {"connection", "content-length", "transfer-encoding", "upgrade", "set-cookie",
+     "content-security-policy", "keep-alive", "date", "server"}
+)  # fmt: skip
+# An app's page is a stranger on our origin: it may run, but it is nobody's cookie.
+_SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
+
+
+async def method(call: Call) -> Any:
+    name = call.path["name"]
+    offer = call.door.offers.find("gateway_method", name)
+    if offer is None or offer.call is None:
+        raise Refusal(404, "unknown_method", f"No app offers the method {name[:100]}.")
+    return reply(await _invoke(offer, {"method": name, "params": call.body}))
+
+
+async def route(call: Call) -> Any:
+    app, rest = call.path["app"], "/" + call.path["rest"]
+    offer = _find(call.door.offers.all("http_route"), app, rest)
+    if offer is None or offer.call is None:
+        raise Refusal(404, "not_found", "No app answers at this path.")
+    request = call.request
+    if not request.authed and not offer.config.get("public"):
+        await call.gate.auth.identify(request)
+    headers = {name: value for name, value in request.headers.items() if name not in _KEPT_BACK}
+    given = {
+        "method": request.method,
+        "path": rest,
+        "query": {name: value for name, value in request.query.items() if name != "token"},
+        "headers": headers,
+        "body": request.body.decode("utf-8", "replace"),
+    }
+    return _response(await _invoke(offer, given))
+
+
+def _find(offers: list[Offer], app: str, path: str) -> Offer | None:
+    """The app's route for a path: the path itself, else the longest that ends in `/*`."""
+    best: Offer | None = None
+    for offer in offers:
+        if offer.app != app:
+            continue
+        name = offer.name if offer.name.startswith("/") else f"/{offer.name}"
+        if name == path:
+            return offer
+        if name.endswith("/*") and (path + "/").startswith(name[:-1]):
+            if best is None or len(offer.name) > len(best.name):
+                best = offer
+    return best
+
+
+async def _invoke(offer: Offer, given: dict[str, Any]) -> Any:
+    assert offer.call is not None
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await offer.call(given)
+    except TimeoutError:
+        raise Refusal(502, "app_silent", f"The app {offer.app} did not answer in time.") from None
+    except Fault as fault:
+        raise Refusal(502, fault.code, fault.message, fault.hint) from None
+
+
+def _response(result: Any) -> Response:
+    """`{status, headers, body}` as an app gives it; anything else is the JSON body itself."""
+    if not isinstance(result, dict) or not ({"status", "statusCode", "body"} & result.keys()):
+        return reply(result, headers={"content-security-policy": _SANDBOX})
+    status = result.get("status", result.get("statusCode", 200))
+    if not isinstance(status, int) or not 200 <= status <= 599:
+        raise Refusal(502, "bad_app", "The app answered with a status that is none.")
+    headers = {"content-security-policy": _SANDBOX}
+    given = result.get("headers")
+    for name, value in (given if isinstance(given, dict) else {}).items():
+        plain = str(name).lower()
+        line = str(value)
+        if plain not in _NOT_TAKEN and plain.replace("-", "").isalnum() and line.isprintable():
+            headers[plain] = line
+    body = result.get("body", "")
+    if isinstance(body, str):
+        data = b64decode(body) if result.get("encoding") == "base64" else body.encode()
+        headers.setdefault("content-type", "text/plain; charset=utf-8")
+    else:
+        data = msgspec.json.encode(body)
+        headers.setdefault("content-type", "application/json")
+    return Response(status, data, headers=headers)
+
+
+ROUTES = [
+    Route("POST", "/api/methods/{name}", method, "Call a method that an app offers", "apps",
+          body=Any, returns=Any, may_fail=(400, 404, 415, 502)),
+    Route("*", "/apps/{app}/{rest...}", route, "A page or endpoint of an app", "apps", open=True,
+          raw_body=True, hidden=True, limit=LARGE),
+]  # fmt: skip

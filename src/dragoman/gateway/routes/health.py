@@ -1,0 +1,81 @@
+"""/livez, /readyz, /metrics, /openapi.json, /api/status."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.faults import Fault
+
+from ..http import problem, reply, text
+from .table import Call, Route
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The running host."""
+
+    version: str
+    started_at: int
+    sessions: int
+    clients: int
+    approvals: int
+    durable: bool
+    cost: float
+    default_agent: str | None = None
+    cwd: str = ""
+    notices: tuple[str, ...] = ()
+
+
+async def livez(call: Call) -> Any:
+    return text("ok\n")
+
+
+async def readyz(call: Call) -> Any:
+    """Ready means: not going down, and the store answers."""
+    if call.door.host.stopping:
+        return problem(503, "stopping", "The host is going down.")
+    try:
+        await call.door.newest()
+    except Fault as fault:
+        return problem(503, fault.code, fault.message, fault.hint)
+    return text("ok\n")
+
+
+async def metrics(call: Call) -> Any:
+    from ..metrics import render
+
+    page = await render(call.gate)
+    return text(page, content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def openapi(call: Call) -> Any:
+    from ..openapi import document
+
+    return reply(document(call.gate))
+
+
+async def status(call: Call) -> Status:
+    facts = call.door.facts
+    return Status(
+        version=str(facts.get("version", "")),
+        started_at=int(facts.get("started_at", 0)),
+        sessions=len(call.door.host.live),
+        clients=len(call.door.clients),
+        approvals=len(await call.door.asks()),
+        durable=call.door.durable,
+        cost=call.gate.meter.cost,
+        default_agent=call.door.default_agent(),
+        cwd=call.gate.cwd,
+        notices=tuple(facts.get("notices", ())),
+    )
+
+
+ROUTES = [
+    Route("GET", "/livez", livez, "The process answers", "health", media="text/plain", open=True),
+    Route("GET", "/readyz", readyz, "The host can work", "health", media="text/plain", open=True,
+          may_fail=(503,)),
+    Route("GET", "/metrics", metrics, "Figures for Prometheus", "health", media="text/plain",
+          local=True),
+    Route("GET", "/openapi.json", openapi, "This document", "health", returns=dict[str, Any],
+          open=True),
+    Route("GET", "/api/status", status, "The running host", "host", returns=Status),
+]  # fmt: skip

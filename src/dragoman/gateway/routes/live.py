@@ -1,0 +1,97 @@
+"""Server-sent events: of all sessions, of one, and what the dashboard needs in one stream."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from .. import views
+from ..feed import Feed
+from ..http import Stream
+from ..server import Outlet
+from .table import Call, Route
+
+Place = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class SinceQuery(msgspec.Struct, frozen=True):
+    """`since` (or Last-Event-ID): what came after it is sent first. Without: only what is new."""
+
+    since: Place | None = None
+    passing: bool = False
+
+
+class SessionSince(msgspec.Struct, frozen=True):
+    since: Place | None = None
+
+
+class LiveQuery(msgspec.Struct, frozen=True):
+    session: str = ""
+    since: Place | None = None
+    wire: bool = False
+
+
+def _since(call: Call) -> int | None:
+    last = call.request.header("last-event-id")
+    if last.isdigit() and len(last) < 17:
+        return int(last)
+    return call.query.since  # type: ignore[no-any-return]
+
+
+async def events(call: Call) -> Stream:
+    """Kept events of every session, in the order of the store; the id is their place there."""
+    shape = call.gate.shape(call.query.passing)
+    since = _since(call)
+
+    def begin(outlet: Outlet) -> None:
+        feed = Feed()
+        watch = call.door.watch_all(call.who, shape, feed.deliver, lambda: feed.paused, since=since)
+        feed.join(outlet, watch)
+        outlet.write(b": hello\n\n")
+        call.gate.keep_awake(outlet)
+
+    return Stream(begin)
+
+
+async def session_events(call: Call) -> Stream:
+    """Everything one session does, deltas included."""
+    id = call.path["id"]
+    feed = Feed()
+    shape = await call.door.shape_of(id, "sse", views.EventShape)
+    watch = await call.door.watch(
+        id, call.who, shape, feed.deliver, lambda: feed.paused, since=_since(call)
+    )
+
+    def begin(outlet: Outlet) -> None:
+        outlet.write(b": hello\n\n")
+        feed.join(outlet, watch)
+        call.gate.keep_awake(outlet)
+
+    return Stream(begin)
+
+
+async def live(call: Call) -> Stream:
+    """One stream for one page: all sessions in short, one session in full, clients, the wire."""
+    from ..board import Board
+
+    board = Board(call.gate, call.who)
+    query: LiveQuery = call.query
+    if query.session:
+        await board.follow(query.session, query.since)
+
+    def begin(outlet: Outlet) -> None:
+        board.begin(outlet, wire=query.wire)
+        call.gate.keep_awake(outlet)
+
+    return Stream(begin)
+
+
+ROUTES = [
+    Route("GET", "/api/events", events, "Events of all sessions as they happen", "live",
+          query=SinceQuery, streams=True, may_fail=(400,)),
+    Route("GET", "/api/sessions/{id}/stream", session_events,
+          "Everything one session does as it happens", "live", query=SessionSince, streams=True,
+          may_fail=(400, 404, 409)),
+    Route("GET", "/api/live", live, "What the dashboard shows", "live", query=LiveQuery,
+          streams=True, may_fail=(400, 404, 409)),
+]  # fmt: skip

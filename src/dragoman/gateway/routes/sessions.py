@@ -1,0 +1,160 @@
+"""Sessions: list, open, read, change, fork, close, delete."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from dragoman.engine.content import Message
+from dragoman.engine.events import Event
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionInfo, SessionQuery
+
+from .. import views
+from ..http import Refusal, reply
+from .table import Call, Route
+
+Count = Annotated[int, Meta(ge=1, le=1000)]
+Place = Annotated[int, Meta(ge=0, le=2**53)]
+Name = Annotated[str, Meta(max_length=4_096)]
+
+
+class ListQuery(msgspec.Struct, frozen=True):
+    status: str = ""  # one or several, separated by commas
+    agent: str = ""
+    cwd: str = ""
+    text: str = ""
+    archived: bool | None = None
+    limit: Count = 100
+    cursor: str = ""
+
+
+class SessionPage(msgspec.Struct, frozen=True):
+    sessions: list[SessionInfo]
+    cursor: str = ""
+
+
+class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    agent: Name = ""
+    cwd: Name = ""
+    model: Name = ""
+    mode: Literal["readonly", "supervised", "full"] | None = None
+    title: Name = ""
+    reasoning: Name = ""
+
+
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Only what is given changes."""
+
+    title: Name | None = None
+    model: Name | None = None
+    mode: Literal["readonly", "supervised", "full"] | None = None
+    reasoning: Name | None = None
+    archived: bool | None = None
+
+
+class EventQuery(msgspec.Struct, frozen=True):
+    after: Place = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+async def list_(call: Call) -> SessionPage:
+    query: ListQuery = call.query
+    page = await call.door.list(
+        SessionQuery(
+            cwd=query.cwd or None,
+            agent=query.agent or None,
+            status=tuple(one for one in query.status.split(",") if one),
+            archived=query.archived,
+            text=query.text,
+            limit=query.limit,
+            cursor=query.cursor,
+        )
+    )
+    return SessionPage([views.session(one) for one in page.sessions], page.cursor)
+
+
+async def create(call: Call) -> Any:
+    body: NewSession = call.body
+    spec = OpenSpec(
+        agent=body.agent,
+        cwd=body.cwd,
+        model=body.model,
+        mode=body.mode,
+        title=body.title,
+        reasoning=body.reasoning,
+    )
+    info = await call.door.open(spec, call.who)
+    where = f"{call.gate.prefix}/api/sessions/{info.id}"
+    return reply(views.session(info), 201, {"location": where})
+
+
+async def read(call: Call) -> SessionInfo:
+    return views.session(await call.door.info(call.path["id"]))
+
+
+async def change(call: Call) -> SessionInfo:
+    id, body = call.path["id"], call.body
+    await call.door.info(id)  # an unknown session is told before an unknown model
+    if body.mode is not None:
+        await call.door.set_mode(id, body.mode, call.who)
+    if body.model is not None:
+        await call.door.set_model(id, body.model, call.who)
+    if body.reasoning is not None:
+        await call.door.set_reasoning(id, body.reasoning, call.who)
+    if body.title is not None:
+        await call.door.rename(id, body.title, call.who)
+    if body.archived is not None:
+        await call.door.archive(id, body.archived)
+    return views.session(await call.door.info(id))
+
+
+async def delete(call: Call) -> None:
+    await call.door.info(call.path["id"])
+    await call.door.delete(call.path["id"], call.who)
+
+
+async def close(call: Call) -> None:
+    await call.door.info(call.path["id"])
+    if call.door.live(call.path["id"]) is None:
+        raise Refusal(409, "not_live", "The session is not open.", "A prompt opens it again.")
+    await call.door.close(call.path["id"])
+
+
+async def fork(call: Call) -> Any:
+    info = await call.door.fork(call.path["id"], call.who)
+    return reply(views.session(info), 201)
+
+
+async def messages(call: Call) -> list[Message]:
+    return list(await call.door.messages(call.path["id"]))
+
+
+async def events(call: Call) -> list[Event]:
+    query: EventQuery = call.query
+    await call.door.info(call.path["id"])
+    found = await call.door.host.read(call.path["id"], query.after, query.limit)
+    return [views.event(one) for one in found]
+
+
+ROUTES = [
+    Route("GET", "/api/sessions", list_, "List sessions, newest activity first", "sessions",
+          query=ListQuery, returns=SessionPage, may_fail=(400,)),
+    Route("POST", "/api/sessions", create, "Open a session", "sessions", body=NewSession,
+          optional_body=True, returns=SessionInfo, status=201,
+          may_fail=(400, 404, 409, 415, 429, 502)),
+    Route("GET", "/api/sessions/{id}", read, "One session", "sessions", returns=SessionInfo,
+          may_fail=(404,)),
+    Route("PATCH", "/api/sessions/{id}", change, "Change title, model, mode or effort",
+          "sessions", body=Change, returns=SessionInfo, may_fail=(400, 404, 409, 415)),
+    Route("DELETE", "/api/sessions/{id}", delete, "Delete a session and its history", "sessions",
+          status=204, may_fail=(404, 409)),
+    Route("POST", "/api/sessions/{id}/close", close, "Let a session go; the store keeps it",
+          "sessions", status=204, may_fail=(404, 409)),
+    Route("POST", "/api/sessions/{id}/fork", fork, "A new session with the same history",
+          "sessions", returns=SessionInfo, status=201, may_fail=(404, 409, 429)),
+    Route("GET", "/api/sessions/{id}/messages", messages, "What was said", "sessions",
+          returns=list[Message], may_fail=(404,)),
+    Route("GET", "/api/sessions/{id}/events", events, "Kept events, oldest first", "sessions",
+          query=EventQuery, returns=list[Event], may_fail=(400, 404)),
+]  # fmt: skip

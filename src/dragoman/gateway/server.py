@@ -1,0 +1,424 @@
+"""One HTTP/1.1 connection on asyncio.Protocol; the grammar is h11's.
+
+Everything has a bound: the head in bytes and seconds, the body in bytes and seconds, a silent
+connection in seconds, what is read ahead in bytes. A client that breaks a bound is told once and
+cut off.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import h11
+
+from .http import REASONS, Answer, Refusal, Request, Response, Stream, Takeover, problem
+
+MAX_HEAD = 32 * 1024
+HEAD_SECONDS = 10.0
+BODY_SECONDS = 30.0
+IDLE_SECONDS = 75.0
+STALL_SECONDS = 60.0  # for a client that takes nothing of a finished answer
+LINGER_SECONDS = 2.0  # for a client that still sends what we have refused
+READ_AHEAD = 64 * 1024
+
+
+class Rules(Protocol):
+    """What a server asks of the application behind it."""
+
+    def limit(self, request: Request) -> int:
+        """How many bytes the body may have; called when the head is there. Raises Refusal."""
+        ...
+
+    async def admit(self, request: Request) -> None:
+        """Raises Refusal when the client may not do this; called before the body is read."""
+        ...
+
+    async def answer(self, request: Request) -> Answer: ...
+
+    def dress(self, request: Request | None, response: Response | Stream) -> None:
+        """Add the headers that every answer has."""
+        ...
+
+    def joined(self, connection: "Connection") -> bool:
+        """A client connected; False refuses it."""
+        ...
+
+    def left(self, connection: "Connection") -> None: ...
+
+    def trouble(self, request: Request, problem: BaseException) -> None: ...
+
+
+class Outlet:
+    """Where a stream is written to."""
+
+    __slots__ = ("_connection", "_resumed", "closed", "on_close")
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._resumed: list[Callable[[], None]] = []
+        self.closed = False
+        self.on_close: list[Callable[[], None]] = []
+
+    @property
+    def paused(self) -> bool:
+        return self._connection.paused
+
+    def write(self, data: bytes) -> None:
+        if not self.closed and data:
+            self._connection.write_chunk(data)
+
+    def on_resume(self, callback: Callable[[], None]) -> None:
+        """Call back when the client reads again."""
+        if self.closed or not self.paused:
+            callback()
+        else:
+            self._resumed.append(callback)
+
+    def resumed(self) -> None:
+        waiting, self._resumed = self._resumed, []
+        for callback in waiting:
+            callback()
+
+    def close(self) -> None:
+        """End the answer."""
+        if not self.closed:
+            self._connection.end_stream(self)
+
+    def lost(self) -> None:
+        if not self.closed:
+            self.closed = True
+            for callback in self.on_close:
+                callback()
+            self._resumed.clear()
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    __slots__ = (
+        "_ahead", "_body", "_h11", "_held", "_idle", "_limit", "_linger", "_outlet", "_request",
+        "_rules", "_spawn", "_task", "_timer", "lost", "paused", "peer", "secure",
+        "token_id", "transport",
+    )  # fmt: skip
+
+    def __init__(self, rules: Rules, spawn: Callable[[Awaitable[Any]], Any], secure: bool) -> None:
+        self._rules = rules
+        self._spawn = spawn
+        self.secure = secure
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._request: Request | None = None
+        self._body = bytearray()
+        self._limit = 0
+        self._idle = False  # waits for the first byte of a further request
+        self._linger = False  # has said its last word and only reads on
+        self._task: Any = None
+        self._outlet: Outlet | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ahead = 0
+        self._held = False
+        self.lost = False
+        self.paused = False
+        self.token_id = ""
+        self.peer = ""
+        self.transport: Any = None
+
+    # --- asyncio's side ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        name = transport.get_extra_info("peername") or ("unknown", 0)
+        self.peer = f"{name[0]}:{name[1]}"
+        if not self._rules.joined(self):
+            self._refuse(503, "too_many", "Too many connections are open.")
+            return
+        self._wait(HEAD_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        if self.lost or self._linger:
+            return
+        if self._idle:  # the patience for a silent client is not that for a slow one
+            self._idle = False
+            self._wait(HEAD_SECONDS)
+        if self._task is not None or self._outlet is not None:
+            # Busy: the next request waits, and only so much of it.
+            self._ahead += len(data)
+            if self._ahead > READ_AHEAD and not self._held:
+                self._held = True
+                self.transport.pause_reading()
+        self._h11.receive_data(data)
+        if self._task is None and self._outlet is None:
+            self._read()
+
+    def eof_received(self) -> bool:
+        if self._outlet is not None:  # nobody listens to the stream any more
+            self.transport.close()
+            return False
+        if self._task is None or self._linger:
+            return False
+        return True  # answer what was asked, then close
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        self._quiet()
+        if self._task is not None and self._outlet is None:
+            self._task.cancel()
+        if self._outlet is not None:
+            self._outlet.lost()
+            self._outlet = None
+        self._rules.left(self)
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        if self._outlet is not None:
+            self._outlet.resumed()
+
+    # --- reading ---
+
+    def _read(self) -> None:
+        try:
+            while not self.lost:
+                event = self._h11.next_event()
+                if event is h11.NEED_DATA:
+                    if self._h11.they_are_waiting_for_100_continue and self._request is not None:
+                        self._send(h11.InformationalResponse(status_code=100, headers=[]))
+                    return
+                if event is h11.PAUSED:
+                    return
+                if isinstance(event, h11.Request):
+                    if not self._begin(event):
+                        return
+                elif isinstance(event, h11.Data):
+                    self._body += event.data
+                    if len(self._body) > self._limit:
+                        text = f"The body may have {self._limit} bytes."
+                        self._refuse(413, "too_large", text)
+                        return
+                elif isinstance(event, h11.EndOfMessage):
+                    self._finish()
+                    return
+                elif isinstance(event, h11.ConnectionClosed):
+                    self.transport.close()
+                    return
+        except h11.RemoteProtocolError as trouble:
+            status = trouble.error_status_hint or 400
+            self._refuse(status, "bad_request", f"This is not HTTP we understand: {trouble}")
+        except Refusal as refusal:
+            self._answer_now(refusal.response(), close=True)
+
+    def _begin(self, event: h11.Request) -> bool:
+        """The head is there: look whether this client may do that before reading on."""
+        fields = [(name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers]
+        self._request = None
+        host = self.peer.rpartition(":")[0]
+        request = Request(
+            event.method.decode("ascii"),
+            event.target.decode("ascii"),
+            fields,
+            peer=self.peer,
+            local=host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1"),
+            secure=self.secure,
+        )
+        self._body.clear()
+        self._limit = self._rules.limit(request)
+        length = request.header("content-length")
+        if length.isdigit() and int(length) > self._limit:
+            raise Refusal(413, "too_large", f"The body may have {self._limit} bytes.")
+        self._request = request
+        self._wait(BODY_SECONDS)
+        self._task = self._spawn(self._admit(request))
+        return False
+
+    async def _admit(self, request: Request) -> None:
+        try:
+            await self._rules.admit(request)
+        except Refusal as refusal:
+            self._task = None
+            # What follows is the body of something we will not do.
+            has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
+            self._answer_now(refusal.response(), close=has_body)
+            return
+        self.token_id = request.token_id
+        self._task = None
+        self._release()
+        if not self.lost:
+            self._read()
+
+    def _finish(self) -> None:
+        request = self._request
+        assert request is not None
+        self._quiet()
+        request.body = bytes(self._body)
+        self._body.clear()
+        self._task = self._spawn(self._serve(request))
+
+    # --- answering ---
+
+    async def _serve(self, request: Request) -> None:
+        try:
+            answer = await self._rules.answer(request)
+        except Refusal as refusal:
+            answer = refusal.response()
+        except asyncio.CancelledError:
+            raise
+        except Exception as trouble:  # one broken route must not leave its client waiting
+            self._rules.trouble(request, trouble)
+            answer = problem(500, "internal", "Something went wrong here.", "The log says more.")
+        self._task = None
+        if self.lost:
+            if isinstance(answer, Stream):
+                outlet = Outlet(self)
+                answer.begin(outlet)
+                outlet.lost()
+            return
+        if isinstance(answer, Response):
+            self._answer_now(answer)
+        elif isinstance(answer, Stream):
+            self._start_stream(request, answer)
+        else:
+            self._hand_over(answer)
+
+    def _answer_now(self, response: Response, *, close: bool = False) -> None:
+        if self.lost:
+            return
+        request = self._request
+        self._rules.dress(request, response)
+        body = b"" if request is not None and request.method == "HEAD" else response.body
+        headers = dict(response.headers)
+        if response.status not in (204, 304):
+            headers["content-length"] = str(len(response.body))
+        if close:
+            headers["connection"] = "close"
+        try:
+            self._send(self._head(response.status, headers))
+            if body:
+                self._send(h11.Data(data=body))
+            self._send(h11.EndOfMessage())
+        except h11.LocalProtocolError:  # the client broke off in the middle of the grammar
+            self.transport.close()
+            return
+        self._over(close)
+
+    def _start_stream(self, request: Request, stream: Stream) -> None:
+        self._rules.dress(request, stream)
+        self._send(self._head(stream.status, stream.headers))
+        if request.method == "HEAD":
+            self._send(h11.EndOfMessage())
+            self._over(False)
+            return
+        self._outlet = outlet = Outlet(self)
+        stream.begin(outlet)
+
+    def _hand_over(self, takeover: Takeover) -> None:
+        headers = [(name.encode(), value.encode()) for name, value in takeover.headers.items()]
+        self._send(h11.InformationalResponse(status_code=101, headers=headers,
+                                             reason=REASONS[101].encode()))  # fmt: skip
+        rest, _ = self._h11.trailing_data
+        self._quiet()
+        self.lost = True  # for us; the transport lives on
+        self._rules.left(self)
+        if self._held:
+            self.transport.resume_reading()
+        takeover.begin(self.transport, rest)
+
+    def write_chunk(self, data: bytes) -> None:
+        if not self.lost:
+            self._send(h11.Data(data=data))
+
+    def end_stream(self, outlet: Outlet) -> None:
+        if self._outlet is outlet:
+            self._outlet = None
+            outlet.lost()
+            if not self.lost:
+                self._send(h11.EndOfMessage())
+                self._over(False)
+
+    def _over(self, close: bool) -> None:
+        """An answer is complete: take the next request or leave."""
+        self._request = None
+        self._release()
+        if close or self._h11.our_state is h11.MUST_CLOSE or self._h11.our_state is h11.ERROR:
+            self._leave()
+            return
+        if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
+            self._h11.start_next_cycle()
+            self._idle = not self._h11.trailing_data[0]
+            self._wait(IDLE_SECONDS if self._idle else HEAD_SECONDS)
+            self._read()
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self.lost:
+            return
+        if self._h11.their_state is h11.DONE or not self.transport.can_write_eof():
+            self._wait(STALL_SECONDS)
+            self.transport.close()
+            return
+        # Closing now, with bytes unread, would make the kernel take our last word back.
+        self._linger = True
+        self.transport.write_eof()
+        self._wait(LINGER_SECONDS)
+
+    def _release(self) -> None:
+        self._ahead = 0
+        if self._held and not self.lost:
+            self._held = False
+            self.transport.resume_reading()
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Say one last thing and leave, whatever state the grammar is in."""
+        if self.lost:
+            return
+        if self._h11.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._answer_now(problem(status, code, message), close=True)
+        else:
+            self.transport.close()
+
+    def _head(self, status: int, headers: dict[str, str]) -> h11.Response:
+        fields = [(name.encode(), value.encode("latin-1", "replace"))
+                  for name, value in headers.items()]  # fmt: skip
+        return h11.Response(
+            status_code=status, headers=fields, reason=REASONS.get(status, "").encode()
+        )
+
+    def _send(self, event: Any) -> None:
+        data = self._h11.send(event)
+        if data and not self.lost:
+            self.transport.write(data)
+
+    # --- time ---
+
+    def _wait(self, seconds: float) -> None:
+        self._quiet()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+
+    def _quiet(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        if self.lost:
+            return
+        if self._linger or self.transport.is_closing():
+            self.transport.abort()
+        elif self._request is not None or self._h11.trailing_data[0]:
+            self._refuse(408, "timeout", "The request did not arrive in time.")
+            self._wait(STALL_SECONDS)
+        else:
+            self.transport.close()
+
+    def close(self) -> None:
+        """The server goes down."""
+        if self._outlet is not None:
+            self._outlet.close()
+        elif self._task is None and not self.lost:
+            self.transport.close()
+
+    def abort(self) -> None:
+        if not self.lost:
+            self.transport.abort()

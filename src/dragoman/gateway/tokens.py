@@ -1,0 +1,127 @@
+"""Tokens and pairing codes, as they are kept in the store: only their hashes.
+
+A token is `tok_<id>_<secret>`: the id finds its row, the secret is compared in constant time. A
+pairing code is short and works once, for ten minutes. Other processes may add and revoke at any
+time, so nothing is remembered here.
+"""
+
+import hmac
+import secrets
+from hashlib import sha256
+from time import time
+from typing import Protocol
+
+import msgspec
+
+TOKENS = "tokens"
+CODES = "pairing"
+CODE_SECONDS = 600
+_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # nothing that looks like something else
+_ID = 12  # characters of an id: tok_ and eight hexadecimal digits
+
+
+class Shelf(Protocol):
+    """The part of the store that is used here."""
+
+    async def put(self, space: str, key: str, value: bytes | None) -> None: ...
+
+    async def get(self, space: str, key: str) -> bytes | None: ...
+
+    async def pairs(self, space: str) -> "object": ...
+
+
+class Token(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    created_at: int  # seconds since the epoch
+    kind: str = "client"  # client | browser | bridge
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What the store keeps of a token."""
+
+    hash: str
+    name: str
+    created_at: int
+    kind: str = "client"
+
+
+class Code(msgspec.Struct, frozen=True):
+    expires_at: int
+
+
+_row = msgspec.json.Decoder(Row)
+_code = msgspec.json.Decoder(Code)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+async def new_token(shelf: Shelf, name: str = "", kind: str = "client") -> tuple[Token, str]:
+    """Make a token; returns what lists show of it, and the token itself, for this one time."""
+    id = f"tok_{secrets.token_hex(4)}"
+    secret = secrets.token_urlsafe(32)
+    now = int(time())
+    await shelf.put(TOKENS, id, msgspec.json.encode(Row(_hash(secret), name[:200], now, kind)))
+    return Token(id, name[:200], now, kind), f"{id}_{secret}"
+
+
+async def find_token(shelf: Shelf, text: str) -> Token | None:
+    """The token of this text, if it is one."""
+    id, secret = text[:_ID], text[_ID + 1 :]
+    if len(text) > 200 or not id.startswith("tok_") or text[_ID : _ID + 1] != "_":
+        return None
+    raw = await shelf.get(TOKENS, id)
+    row = _row.decode(raw) if raw is not None else Row("", "", 0)
+    same = hmac.compare_digest(_hash(secret), row.hash)
+    return Token(id, row.name, row.created_at, row.kind) if raw is not None and same else None
+
+
+async def list_tokens(shelf: Shelf) -> list[Token]:
+    found = []
+    for id, raw in await shelf.pairs(TOKENS):  # type: ignore[attr-defined]
+        row = _row.decode(raw)
+        found.append(Token(id, row.name, row.created_at, row.kind))
+    return sorted(found, key=lambda token: (token.created_at, token.id))
+
+
+async def revoke_token(shelf: Shelf, id: str) -> bool:
+    """Make a token worthless; False when there is none of this id."""
+    if await shelf.get(TOKENS, id) is None:
+        return False
+    await shelf.put(TOKENS, id, None)
+    return True
+
+
+async def new_code(shelf: Shelf, seconds: int = CODE_SECONDS) -> str:
+    """A fresh pairing code; codes that are over are forgotten on the way."""
+    now = int(time())
+    for key, raw in await shelf.pairs(CODES):  # type: ignore[attr-defined]
+        if _code.decode(raw).expires_at < now:
+            await shelf.put(CODES, key, None)
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    await shelf.put(CODES, _hash(letters), msgspec.json.encode(Code(now + seconds)))
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+async def is_code(shelf: Shelf, text: str) -> bool:
+    """Whether a code still works; it is not used up."""
+    raw = await shelf.get(CODES, _hash(_plain(text)))
+    return raw is not None and _code.decode(raw).expires_at >= int(time())
+
+
+async def use_code(shelf: Shelf, text: str) -> bool:
+    """Use a code up; False when it is wrong, over or was used."""
+    key = _hash(_plain(text))
+    raw = await shelf.get(CODES, key)
+    if raw is None:
+        return False
+    await shelf.put(CODES, key, None)
+    return _code.decode(raw).expires_at >= int(time())
+
+
+def _plain(text: str) -> str:
+    return "".join(char for char in text.upper() if char.isalnum())[:64]

@@ -1,0 +1,92 @@
+"""WebSocket upgrades: /acp speaks ACP, /rpc speaks zeroclaw."""
+
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from dragoman.transports.websocket import WebSocketLink, accept_key, attach
+from dragoman.wire.link import Hearer, Link, Peer
+
+from .http import Refusal, Request, Takeover
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+# path -> (dialect, the subprotocol it may be asked for by)
+PATHS = {"/acp": ("acp", "zeroclaw.acp.v1"), "/rpc": ("zeroclaw", "zeroclaw.rpc.v1")}
+
+
+def check(request: Request) -> None:
+    """Raises Refusal when this is no WebSocket handshake."""
+    if not request.upgrades or "upgrade" not in request.header("connection").lower():
+        raise Refusal(
+            426,
+            "upgrade_required",
+            "This path speaks WebSocket.",
+            headers={"upgrade": "websocket", "connection": "Upgrade"},
+        )
+    if request.method != "GET":
+        raise Refusal(405, "bad_method", "A WebSocket begins with GET.", headers={"allow": "GET"})
+    if request.header("sec-websocket-version") != "13":
+        raise Refusal(
+            426, "bad_version", "WebSocket version 13 is spoken here.",
+            headers={"sec-websocket-version": "13", "upgrade": "websocket"},
+        )  # fmt: skip
+    try:
+        key = b64decode(request.header("sec-websocket-key"), validate=True)
+    except ValueError:
+        key = b""
+    if len(key) != 16:
+        raise Refusal(400, "bad_key", "Sec-WebSocket-Key is missing or malformed.")
+
+
+def takeover(gate: "Gate", request: Request) -> Takeover:
+    """The answer to a handshake whose client may come in."""
+    dialect, own = PATHS["/" + request.parts[0]]
+    headers = {
+        "upgrade": "websocket",
+        "connection": "Upgrade",
+        "sec-websocket-accept": accept_key(request.header("sec-websocket-key")),
+        "acp-connection-id": str(uuid4()),
+    }
+    chosen = _subprotocol(request, own)
+    if chosen:
+        headers["sec-websocket-protocol"] = chosen
+    kind = "wss" if request.secure else "ws"
+    peer = Peer(f"{kind}:{request.peer}", kind)
+    opener = _opener(gate, dialect, request)
+    bound = gate.limits.max_outbound_bytes
+
+    def begin(transport: Any, rest: bytes) -> None:
+        attach(transport, WebSocketLink(opener, peer, bound=bound), rest)
+
+    gate.meter.upgrades[dialect] += 1
+    return Takeover(begin, headers)
+
+
+def _subprotocol(request: Request, own: str) -> str:
+    """Ours when it is offered; else the token's, because browsers insist on one they offered."""
+    offered = [one.strip() for one in request.header("sec-websocket-protocol").split(",")]
+    if own in offered:
+        return own
+    return next((one for one in offered if one.startswith("bearer.")), "")
+
+
+def _opener(gate: "Gate", dialect: str, request: Request) -> Any:
+    agent = request.query.get("agent", "")
+    token_id = request.token_id
+
+    def open(link: Link) -> Hearer:
+        desk = gate.desks.desk(dialect)
+        return desk.hearer(link, agent=agent) if dialect == "acp" else desk.hearer(link)
+
+    counted = gate.guests.counting(open, dialect)
+
+    def opened(link: Link) -> Hearer:
+        hearer: Hearer = counted(link)
+        hearer.max_line = min(hearer.max_line, gate.limits.max_line_bytes)
+        gate.links[link] = token_id
+        gate.guard()
+        return hearer
+
+    return opened
