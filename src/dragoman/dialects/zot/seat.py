@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Prompt
 from dragoman.engine.door import Door
-from dragoman.engine.events import Who
+from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.session import Session
@@ -16,7 +16,7 @@ from dragoman.wire.link import Blob, Link
 
 from .faults import told
 from .frames import failure, frame, success
-from .speak import DONE, Speaker
+from .speak import DONE, Speaker, Words
 
 if TYPE_CHECKING:
     from .desk import Settings
@@ -39,7 +39,6 @@ class Seat:
         self._sole = False
         self._first = ""  # a turn that was given to an idle session: abort means it at once
         self._abort = ""  # a turn to be cancelled when it begins
-        self._later: list[bytes] = []  # said after what is held for a slow reader
         self._resuming = False
         self._watch: Watch
         self._speaker: Speaker
@@ -83,8 +82,9 @@ class Seat:
         """Its events have told everything, unless it never ran or broke."""
         self.works.pop(work.turn, None)
         error = _failure(work)
-        if self._speaker.waiting.pop(work.turn, None) is not None:
-            self._say(failure("prompt", request_id, error or "the session was closed"))
+        if error and not _began(work):
+            del self._speaker.waiting[work.turn]
+            self._say(failure("prompt", request_id, error))
         elif error:
             self._say(frame({"message": error, "type": "error"}), DONE)
         elif self._speaker.owes_done:
@@ -100,27 +100,22 @@ class Seat:
         work.on_done(lambda work: self._compact_done(work, request_id))
 
     def _compact_began(self, work: Work, request_id: str) -> None:
-        if work.started.cancelled() or work.started.exception() is not None:
+        if not _began(work):
             return
-        self._speaker.compacting = True
         if self._speaker.owes_done:
             self._speaker.owes_done = False
             self._say(DONE)
-        self._say(success("compact", request_id, {"started": True}))
+        self._say(success("compact", request_id, {"started": True}), compacting=True)
 
     def _compact_done(self, work: Work, request_id: str) -> None:
         self.works.pop(work.turn, None)
-        began = self._speaker.compacting
-        self._speaker.compacting = False
         error = _failure(work)
-        if error and not began:
+        if error and not _began(work):
             self._say(failure("compact", request_id, error))
-        elif error:
-            self._say(frame({"message": error, "type": "error"}), DONE)
-        elif work.done.result().outcome == "failed":
-            self._say(frame({"message": work.done.result().error, "type": "error"}), DONE)
         else:
-            self._say(DONE)
+            error = error or work.done.result().error
+            ending = [frame({"message": error, "type": "error"})] if error else []
+            self._say(*ending, DONE, compacting=False)
         self.freed()
 
     def _accept(self, work: Work, idle: bool) -> None:
@@ -167,20 +162,23 @@ class Seat:
 
     def _deliver(self, blob: Blob) -> None:
         self.link.send_blob(blob)
-        self._flush_later()
         if self.deaf:
             self.refuse_open()
 
-    def _say(self, *frames: bytes) -> None:
-        """Say something in its place: not before events that are held for a slow reader."""
-        self._later.extend(frames)
-        self._flush_later()
+    def _say(self, *frames: bytes, compacting: bool | None = None) -> None:
+        """Say something in its place: behind the events that are held for a slow reader."""
+        words = Words(frames, compacting)
+        self._speaker.later.append(words)
+        if self._watch.held is None:
+            self._say_rest()
+            return
+        self._watch.hold((Event(self.session_id, 0, words),))  # type: ignore[arg-type]
 
-    def _flush_later(self) -> None:
-        if self._later and self._watch.held is None:
-            later, self._later = self._later, []
-            for message in later:
-                self.link.send(message)
+    def _say_rest(self) -> None:
+        """Say what is left: all of it when nothing is held, what was dropped when events were."""
+        for words in tuple(self._speaker.later):
+            if said := self._speaker.speak((Event(self.session_id, 0, words),)):  # type: ignore[arg-type]
+                self.link.send_blob(said)
 
     def _is_paused(self) -> bool:
         if not self.link.paused:
@@ -198,17 +196,23 @@ class Seat:
         if self._watch.replaying:  # it tells the rest from the store, and not when it has done so
             asyncio.get_running_loop().call_later(0.02, self._resume)
             return
-        self._flush_later()
+        if self._watch.held is None:
+            self._say_rest()
         self.freed()
 
     # --- leaving ---
 
     def is_quiet(self) -> bool:
         """Whether all work is done, and all of it was said."""
-        return not self.works and not self._later and self._watch.held is None
+        return not self.works and self._watch.held is None
 
     def leave(self) -> None:
         self._watch.close()
+
+
+def _began(work: Work) -> bool:
+    started = work.started
+    return started.done() and not started.cancelled() and started.exception() is None
 
 
 def _failure(work: Work) -> str:

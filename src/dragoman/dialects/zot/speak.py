@@ -21,6 +21,19 @@ DONE = b'{"type":"done"}'
 _ASSISTANT_START = b'{"type":"assistant_start"}'
 
 
+class Words:
+    """Frames that take their place among events which are held for a slow reader.
+
+    `compacting` is True when they begin a compaction of this connection, False when they end one.
+    """
+
+    __slots__ = ("compacting", "frames")
+
+    def __init__(self, frames: Sequence[bytes], compacting: bool | None = None) -> None:
+        self.frames = frames
+        self.compacting = compacting
+
+
 class Speaker:
     """Implements `engine.watch.Shape` for one connection.
 
@@ -40,6 +53,7 @@ class Speaker:
         self.waiting: dict[str, str] = {}
         self.compacting = False  # a compaction of this connection runs; its end is told elsewhere
         self.owes_done = False
+        self.later: list[Words] = []  # words that are held and not said yet
         self._is_own = is_own
         self._step = 0  # the model call that has begun and not ended; 0: none
         self._started = False  # assistant_start was said for it
@@ -172,6 +186,13 @@ class Speaker:
             if not self.compacting:
                 self._out.append(DONE)
 
+    def words(self, body: Words, at: int) -> None:
+        if body in self.later:
+            self.later.remove(body)
+            self._out.extend(body.frames)
+            if body.compacting is not None:
+                self.compacting = body.compacting
+
     def lagged(self, body: ev.Lagged, at: int) -> None:
         self._say(dropped=body.dropped, type="lagged")
 
@@ -216,6 +237,7 @@ _SAY: dict[type, Callable[[Speaker, Any, int], None]] = {
     ev.Settled: Speaker.settled,
     ev.Compacted: Speaker.compacted,
     ev.Lagged: Speaker.lagged,
+    Words: Speaker.words,
 }
 EVENTS = (
     "approval_request", "approval_settled", "assistant_message", "assistant_start", "compact_done",
