@@ -1,0 +1,144 @@
+"""Capabilities: what an app may offer, who has it, and how it is put on offer."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+from dragoman.engine.offers import Offer
+
+from . import invoke
+from .manifest import Manifest
+
+if TYPE_CHECKING:
+    from .seat import Seat
+
+
+class Rule(NamedTuple):
+    """One type of capability: where its name stands, and what the denials say."""
+
+    label: str
+    keys: tuple[str, ...]
+    section: str
+    sole: bool  # one owner at a time
+
+    def name_of(self, config: Any) -> str | None:
+        if not isinstance(config, dict):
+            return None
+        for key in self.keys:
+            if isinstance(config.get(key), str) and config[key]:
+                return str(config[key])
+        return None
+
+
+RULES = {
+    "channel": Rule("Channel", ("channelId", "id"), "channels.provides", True),
+    "tool": Rule("Tool", ("toolId", "name"), "tools.provides", True),
+    "hook": Rule("Hook", ("event",), "hooks", False),
+    "gateway_method": Rule("Gateway method", ("methodName", "method"), "gateway.methods", True),
+    "http_route": Rule("HTTP route", ("route", "path"), "gateway.httpRoutes", False),
+    "provider": Rule("Provider", ("providerId", "id"), "providers.provides", False),
+}
+
+
+def declared(manifest: Manifest, kind: str) -> frozenset[str]:
+    """The names of one type that a manifest declares."""
+    match kind:
+        case "channel":
+            return manifest.channels
+        case "tool":
+            return manifest.tools
+        case "hook":
+            return manifest.subscribes | manifest.intercepts
+        case "gateway_method":
+            return manifest.methods
+        case "http_route":
+            return manifest.routes
+        case _:
+            return manifest.providers
+
+
+class Grant:
+    """One capability that an app was granted."""
+
+    __slots__ = ("config", "id", "kind", "name", "offered", "seat")
+
+    def __init__(self, seat: "Seat", kind: str, name: str, config: dict[str, Any], id: str) -> None:
+        self.seat = seat
+        self.kind = kind
+        self.name = name
+        self.config = config
+        self.id = id
+        self.offered = False
+
+    def offer(self) -> None:
+        """Let everybody use it: from the moment the app is ready."""
+        if self.offered or self.kind == "hook":
+            return
+        offers = self.seat.desk.door.offers
+        if self.kind == "provider" and offers.find("provider", self.name) is not None:
+            return  # another app has this name: ours is next when that one goes
+        self.offered = True
+        offers.add(_offer(self))
+
+    def pause(self) -> None:
+        """Take it off offer; the grant stays."""
+        if not self.offered:
+            return
+        self.offered = False
+        desk = self.seat.desk
+        desk.door.offers.remove(self.id)
+        if self.kind == "provider":
+            for other in desk.grants():
+                if other.kind == "provider" and other.name == self.name and other.seat.ready:
+                    if other is not self:
+                        other.offer()
+
+    def withdraw(self) -> None:
+        self.seat.grants.pop(self.id, None)
+        owned = self.seat.desk.owned
+        if owned.get((self.kind, self.name)) is self:
+            del owned[self.kind, self.name]
+        self.pause()
+
+
+def register(seat: "Seat", kind: Any, config: Any, id: str = "") -> Grant | str:
+    """Grant a capability, or say why not."""
+    rule = RULES.get(kind) if isinstance(kind, str) else None
+    if rule is None:
+        shown = kind if isinstance(kind, str) else "undefined"
+        return f"Invalid capability type: {shown}"
+    name = rule.name_of(config)
+    if name is None or name not in declared(seat.manifest, kind):
+        shown = "undefined" if name is None else name
+        place = f"manifest capabilities.{rule.section}"
+        return f'{rule.label} "{shown}" not declared in {place}'
+    desk = seat.desk
+    if rule.sole and (owner := desk.owner(kind, name)) is not None:
+        return f'{rule.label} "{name}" is already registered by app "{owner.name}"'
+    grant = Grant(seat, kind, name, config, id or str(uuid4()))
+    seat.grants[grant.id] = grant
+    if rule.sole:
+        desk.owned[kind, name] = grant
+    if seat.ready:
+        grant.offer()
+    return grant
+
+
+def _offer(grant: Grant) -> Offer:
+    app = grant.seat.name
+    match grant.kind:
+        case "tool":
+            tool = invoke.AppTool(grant)
+            return Offer(grant.id, "tool", tool.spec.name, app, tool=tool, config=grant.config)
+        case "provider":
+            from .provider import AppProvider, models_of
+
+            provider = AppProvider(grant)
+            config = {**grant.config, "models": models_of(grant)}
+            return Offer(grant.id, "provider", grant.name, app, provider=provider, config=config)
+        case "gateway_method":
+            call = invoke.caller(grant)
+        case "http_route":
+            call = invoke.router(grant)
+        case _:
+            call = invoke.sender(grant)
+    return Offer(grant.id, grant.kind, grant.name, app, call=call, config=grant.config)

@@ -1,0 +1,211 @@
+"""One registered app: its manifest, what it was granted, what it hears, what it has to answer."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import UNSET
+
+from dragoman.engine.hooks import Block, HookContext
+from dragoman.observe.log import get_log
+
+from . import hooks
+from .manifest import Manifest
+
+if TYPE_CHECKING:
+    from .desk import Desk
+    from .grants import Grant
+    from .hear import OpenclawosHearer
+
+log = get_log("apps")
+
+
+class Pending(Protocol):
+    """An event that waits for its `hook.result`."""
+
+    def answer(self, result: Any) -> None: ...
+
+    def gone(self) -> None:
+        """The app has left."""
+        ...
+
+
+class Verdict:
+    """An interceptor's answer to come."""
+
+    __slots__ = ("future", "hook")
+
+    def __init__(self, hook: str) -> None:
+        self.hook = hook
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def answer(self, result: Any) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def gone(self) -> None:
+        if not self.future.done():
+            self.future.set_exception(ConnectionError("the app has left"))
+
+
+class Heard:
+    """What became of one subscription: figures for `hook.info`."""
+
+    __slots__ = ("answered", "delivered", "intercepts")
+
+    def __init__(self, intercepts: bool) -> None:
+        self.intercepts = intercepts
+        self.delivered = self.answered = 0
+
+
+class Seat:
+    """Implements `engine.hooks.Subscriber` for one app on one connection."""
+
+    __slots__ = (
+        "beat_at", "conn", "desk", "grants", "gone", "hears", "leaving", "manifest", "muted",
+        "name", "pending", "ready", "since", "status", "token",
+    )  # fmt: skip
+
+    def __init__(
+        self, desk: "Desk", conn: "OpenclawosHearer", manifest: Manifest, token: str
+    ) -> None:
+        self.desk = desk
+        self.conn = conn
+        self.manifest = manifest
+        self.name = manifest.id
+        self.token = token
+        self.ready = False
+        self.leaving = False
+        self.gone = False
+        self.muted = False
+        self.grants: dict[str, Grant] = {}
+        self.hears: dict[str, Heard] = {}  # by the name that the app used
+        self.pending: dict[str, Pending] = {}
+        self.since = self.beat_at = desk.now()
+        self.status: Any = None
+
+    # --- events ---
+
+    def send(self, name: str, payload: dict[str, Any]) -> None:
+        desk = self.desk
+        self.conn.link.send(desk.voice.event(desk.now(), name, payload))
+
+    def push(self, name: str, data: dict[str, Any], context: HookContext) -> str:
+        """Send a hook's event; returns its `eventId`."""
+        event_id = self.desk.voice.new_id("evt")
+        self.send(f"hook:{name}", hooks.payload(event_id, name, data, context, self.desk.now()))
+        heard = self.hears.get(name)
+        if heard is not None:
+            heard.delivered += 1
+        return event_id
+
+    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+        if not self.ready or self._delivers(hook, data):
+            return
+        for name in self._names(hook):
+            self.push(name, data, context)
+
+    async def intercept(
+        self, hook: str, data: dict[str, Any], context: HookContext
+    ) -> dict[str, Any] | Block | None:
+        if not self.ready or self._delivers(hook, data):
+            return None
+        names = self._names(hook)
+        asked = next((name for name in names if self.hears[name].intercepts), None)
+        for name in names:
+            if name != asked:
+                self.push(name, data, context)
+        if asked is None:
+            return None
+        event_id = self.push(asked, data, context)
+        if self.muted and hook == "message_sending":
+            return None
+        waiting = Verdict(asked)
+        self.pending[event_id] = waiting
+        limits = self.desk.door.hooks
+        limit = limits.timeouts.get(hook, limits.timeout)
+        began = asyncio.get_running_loop().time()
+        try:
+            result = await waiting.future
+        except asyncio.CancelledError:
+            late = asyncio.get_running_loop().time() - began >= 0.9 * limit
+            if late and hook == "message_sending" and self.owns_channel():
+                # A channel app that only sends never answers: do not wait for it every time.
+                self.muted = True
+                log.warning("no longer asked about messages", app=self.name)
+            raise
+        finally:
+            self.pending.pop(event_id, None)
+        if (heard := self.hears.get(asked)) is not None and result is not UNSET:
+            heard.answered += 1
+        return hooks.verdict(result)
+
+    def _delivers(self, hook: str, data: dict[str, Any]) -> bool:
+        """Whether this message comes to the app as its delivery, so not as a hook beside."""
+        if hook != "message_sending":
+            return False
+        channel = data.get("channelId")
+        return isinstance(channel, str) and self.desk.owner("channel", channel) is self
+
+    def _names(self, hook: str) -> list[str]:
+        return [name for name in self.hears if hooks.hook_of(name) == hook]
+
+    def owns_channel(self) -> bool:
+        return any(grant.kind == "channel" for grant in self.grants.values())
+
+    # --- subscriptions ---
+
+    def subscribe(self, name: str) -> bool:
+        """Hear a hook; False when the manifest does not declare it or there is no such hook."""
+        hook = hooks.hook_of(name)
+        if hook is None or not self.manifest.may_hear(name):
+            return False
+        if name not in self.hears:
+            intercepts = name in self.manifest.intercepts and hooks.is_interceptable(name)
+            known = self._names(hook)
+            self.hears[name] = Heard(intercepts)
+            if not known or intercepts:
+                self.desk.door.hooks.subscribe(hook, self, intercepts=intercepts)
+        return True
+
+    def unsubscribe(self, name: str) -> None:
+        if self.hears.pop(name, None) is None:
+            return
+        for event_id, waiting in tuple(self.pending.items()):
+            if isinstance(waiting, Verdict) and waiting.hook == name:
+                del self.pending[event_id]
+                waiting.answer(UNSET)
+        hook = hooks.hook_of(name)
+        assert hook is not None
+        left = self._names(hook)
+        engine = self.desk.door.hooks
+        if not left:
+            engine.unsubscribe(hook, self)
+        elif not any(self.hears[other].intercepts for other in left):
+            engine.subscribe(hook, self, intercepts=False)
+
+    def answer(self, event_id: str, result: Any) -> bool:
+        """Take a `hook.result`; False when nothing waited for it."""
+        waiting = self.pending.get(event_id)
+        if waiting is None:
+            self.muted = False  # it does answer after all
+            return False
+        if isinstance(waiting, Verdict):
+            del self.pending[event_id]
+        waiting.answer(result)
+        return True
+
+    # --- the end ---
+
+    def leave(self) -> None:
+        """Take back everything this app had; whoever waits for it is told at once."""
+        if self.gone:
+            return
+        self.gone = True
+        self.ready = False
+        self.desk.door.hooks.forget(self)
+        pending, self.pending = self.pending, {}
+        for waiting in pending.values():
+            waiting.gone()
+        for grant in tuple(self.grants.values()):
+            grant.withdraw()
+        self.desk.forget(self)

@@ -1,0 +1,239 @@
+"""Sessions as apps see them: by key, driven by `agent.queue`, answered through channels."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.engine.content import Text
+from dragoman.engine.events import ACTIVE
+from dragoman.engine.faults import Fault, UnknownSession
+from dragoman.engine.hooks import Block, HookContext
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.observe.log import get_log
+
+from .faults import Wrong
+from .shapes import Dispatch, Filter, Queue, SessionList
+
+if TYPE_CHECKING:
+    from .desk import Desk
+    from .hear import OpenclawosHearer
+    from .seat import Seat
+
+log = get_log("apps")
+
+_QUEUE = 64  # prompts that may wait in one session
+_KEY = 1024
+_MOST = 10_000
+_REMEMBERED = 10_000
+
+
+def entry(info: SessionInfo) -> dict[str, Any]:
+    """A `SessionEntry`."""
+    extra = info.extra
+    made: dict[str, Any] = {"key": str(extra.get("key") or info.id), "agentId": info.agent}
+    if extra.get("channel"):
+        made["channelId"] = extra["channel"]
+    if extra.get("account"):
+        made["accountId"] = extra["account"]
+    made["createdAt"] = info.created_at
+    made["lastActiveAt"] = info.updated_at
+    made["messageCount"] = info.messages
+    return made
+
+
+class Sessions:
+    """Finds and makes the sessions behind keys."""
+
+    def __init__(self, desk: "Desk") -> None:
+        self._desk = desk
+        self._door = desk.door
+        self._turns: dict[str, list[Any]] = {}  # key -> [lock, how many want it]
+        # What came in last with each key: outgoing messages of `message.dispatch` repeat it.
+        self._inbound: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    async def find(self, key: str) -> SessionInfo | None:
+        """The session with this key; a session's own id is a key as well."""
+        found = await self._door.find(key=key)
+        if found is None:
+            try:
+                return await self._door.info(key)
+            except UnknownSession:
+                return None
+        live = self._door.live(found.id)  # the store may be a moment behind
+        return live.state.info() if live is not None else found
+
+    async def list(self, asked: SessionList) -> dict[str, Any]:
+        limit = asked.limit if asked.limit is not None else 0
+        offset = asked.offset if asked.offset is not None else 0
+        if limit < 0 or offset < 0:
+            raise Wrong("INVALID_PARAMS", "limit and offset must not be negative")
+        chosen = asked.filter or Filter()
+        extra = {"channel": chosen.channelId, "account": chosen.accountId}
+        query = SessionQuery(
+            agent=chosen.agentId,
+            status=tuple(sorted(ACTIVE)) if chosen.active else (),
+            extra={name: value for name, value in extra.items() if value is not None},
+            limit=min(limit or _MOST, _MOST),
+            offset=offset,
+        )
+        if chosen.active is False:
+            return await self._resting(query, limit, offset)
+        page = await self._door.list(query)
+        total = page.total
+        if total is None:
+            counted = await self._door.list(msgspec.structs.replace(query, limit=1, offset=1))
+            total = counted.total
+        return {"sessions": [entry(info) for info in page.sessions], "total": total}
+
+    async def _resting(self, query: SessionQuery, limit: int, offset: int) -> dict[str, Any]:
+        """Sessions in which nothing runs: every other status."""
+        whole = msgspec.structs.replace(query, limit=_MOST, offset=0)
+        found = [
+            entry(info)
+            for info in (await self._door.list(whole)).sessions
+            if info.status not in ACTIVE
+        ]
+        end = offset + limit if limit else len(found)
+        return {"sessions": found[offset:end], "total": len(found)}
+
+    # --- inbound ---
+
+    async def queue(self, conn: "OpenclawosHearer", asked: Queue) -> dict[str, Any]:
+        """Begin a run with a message from outside, in the session of its key."""
+        seat = conn.seat
+        assert seat is not None
+        key = _checked(asked.sessionKey)
+        if not asked.text.strip():
+            raise Wrong("INVALID_PARAMS", "text must not be empty")
+        metadata = asked.metadata or {}
+        channel = self._channel(seat, key, metadata)
+        async with self._turn(key):
+            found = await self.find(key)
+            if found is None:
+                spec = OpenSpec(extra=_facts(key, channel, metadata))
+                found = await self._door.open(spec, conn.who)
+            work = await self._door.prompt(
+                found.id, (Text(asked.text),), conn.who, metadata=asked.metadata, limit=_QUEUE
+            )
+        self._remember(key, metadata)
+        return {"runId": work.turn, "queued": True}
+
+    def _channel(self, seat: "Seat", key: str, metadata: dict[str, Any]) -> str:
+        """The channel that a message came by: as it says, as its key says, or the app's own."""
+        named = metadata.get("channelId")
+        if isinstance(named, str) and named:
+            owner = self._desk.owner("channel", named)
+            if owner is not None and owner is not seat:
+                text = f'Channel "{named}" belongs to app "{owner.name}"'
+                raise Wrong("CAPABILITY_DENIED", text)
+            return named
+        before, colon, _ = key.partition(":")
+        if colon:
+            return before
+        own = [grant.name for grant in seat.grants.values() if grant.kind == "channel"]
+        return own[0] if len(own) == 1 else ""
+
+    # --- outbound ---
+
+    async def dispatch(self, conn: "OpenclawosHearer", asked: Dispatch) -> dict[str, Any]:
+        """Send a message the way of every outgoing one: hooks first, then its channel."""
+        key = _checked(asked.sessionKey)
+        found = await self.find(key)
+        extra = found.extra if found is not None else {}
+        before, colon, _ = key.partition(":")
+        channel = str(extra.get("channel") or (before if colon else ""))
+        metadata = {
+            **(self._inbound.get(key) or extra.get("metadata") or {}),
+            **(asked.metadata or {}),
+        }
+        data = {
+            "channelId": channel,
+            "target": str(extra.get("target") or _target(key, channel, metadata)),
+            "content": asked.content,
+            "metadata": metadata,
+        }
+        context = HookContext(
+            agent=found.agent if found is not None else "",
+            session=found.id if found is not None else "",
+            key=key,
+            channel=channel,
+            account=str(extra.get("account") or ""),
+        )
+        owner = self._desk.owner("channel", channel)
+        dispatch_id = self._desk.voice.new_id("dispatch")
+        self._door.host.spawn(self._send(dispatch_id, data, context))
+        return {"dispatchId": dispatch_id, "queued": owner is not None}
+
+    async def _send(self, dispatch_id: str, data: dict[str, Any], context: HookContext) -> None:
+        hooks = self._door.hooks
+        async with self._turn(f"send {context.key}"):
+            result = await hooks.run("message_sending", data, context)
+        if isinstance(result, Block):
+            log.info("message blocked", dispatch=dispatch_id, reason=result.reason)
+            return
+        hooks.tell("message_sent", result, context)
+        if context.session:
+            content = result.get("content")
+            try:
+                text = content if isinstance(content, str) else ""
+                await self._door.note(context.session, "info", "Message sent by an app", text)
+            except Fault as fault:  # the message is out; its session may be gone by now
+                log.warning("dispatch not noted", dispatch=dispatch_id, problem=str(fault))
+
+    # --- inside ---
+
+    def _remember(self, key: str, metadata: dict[str, Any]) -> None:
+        if metadata:
+            self._inbound[key] = metadata
+            self._inbound.move_to_end(key)
+            while len(self._inbound) > _REMEMBERED:
+                self._inbound.popitem(last=False)
+
+    @asynccontextmanager
+    async def _turn(self, key: str) -> AsyncIterator[None]:
+        """One after the other for each key: two first messages make one session."""
+        held = self._turns.setdefault(key, [asyncio.Lock(), 0])
+        held[1] += 1
+        try:
+            async with held[0]:
+                yield
+        finally:
+            held[1] -= 1
+            if not held[1]:
+                self._turns.pop(key, None)
+
+
+def _checked(key: str) -> str:
+    if not key.strip():
+        raise Wrong("INVALID_PARAMS", "sessionKey must not be empty")
+    if len(key) > _KEY:
+        raise Wrong("INVALID_PARAMS", f"sessionKey is longer than {_KEY} characters")
+    return key
+
+
+def _target(key: str, channel: str, metadata: dict[str, Any]) -> str:
+    """Whom to answer: the conversation part of the key, else who wrote."""
+    if channel and key.startswith(f"{channel}:"):
+        return key[len(channel) + 1 :]
+    sender = metadata.get("from")
+    return sender if isinstance(sender, str) else ("" if sender is None else str(sender))
+
+
+def _facts(key: str, channel: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    """What is kept with a new session."""
+    facts: dict[str, Any] = {"key": key}
+    if channel:
+        facts["channel"] = channel
+    if target := _target(key, channel, metadata):
+        facts["target"] = target
+    account = metadata.get("accountId")
+    if isinstance(account, str) and account:
+        facts["account"] = account
+    if metadata:
+        facts["metadata"] = metadata
+    return facts
