@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))
-BARS = {"--help": 4.0, "--version": 4.0, "config path": 6.0}
+BARS = {"--help": 4.0, "--version": 4.0, "config path": 6.0, "rpc": 7.0}
+# Servers: a first line, and the time until its answer is there.
+FIRST_LINES = {"rpc": b'{"id":"1","type":"ping"}\n'}
 
 
 def once(words: list[str], env: dict[str, str]) -> float:
@@ -24,18 +26,43 @@ def once(words: list[str], env: dict[str, str]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+def first_answer(words: list[str], line: bytes, env: dict[str, str]) -> float:
+    """Milliseconds from start to the first answered line of a server on stdin and stdout."""
+    began = time.perf_counter()
+    with subprocess.Popen(
+        words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(line)
+        server.stdin.flush()
+        answer = server.stdout.readline()
+        taken = (time.perf_counter() - began) * 1000
+        server.stdin.close()
+        if server.wait(10) or not answer:
+            raise RuntimeError(f"{words} did not answer")
+    return taken
+
+
+def timed(name: str, words: list[str], env: dict[str, str]) -> float:
+    line = FIRST_LINES.get(name)
+    return once(words, env) if line is None else first_answer(words, line, env)
+
+
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Median milliseconds and ratio of every command."""
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "DRAGOMAN_CONFIG_DIR": folder}
+        # As installed: compiled modules are there, whatever this shell says about writing them.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        env["PYTHONPYCACHEPREFIX"] = os.path.join(folder, "compiled")
         cases = {"python3 -c pass": [sys.executable, "-c", "pass"]}
         cases |= {name: [COMMAND, *name.split()] for name in BARS}
         taken: dict[str, list[float]] = {name: [] for name in cases}
-        for words in cases.values():  # warm the file cache and the .pyc files
-            once(words, env)
+        for name in cases:  # warm the file cache and the .pyc files
+            timed(name, cases[name], env)
         for _ in range(rounds):
-            for name, words in cases.items():
-                taken[name].append(once(words, env))
+            for name in cases:
+                taken[name].append(timed(name, cases[name], env))
     base = statistics.median(taken["python3 -c pass"])
     return {
         name: {
