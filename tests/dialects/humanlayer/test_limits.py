@@ -136,7 +136,7 @@ async def test_two_hundred_thousand_mutated_lines_are_each_answered_and_nothing_
 async def test_every_odd_line_gets_exactly_one_answer():
     _, desk = make()
     client = memory.Client(desk.hearer)
-    odd = [b"x", b"5", b"[]", b'"x"', b"null", b"{}", b"\xff\xfe", b"[" * 500, b'{"a":1}', b" ", b"\t"]
+    odd = [b"x", b"5", b"[]", b'"x"', b"null", b"{}", b"\xff\xfe", b"[" * 500, b'{"a":1}', b" "]
     for line in odd:
         client.send(line)
         answer = json.loads(await client.receive())

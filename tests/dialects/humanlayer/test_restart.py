@@ -103,8 +103,11 @@ async def test_a_killed_server_loses_neither_its_questions_nor_its_sessions(serv
     await until("session_status_changed", session_id=waiting["session_id"], new_status="completed")
     assert (waits / "made").read_text() == "x"
     talk = (await call(socket, "getConversation", session_id=waiting["session_id"]))["events"]
-    assert [e.get("content") or e.get("tool_result_content") or e.get("approval_status")
-            for e in talk] == ["make it", "I make it.", "approved", "made it", "all done"]  # fmt: skip
+    said = [
+        event.get("content") or event.get("tool_result_content") or event["approval_status"]
+        for event in talk
+    ]
+    assert said == ["make it", "I make it.", "approved", "made it", "all done"]
     # the interrupted one can be continued; the call that was cut off is not run again by itself
     child = await call(socket, "continueSession", session_id=running["session_id"], query="go on")
     await until("session_status_changed", session_id=child["session_id"], new_status="completed")

@@ -197,7 +197,12 @@ async def test_an_unchanged_list_is_the_same_bytes_and_a_changed_one_encodes_one
     assert {row["id"] for row in listed} == set(ids)
     encoded = []
     real = rosters.row_of
-    monkeypatch.setattr(rosters, "row_of", lambda info, now: encoded.append(info.id) or real(info, now))
+
+    def counted(info, now):
+        encoded.append(info.id)
+        return real(info, now)
+
+    monkeypatch.setattr(rosters, "row_of", counted)
     assert await desk.roster.rows() is await desk.roster.rows()
     assert not encoded
     await (await door.prompt(ids[7], (Text("hi"),), ME)).done
