@@ -51,5 +51,5 @@ class Bubblewrap:
 
         return replace(launch, argv=tuple(argv), preexec=preexec, done=done)
 
-    def guard(self, walls: Walls) -> Callable[[], None] | None:
+    def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
         return None

@@ -16,7 +16,8 @@ from dragoman.engine.ports import ToolEnv
 
 from .launch import Launch, Walls
 from .limits import Limits
-from .reach import Kind, Rule, rules
+from .powers import renounce
+from .reach import Kind, Rule, opened, rules
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -86,6 +87,7 @@ class Landlock:
         fd = self._ruleset(rules(walls, launch.env, scratch))
         enter = self._enter(fd)
         limit, limited = self.limits.prepare()
+        renounced = renounce(_call())
         before = launch.preexec
 
         def preexec() -> None:
@@ -93,6 +95,7 @@ class Landlock:
                 before()
             limit()
             enter()
+            renounced()
 
         def done() -> None:
             os.close(fd)
@@ -102,9 +105,9 @@ class Landlock:
 
         return replace(launch, preexec=preexec, keep=(*launch.keep, fd), done=done)
 
-    def guard(self, walls: Walls) -> Callable[[], None]:
+    def guard(self, walls: Walls, target: str) -> Callable[[], None]:
         """Put the walls around the calling thread, for good: call it in a thread of its own."""
-        made = rules(walls, os.environ)
+        made = opened(rules(walls, os.environ, programs=False), target)
 
         def enter() -> None:
             fd = self._ruleset(made)

@@ -56,8 +56,11 @@ class Confine(Protocol):
         """The launch with the walls around it. Raises Refused when they cannot be put up."""
         ...
 
-    def guard(self, walls: Walls) -> Callable[[], None] | None:
-        """What a fresh thread calls to put the same walls around itself; None: nothing to call."""
+    def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
+        """What a fresh thread calls to put the same walls around itself before it writes `target`.
+
+        None: there is nothing to call.
+        """
         ...
 
 
@@ -69,5 +72,5 @@ class Unconfined:
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         return launch
 
-    def guard(self, walls: Walls) -> Callable[[], None] | None:
+    def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
         return None

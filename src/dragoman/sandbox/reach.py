@@ -42,18 +42,24 @@ class Rule(NamedTuple):
     kind: Kind
 
 
-def rules(walls: Walls, env: Mapping[str, str], scratch: str = "") -> list[Rule]:
-    """Everything that is reachable, for this session and this environment."""
+def rules(
+    walls: Walls, env: Mapping[str, str], scratch: str = "", *, programs: bool = True
+) -> list[Rule]:
+    """Everything that is reachable, for this session and this environment.
+
+    Without `programs`: only what file tools need.
+    """
     barred = tuple({os.path.realpath(path) for path in (*walls.forbidden, *walls.protected)})
     ours = tuple(os.path.realpath(path) for path in walls.protected)
     found: list[Rule] = []
-    found += (Rule(path, "run") for path in _RUN)
-    found += (Rule(path, "read") for path in _READ)
-    found += (Rule(path, "write") for path in _WRITE)
-    for path in _programs(env):
-        found += _without(path, "run", ours)
-    home = env.get("HOME") or os.path.expanduser("~")
-    found += (Rule(os.path.join(home, name), "read") for name in _OWN)
+    if programs:
+        found += (Rule(path, "run") for path in _RUN)
+        found += (Rule(path, "read") for path in _READ)
+        found += (Rule(path, "write") for path in _WRITE)
+        for path in _programs(env):
+            found += _without(path, "run", ours)
+        home = env.get("HOME") or os.path.expanduser("~")
+        found += (Rule(os.path.join(home, name), "read") for name in _OWN)
     for path in walls.readable:
         found += _without(os.path.realpath(path), "run", ours)
     for path in walls.roots:
@@ -65,6 +71,17 @@ def rules(walls: Walls, env: Mapping[str, str], scratch: str = "") -> list[Rule]
     if scratch:
         found.append(Rule(scratch, "write"))
     return [rule for rule in dict.fromkeys(found) if os.path.exists(rule.path)]
+
+
+def opened(made: list[Rule], target: str) -> list[Rule]:
+    """The rules for writing one file that policy has judged.
+
+    A folder that was taken apart lets nothing new be made in it; this one file may be.
+    """
+    folder = os.path.dirname(target)
+    while not os.path.isdir(folder) and folder != "/":
+        folder = os.path.dirname(folder)
+    return [*made, Rule(folder, "write")] if Rule(folder, "list") in made else made
 
 
 def _inside(path: str, barred: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,19 @@
 
 from typing import Annotated, Literal
 
-from .kinds import Effort, Mode, Positive, Seconds, Section, Share, Temperature, Whole, Words, says
+from .kinds import (
+    Effort,
+    Mode,
+    Money,
+    Positive,
+    Seconds,
+    Section,
+    Share,
+    Temperature,
+    Whole,
+    Words,
+    says,
+)
 
 
 class AgentMemory(Section, frozen=True):
@@ -16,7 +28,24 @@ class AgentMemory(Section, frozen=True):
     )
 
 
-class Risk(Section, frozen=True):
+class Budgets(Section, frozen=True):
+    """What an agent may spend and do. Not set, or 0: no limit."""
+
+    max_cost_per_hour_usd: Annotated[
+        Money | None, says("USD that model calls may cost in any hour; 0: no limit.")
+    ] = None
+    max_cost_per_day_usd: Annotated[
+        Money | None, says("USD that model calls may cost in any 24 hours; 0: no limit.")
+    ] = None
+    max_actions_per_hour: Annotated[
+        Whole | None, says("Tool calls that act (not those that look) in any hour; 0: no limit.")
+    ] = None
+    max_actions_per_day: Annotated[
+        Whole | None, says("Tool calls that act in any 24 hours; 0: no limit.")
+    ] = None
+
+
+class Risk(Budgets, frozen=True):
     """What an agent may do. A key that is not set is taken from the next place in line."""
 
     mode: Annotated[
@@ -53,6 +82,17 @@ _AutoCompact = Annotated[
 ]
 _ContextFiles = Annotated[bool | None, says("Read AGENTS.md from the working directory upward.")]
 _Tools = Annotated[Words | None, says("Only these tools; when not set, all.")]
+_ShellTimeout = Annotated[
+    Seconds | None, says("Seconds after which a command is ended when it sets no time; 0: never.")
+]
+_AllowEnv = Annotated[
+    Words | None, says("Variables that commands see beside the usual ones; globs, never secrets.")
+]
+_MaxProcesses = Annotated[Positive | None, says("Processes that one command may have.")]
+_MaxOutput = Annotated[
+    Positive | None, says("Bytes of a command's output that the model is shown.")
+]
+_Mcp = Annotated[Words | None, says("Only these servers of [mcp]; when not set, all.")]
 
 
 class RuntimeProfile(Section, frozen=True):
@@ -64,9 +104,14 @@ class RuntimeProfile(Section, frozen=True):
     auto_compact: _AutoCompact = None
     context_files: _ContextFiles = None
     tools: _Tools = None
+    shell_timeout_secs: _ShellTimeout = None
+    allow_env: _AllowEnv = None
+    max_processes: _MaxProcesses = None
+    max_output_bytes: _MaxOutput = None
+    mcp: _Mcp = None
 
 
-class Autonomy(Section, frozen=True):
+class Autonomy(Budgets, frozen=True):
     """`[autonomy]`: the rules of every agent that does not say otherwise."""
 
     level: Annotated[
@@ -124,6 +169,11 @@ class Agent(Risk, frozen=True):
     auto_compact: _AutoCompact = None
     context_files: _ContextFiles = None
     tools: _Tools = None
+    shell_timeout_secs: _ShellTimeout = None
+    allow_env: _AllowEnv = None
+    max_processes: _MaxProcesses = None
+    max_output_bytes: _MaxOutput = None
+    mcp: _Mcp = None
 
 
 class Memory(Section, frozen=True):

@@ -18,6 +18,7 @@ class Section(msgspec.Struct, frozen=True, omit_defaults=True):
 Whole = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(ge=0)]
+Money = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 Port = Annotated[int, Meta(ge=0, le=65535)]

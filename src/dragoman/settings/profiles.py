@@ -34,6 +34,25 @@ class Rules(msgspec.Struct, frozen=True):
     approval_timeout_secs: float
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """What one agent may spend and do; 0: no limit."""
+
+    cost_per_hour: float = 0.0
+    cost_per_day: float = 0.0
+    actions_per_hour: int = 0
+    actions_per_day: int = 0
+
+
+class Workings(msgspec.Struct, frozen=True):
+    """How one agent's tools run."""
+
+    shell_timeout_secs: float = 0.0  # 0: no limit
+    allow_env: tuple[str, ...] = ()
+    max_processes: int = 0  # 0: the sandbox's own bound
+    max_output_bytes: int = 0  # 0: the tool's own bound
+    mcp: tuple[str, ...] | None = None  # None: all servers
+
+
 class ProviderPlan(msgspec.Struct, frozen=True):
     """A provider to set up: one of `[providers]`, or another one with an agent's own key."""
 
@@ -81,6 +100,35 @@ def rules(settings: Settings, alias: str) -> Rules:
         else:
             found[name] = _first(getattr(own, name), getattr(profile, name), getattr(general, name))
     return Rules(**found)
+
+
+def budget(settings: Settings, alias: str) -> Budget:
+    """The limits of one agent. Raises UnknownAgent."""
+    own = agent(settings, alias)
+    shared = settings.risk_profiles.get(own.risk_profile, Risk())
+
+    def limit(name: str) -> Any:
+        places = (own, shared, settings.autonomy)
+        return _first(*(getattr(place, name) for place in places)) or 0
+
+    return Budget(
+        float(limit("max_cost_per_hour_usd")),
+        float(limit("max_cost_per_day_usd")),
+        limit("max_actions_per_hour"),
+        limit("max_actions_per_day"),
+    )
+
+
+def workings(settings: Settings, alias: str) -> Workings:
+    """How one agent's tools run. Raises UnknownAgent."""
+    own = agent(settings, alias)
+    shared = settings.runtime_profiles.get(own.runtime_profile, RuntimeProfile())
+    found = {
+        name: value
+        for name in Workings.__struct_fields__
+        if (value := _first(getattr(own, name), getattr(shared, name))) is not None
+    }
+    return Workings(**found)
 
 
 def profile(

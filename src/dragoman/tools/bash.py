@@ -54,13 +54,15 @@ class Bash:
         outputs: Outputs | None = None,
         confine: Confine | None = None,
         timeout: float | None = None,
+        max_output: int = 0,
         allow_env: Sequence[str] = (),
         extra_env: Mapping[str, str] | None = None,
     ) -> None:
         self._bounds = bounds
         self._outputs = outputs or Outputs()
         self._confine = confine or Unconfined()
-        self._timeout = timeout
+        self._timeout = timeout or None
+        self._max_output = max_output or MAX_BYTES
         self._allow_env = tuple(allow_env)
         self._extra_env = dict(extra_env or {})
 
@@ -90,11 +92,11 @@ class Bash:
             cwd=env.cwd,
             env=dict(self._extra_env),
             timeout=limit,
-            limit=MAX_BYTES,
+            limit=self._max_output,
             opened=opened.append,
         )
         if truncated:
-            output = f"... [truncated at {MAX_BYTES} bytes]\n{output}"
+            output = f"... [truncated at {self._max_output} bytes]\n{output}"
         took = time.monotonic() - began
         late = code is None and limit is not None and took >= limit
         note = _timed_out(limit) if late else ""
@@ -108,7 +110,7 @@ class Bash:
         variables |= {_MARK: mark, "PWD": env.cwd}
         launch = Launch(("/bin/sh", "-c", command), env.cwd, variables)
         launch = self._confine.confine(launch, env, self._bounds(env))
-        capture = Capture(self._outputs)
+        capture = Capture(self._outputs, self._max_output)
         running = Command(launch, f"{_MARK}={mark}", capture, Progress(env.progress))
         began = time.monotonic()
         try:

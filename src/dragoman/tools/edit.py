@@ -7,11 +7,12 @@ import msgspec
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.sandbox.launch import Confine, Unconfined
 
 from .args import brief, decode, schema, text
 from .bounds import Bounds, BoundsOf
 from .diff import MAX_SHOWN
-from .disk import load, replace
+from .disk import Stamp, load, replace
 from .read import ALIASES
 from .replacing import Pair, Replaced, replace_all
 from .work import Halt, in_thread
@@ -54,8 +55,9 @@ class Edit:
         kind="edit",
     )
 
-    def __init__(self, bounds: BoundsOf) -> None:
+    def __init__(self, bounds: BoundsOf, confine: Confine | None = None) -> None:
         self._bounds = bounds
+        self._confine = confine or Unconfined()
 
     def summary(self, args: dict[str, Any]) -> str:
         edits = args.get("edits")
@@ -72,7 +74,13 @@ class Edit:
             result = replace_all(old, pairs, asked.path)
             await env.files.write_text(path, result.new)
         else:
-            old, result = await in_thread(lambda halt: _edit(bounds, path, asked, pairs, halt))
+            old, result, data, stamp = await in_thread(
+                lambda halt: _edited(bounds, path, asked, pairs, halt)
+            )
+            await in_thread(
+                lambda halt: replace(bounds, path, asked.path, data, halt, stamp),
+                guard=self._confine.guard(bounds, path),
+            )
         return Outcome((Text(_clean(result.shown)),), detail=_detail(path, old, result))
 
 
@@ -100,9 +108,10 @@ def _pair(number: int, edit: dict[str, str]) -> Pair:
     return old, new
 
 
-def _edit(
+def _edited(
     bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt
-) -> tuple[str, Replaced]:
+) -> tuple[str, Replaced, bytes, Stamp]:
+    """What was there, what comes in its place, and what the file was when it was read."""
     content = load(bounds, path, asked.path, MAX_BYTES, halt)
     if b"\0" in content.data[:8192]:
         raise BadInput(f"{asked.path} looks binary; refusing to edit it as text")
@@ -113,8 +122,7 @@ def _edit(
         data = result.new.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise BadInput("newText: it has a character that UTF-8 cannot encode") from error
-    replace(bounds, path, asked.path, data, halt, content.stamp)
-    return old, result
+    return old, result, data, content.stamp
 
 
 def _clean(text: str) -> str:

@@ -65,8 +65,9 @@ class Capture:
     `take` is quick and never blocks; `flush` writes to the disk and belongs into a thread.
     """
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, outputs: Outputs, limit: int = 0) -> None:
         self.outputs = outputs
+        self.limit = limit or MAX_BYTES  # bytes that the result may have
         self.head = bytearray()
         self.tail = bytearray()
         self.total = 0
@@ -81,11 +82,11 @@ class Capture:
         """Add output; True when `flush` is due."""
         self.total += len(data)
         self.feeds += data.count(b"\n")
-        if len(self.head) < MAX_BYTES:
-            self.head += data[: MAX_BYTES - len(self.head)]
+        if len(self.head) < self.limit:
+            self.head += data[: self.limit - len(self.head)]
         self.tail += data
-        if len(self.tail) > 2 * MAX_BYTES:
-            del self.tail[:-MAX_BYTES]
+        if len(self.tail) > 2 * self.limit:
+            del self.tail[: -self.limit]
         if self._spooled + len(self._waiting) < _SPOOLED:
             self._waiting += data
         return len(self._waiting) >= _BUFFER
@@ -93,7 +94,7 @@ class Capture:
     @property
     def cut(self) -> bool:
         """Whether the result cannot hold everything."""
-        return self.total > MAX_BYTES or self.feeds > MAX_LINES
+        return self.total > self.limit or self.feeds > MAX_LINES
 
     def flush(self) -> None:
         """Write what waits to the file. A full disk costs the file, not the command."""
@@ -142,12 +143,13 @@ class Capture:
         """The output, or its beginning and its end with a mark between them."""
         if not self.cut:
             return self.head.decode("utf-8", "replace")
-        whole = self.total <= MAX_BYTES
-        limit = f"{MAX_LINES} lines" if whole else f"{MAX_BYTES} bytes"
-        lines = bytes(self.head[:_HEAD_BYTES]).splitlines(keepends=True)[:_HEAD_LINES]
+        whole = self.total <= self.limit
+        limit = f"{MAX_LINES} lines" if whole else f"{self.limit} bytes"
+        first = self.limit * _HEAD_BYTES // MAX_BYTES
+        lines = bytes(self.head[:first]).splitlines(keepends=True)[:_HEAD_LINES]
         head = _without_half(b"".join(lines))
         last = bytes(self.head if whole else self.tail)
-        room = min(MAX_BYTES - _HEAD_BYTES, self.total - len(head))
+        room = min(self.limit - first, self.total - len(head))
         last = last[-room:]
         rest = last.split(b"\n")
         keep = MAX_LINES - _HEAD_LINES + last.endswith(b"\n")

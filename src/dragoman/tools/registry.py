@@ -76,6 +76,7 @@ class Registry:
         outputs: str | None = None,
         confine: Confine | None = None,
         shell_timeout: float | None = None,
+        max_output: int = 0,
         allow_env: Sequence[str] = (),
         extra_env: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] = ALIASES,
@@ -84,8 +85,8 @@ class Registry:
         self.aliases = dict(aliases)
         built: Sequence[Tool] = (
             Read(bounds),
-            Write(bounds),
-            Edit(bounds),
+            Write(bounds, confine),
+            Edit(bounds, confine),
             Ls(bounds),
             Glob(bounds),
             Grep(bounds),
@@ -94,6 +95,7 @@ class Registry:
                 outputs=Outputs(outputs),
                 confine=confine,
                 timeout=shell_timeout,
+                max_output=max_output,
                 allow_env=allow_env,
                 extra_env=extra_env,
             ),

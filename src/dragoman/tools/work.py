@@ -36,19 +36,55 @@ class Halt:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 
-async def in_thread(work: Callable[[Halt], T], seconds: float | None = None) -> T:
-    """Run blocking work in a thread.
+async def in_thread(
+    work: Callable[[Halt], T],
+    seconds: float | None = None,
+    *,
+    guard: Callable[[], None] | None = None,
+) -> T:
+    """Run blocking work in a thread; with `guard`, in one of its own that calls it first.
 
     A cancelled caller waits until the work has noticed, so that nothing goes on behind its back.
     """
     halt = Halt(seconds)
-    future = asyncio.get_running_loop().run_in_executor(None, work, halt)
+    if guard is None:
+        future = asyncio.get_running_loop().run_in_executor(None, work, halt)
+    else:
+        future = _guarded(work, halt, guard)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         halt.set()
         await settled(future)
         raise
+
+
+def _guarded(
+    work: Callable[[Halt], T], halt: Halt, guard: Callable[[], None]
+) -> "asyncio.Future[T]":
+    """Work in a thread that ends with it: what a guard takes away is gone for good."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def end(value: T | None, failure: BaseException | None) -> None:
+        if future.done():
+            return
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(value)  # type: ignore[arg-type]
+
+    def run() -> None:
+        try:
+            guard()
+            value = work(halt)
+        except BaseException as error:
+            loop.call_soon_threadsafe(end, None, error)
+        else:
+            loop.call_soon_threadsafe(end, value, None)
+
+    threading.Thread(target=run, name="guarded", daemon=True).start()
+    return future
 
 
 async def insist(work: Coroutine[Any, Any, T]) -> T:

@@ -8,6 +8,7 @@ import msgspec
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.sandbox.launch import Confine, Unconfined
 
 from .args import brief, decode, schema, text
 from .bounds import Bounds, BoundsOf
@@ -42,8 +43,9 @@ class Write:
         kind="edit",
     )
 
-    def __init__(self, bounds: BoundsOf) -> None:
+    def __init__(self, bounds: BoundsOf, confine: Confine | None = None) -> None:
         self._bounds = bounds
+        self._confine = confine or Unconfined()
 
     def summary(self, args: dict[str, Any]) -> str:
         size = len(str(args.get("content", "")))
@@ -64,7 +66,12 @@ class Write:
             old = await env.files.read_text(path) if exists else None
             await env.files.write_text(path, asked.content)
         else:
-            old = await in_thread(lambda halt: _write(bounds, path, asked.path, data, halt))
+            old = await in_thread(lambda halt: _old(bounds, path, asked.path, halt))
+            # Judged, looked at, and now behind the same walls as a command.
+            await in_thread(
+                lambda halt: replace(bounds, path, asked.path, data, halt),
+                guard=self._confine.guard(bounds, path),
+            )
         lines = asked.content.count("\n") + (not asked.content.endswith("\n") and bool(data))
         verb = "Created" if old is None else "Replaced"
         said = f"{verb} {path}: {lines} line{'' if lines == 1 else 's'}, {len(data)} bytes."
@@ -74,8 +81,8 @@ class Write:
         return Outcome((Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),)))
 
 
-def _write(bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt) -> str | None:
-    """Replace the file; returns what was in it, None when there was no such file."""
+def _old(bounds: Bounds, path: str, shown: str, halt: Halt) -> str | None:
+    """What is in the file; None when there is no such file."""
     old: str | None = None
     if os.path.lexists(path):
         try:
@@ -84,5 +91,4 @@ def _write(bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt) -> st
             old = f"[not shown: {fault.message}]"
             if os.path.isdir(path):
                 raise
-    replace(bounds, path, shown, data, halt)
     return old

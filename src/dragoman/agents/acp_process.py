@@ -1,0 +1,231 @@
+"""Hosts another agent: a child process that we drive as its ACP client.
+
+One child per session, kept while the session lives. Its own name of the session is kept with ours,
+so that after a restart a new child can take the conversation up again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dragoman.engine.content import Message, Prompt, Text, ToolCall
+from dragoman.engine.faults import BadInput, ProviderFailed
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import AgentProfile, Tool, ToolSpec, TurnPort, TurnResult
+
+from .acp_child import Child
+from .acp_serving import Ground, Seat
+from .acp_taking import Taking
+from .acp_words import earlier
+
+_OPEN_SECONDS = 60.0
+_KINDS = ("edit", "delete", "move", "read", "search", "execute", "think", "fetch", "other")
+_CAPABILITIES = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+INTERRUPTED = "The hosted agent was stopped while it waited for this answer."
+
+Pid = Callable[[int], None]
+ServersOf = Callable[[AgentProfile, SessionInfo], Sequence[Mapping[str, Any]]]
+
+
+class AcpProcessAgent:
+    """Implements `ports.Agent` for every agent with the backend `acp`."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        servers: ServersOf = lambda profile, info: (),
+        *,
+        began: Pid = lambda pid: None,
+        ended: Pid = lambda pid: None,
+    ) -> None:
+        """`began` and `ended` are told the number of each child process."""
+        self._ground = ground
+        self._servers = servers
+        self._began = began
+        self._ended = ended
+        self._seats: dict[str, Seat] = {}
+
+    async def run(self, turn: TurnPort) -> TurnResult:
+        await turn.afford()
+        content = _last_said(turn.messages)
+        if not content:
+            return await self._interrupted(turn)
+        seat = await self._seat(turn)
+        taking = Taking(turn, seat, self._ground)
+        before = turn.messages[: -_spoken(turn.messages)]
+        if not seat.knows and (text := earlier(before)):
+            content = (Text(text), *content)
+        seat.knows = True
+        while True:
+            try:
+                result = await taking.prompt(content)
+            finally:
+                if not seat.child.alive:
+                    self._seats.pop(turn.info.id, None)
+                    await seat.close()
+            if result.error or not await turn.steering():
+                return result
+            content = _last_said(turn.messages)
+
+    async def compact(self, turn: TurnPort) -> str:
+        raise BadInput(
+            "This agent keeps its history itself.", "Use its own command for that, as a prompt."
+        )
+
+    # --- children ---
+
+    async def _seat(self, turn: TurnPort) -> Seat:
+        """The session's child, started when there is none."""
+        sid, profile = turn.info.id, turn.profile
+        key = (profile.command, tuple(sorted(profile.env.items())))
+        seat = self._seats.get(sid)
+        if seat is not None and (seat.key != key or not seat.child.alive):
+            del self._seats[sid]
+            await seat.close()
+            seat = None
+        if seat is None:
+            child = await Child.start(
+                profile.command,
+                turn.info.cwd,
+                profile.env,
+                capabilities=_CAPABILITIES,
+                began=self._began,
+                ended=self._ended,
+            )
+            seat = Seat(child, key)
+            try:
+                await self._enter(turn, seat)
+            except BaseException:
+                await seat.close()
+                raise
+            self._seats[sid] = seat
+        return seat
+
+    async def _enter(self, turn: TurnPort, seat: Seat) -> None:
+        """Take up the child's own session, or begin one."""
+        child, info = seat.child, turn.info
+        params: dict[str, Any] = {
+            "cwd": info.cwd,
+            "mcpServers": self._mcp(child, turn.profile, info),
+        }
+        roots = list(info.extra.get("roots") or ())
+        if roots and child.can("sessionCapabilities", "additionalDirectories"):
+            params["additionalDirectories"] = roots
+        kept = info.extra.get("hosted")
+        kept = kept if isinstance(kept, dict) else {}
+        known = kept.get("session")
+        if known and kept.get("command") == list(child.command):
+            if await self._resume(turn, child, {**params, "sessionId": known}):
+                child.session, seat.knows = known, True
+                return
+        answer = await child.call("session/new", params, within=_OPEN_SECONDS)
+        child.session = str(answer.get("sessionId") or "")
+        if not child.session:
+            raise ProviderFailed(f"{child.command[0]} opened no session: it gave no id.")
+        await turn.keep(hosted={"session": child.session, "command": list(child.command)})
+
+    async def _resume(self, turn: TurnPort, child: Child, params: dict[str, Any]) -> bool:
+        if child.can("sessionCapabilities", "resume"):
+            method = "session/resume"
+        elif child.can("loadSession"):
+            method = "session/load"  # it repeats what was said; nobody listens now
+        else:
+            return False
+        try:
+            await child.call(method, params, within=_OPEN_SECONDS)
+        except ProviderFailed as fault:
+            if not child.alive:
+                raise
+            title = "The hosted agent has lost the conversation; it is told what was said"
+            await turn.note("warning", title, str(fault))
+            return False
+        return True
+
+    def _mcp(self, child: Child, profile: AgentProfile, info: SessionInfo) -> list[dict[str, Any]]:
+        found = []
+        for server in self._servers(profile, info):
+            one = _server(server)
+            kind = one.get("type")
+            if kind is None or child.can("mcpCapabilities", kind):
+                found.append(one)
+        return found
+
+    async def release(self, session_id: str) -> None:
+        """The session is let go: its child ends."""
+        seat = self._seats.pop(session_id, None)
+        if seat is not None:
+            await seat.close()
+
+    async def _interrupted(self, turn: TurnPort) -> TurnResult:
+        """The answer to a question came after a restart: the child that asked is gone."""
+        answered: set[str] = set()
+        for message in reversed(turn.messages):
+            if message.role == "user":
+                break
+            for block in message.content:
+                if isinstance(block, ToolCall) and block.id not in answered:
+                    await turn.foreign_result(block, "cancelled", (Text(INTERRUPTED),))
+                answered.add(getattr(block, "call_id", ""))
+        return TurnResult("error", f"{INTERRUPTED} Send the prompt again.")
+
+
+class HostedTools:
+    """Stands for the tools of a hosted agent (`ports.Toolbox`): known by their kind only."""
+
+    def __init__(self, agent: AcpProcessAgent, session_id: str) -> None:
+        self._agent = agent
+        self._session = session_id
+
+    def specs(self) -> Sequence[ToolSpec]:
+        return ()
+
+    def find(self, name: str) -> Tool | None:
+        if name not in _KINDS:
+            return None
+        from dragoman.engine.foreign import Shown
+
+        return Shown(ToolSpec(name, "", {}, name), name)  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        await self._agent.release(self._session)
+
+
+def _spoken(messages: Sequence[Message]) -> int:
+    """How many messages at the end are the human's."""
+    count = 0
+    for message in reversed(messages):
+        if message.role != "user":
+            break
+        count += 1
+    return count
+
+
+def _last_said(messages: Sequence[Message]) -> Prompt:
+    """What the human said since the agent spoke last."""
+    count = _spoken(messages)
+    said = messages[len(messages) - count :] if count else ()
+    return tuple(block for message in said for block in message.content)  # type: ignore[misc]
+
+
+def _server(given: Mapping[str, Any]) -> dict[str, Any]:
+    """An MCP server in the spelling of ACP."""
+    name = str(given.get("name") or "")
+    if given.get("command"):
+        return {
+            "name": name,
+            "command": given["command"],
+            "args": list(given.get("args") or ()),
+            "env": _pairs(given.get("env")),
+        }
+    kind = str(given.get("type") or given.get("transport") or "http")
+    return {
+        "type": "sse" if kind == "sse" else "http",
+        "name": name,
+        "url": str(given.get("url") or ""),
+        "headers": _pairs(given.get("headers")),
+    }
+
+
+def _pairs(given: Any) -> list[dict[str, str]]:
+    if isinstance(given, Mapping):
+        return [{"name": str(name), "value": str(value)} for name, value in given.items()]
+    return list(given or ())

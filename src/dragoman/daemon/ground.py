@@ -1,0 +1,116 @@
+"""What a hosted agent may use of this machine through us: files and commands, inside the walls."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.engine.faults import BadInput
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import AgentProfile, TurnPort
+from dragoman.sandbox.launch import Confine, Launch
+from dragoman.tools.bounds import Bounds
+from dragoman.tools.disk import load, replace
+from dragoman.tools.environ import environment, secret
+from dragoman.tools.output import Capture, Outputs, Progress
+from dragoman.tools.running import Command
+from dragoman.tools.work import in_thread
+
+_LARGEST = 10 * 1024 * 1024
+_MARK = "DRAGOMAN_CALL"
+
+BoundsOf = Callable[[AgentProfile, SessionInfo], Bounds]
+
+
+class Ground:
+    """Implements what `agents.acp_serving.Ground` asks for."""
+
+    def __init__(
+        self,
+        bounds: BoundsOf,
+        confine: Callable[[AgentProfile], Confine],
+        outputs: str,
+        extra_env: Callable[[], dict[str, str]],
+    ) -> None:
+        self._bounds = bounds
+        self._confine = confine
+        self._outputs = Outputs(outputs)
+        self._extra_env = extra_env
+
+    async def read(self, turn: TurnPort, path: str) -> str:
+        bounds = self._bounds(turn.profile, turn.info)
+        real = bounds.resolve(path)
+        found = await in_thread(lambda halt: load(bounds, real, path, _LARGEST, halt))
+        return found.data.decode("utf-8", "replace")
+
+    async def write(self, turn: TurnPort, path: str, text: str) -> None:
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) > _LARGEST:
+            raise BadInput(f"{path}: {len(data)} bytes are more than the limit of {_LARGEST}.")
+        bounds = self._bounds(turn.profile, turn.info)
+        real = bounds.resolve(path, write=True)
+        guard = self._confine(turn.profile).guard(bounds, real)
+        await in_thread(lambda halt: replace(bounds, real, path, data, halt), guard=guard)
+
+    async def run(self, turn: TurnPort, params: dict[str, Any]) -> "Terminal":
+        bounds = self._bounds(turn.profile, turn.info)
+        cwd = params.get("cwd")
+        cwd = bounds.resolve(cwd) if isinstance(cwd, str) and cwd else turn.info.cwd
+        command = str(params["command"])
+        args = [str(one) for one in params.get("args") or ()]
+        argv = (command, *args) if args else ("/bin/sh", "-c", command)
+        variables = environment((), self._extra_env())
+        for one in params.get("env") or ():
+            if isinstance(one, dict) and isinstance(one.get("name"), str):
+                if not secret(one["name"]):
+                    variables[one["name"]] = str(one.get("value", ""))
+        mark = secrets.token_hex(12)
+        variables |= {_MARK: mark, "PWD": cwd}
+        launch = Launch(argv, cwd, variables)
+        launch = self._confine(turn.profile).confine(launch, None, bounds)  # type: ignore[arg-type]
+        capture = Capture(self._outputs)
+        running = Command(launch, f"{_MARK}={mark}", capture, Progress(lambda text: None))
+        limit = params.get("outputByteLimit")
+        return Terminal(running, capture, limit if isinstance(limit, int) else 0)
+
+
+class Terminal:
+    """A command of a hosted agent (`agents.acp_serving.Terminal`)."""
+
+    def __init__(self, command: Command, capture: Capture, limit: int) -> None:
+        self._command = command
+        self._capture = capture
+        self._limit = limit
+        self._task = asyncio.ensure_future(command.run(None))
+
+    def output(self) -> tuple[str, bool]:
+        """What it has printed; the end of it when that is much."""
+        text = self._capture.text()
+        cut = self._capture.cut
+        if self._limit and len(text.encode()) > self._limit:
+            return text.encode()[-self._limit :].decode("utf-8", "ignore"), True
+        return text, cut
+
+    def exit_status(self) -> dict[str, Any] | None:
+        if not self._task.done():
+            return None
+        if self._task.cancelled():
+            return {"exitCode": None, "signal": "SIGKILL"}
+        problem = self._task.exception()
+        code = self._command.code if problem is None else 127
+        return {"exitCode": code, "signal": None}
+
+    async def wait(self) -> dict[str, Any]:
+        await asyncio.wait({self._task})
+        status = self.exit_status()
+        assert status is not None
+        return status
+
+    def kill(self) -> None:
+        self._task.cancel()
+
+    async def close(self) -> None:
+        """End it and all it started; nothing of its output stays behind."""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        await asyncio.to_thread(self._capture.discard)
