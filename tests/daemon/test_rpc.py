@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,108 @@ def test_flags_reach_the_session(env, tmp_path):
     assert {model["provider"] for model in models["models"]} == {"anthropic"}
     fields = {"context_window", "id", "max_output", "provider", "reasoning"}
     assert all(set(model) == fields for model in models["models"])
+
+
+@pytest.mark.parametrize(
+    ("words", "lacks"), [(["--no-tools"], "bash"), (["--tools", "read,ls"], "bash")]
+)
+def test_tools_that_are_not_offered_are_not_called(env, words, lacks):
+    said = '{"type":"prompt","message":"run echo hi"}'
+    code, frames, _ = run(env, *words, said=said)
+    text = "".join(frame["delta"] for frame in frames if frame["type"] == "text_delta")
+    assert code == 0 and "tool_call" not in kinds(frames)
+    assert f"offers no `{lacks}` tool" in text
+
+
+class FakeModel:
+    """A loopback server that answers like Anthropic's, and keeps what it was asked."""
+
+    def __init__(self, status=200):
+        self.bodies: list[dict] = []
+        self.keys: list[str] = []
+        fake = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_POST(self):
+                size = int(self.headers["content-length"])
+                fake.bodies.append(json.loads(self.rfile.read(size)))
+                fake.keys.append(self.headers["x-api-key"])
+                self.send_response(status)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(_STREAM if status == 200 else b"the model is out")
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *trouble):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+_STREAM = b"".join(
+    b"event: %s\ndata: %s\n\n" % (part["type"].encode(), json.dumps(part).encode())
+    for part in (
+        {"type": "message_start", "message": {"id": "m", "usage": {
+            "input_tokens": 100, "output_tokens": 1, "cache_read_input_tokens": 20,
+            "cache_creation_input_tokens": 30}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0,
+         "delta": {"type": "text_delta", "text": "Hello"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+         "usage": {"output_tokens": 10}},
+        {"type": "message_stop"},
+    )
+)  # fmt: skip
+
+
+def test_the_model_is_asked_as_the_flags_say(env, tmp_path):
+    said = '{"type":"prompt","message":"hi"}'
+    words = ("--provider", "anthropic", "--model", "claude-sonnet-4-5", "--api-key", "secret",
+             "--system-prompt", "You are a stone.", "--append-system-prompt", "Be grey.",
+             "--append-system-prompt", "Be still.", "--no-tools", "--cwd", ".")  # fmt: skip
+    with FakeModel() as model:
+        code, frames, told = run(env, *words, "--base-url", model.url, said=said, cwd=tmp_path)
+    assert (code, told) == (0, "")
+    body = model.bodies[0]
+    assert model.keys == ["secret"] and body["model"] == "claude-sonnet-4-5"
+    system = json.dumps(body["system"])
+    assert "You are a stone." in system and "Be grey." in system and "Be still." in system
+    assert "Current working directory: " in system and not body.get("tools")
+    usage = next(frame for frame in frames if frame["type"] == "usage")
+    assert abs(usage["cost_usd"] - 0.0005685) < 1e-12
+    assert (usage["input"], usage["output"]) == (100, 10)
+    assert (usage["cache_read"], usage["cache_write"]) == (20, 30)
+    assert kinds(frames)[-3:] == ["assistant_message", "turn_end", "done"]
+
+
+def test_a_model_that_refuses_is_an_error_and_done(env):
+    said = '{"type":"prompt","message":"hi"}\n'
+    words = ("--provider", "anthropic", "--api-key", "secret")
+    with FakeModel(status=400) as model:
+        code, frames, told = run(env, *words, "--base-url", model.url, said=said)
+    assert (code, told) == (0, "")
+    assert kinds(frames) == ["response", "user_message", "turn_start", "turn_end", "error", "done"]
+    assert frames[3]["stop"] == "error" and frames[3]["error"] == frames[4]["message"]
+    assert "400" in frames[4]["message"]
+
+
+def test_files_as_input_and_output(env, tmp_path):
+    (tmp_path / "in").write_text('{"id":"1","type":"prompt","message":"say hello"}\n')
+    with open(tmp_path / "in", "rb") as source, open(tmp_path / "out", "wb") as sink:
+        done = subprocess.run(COMMAND, stdin=source, stdout=sink, env=env, timeout=20)
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert done.returncode == 0 and lines[-1] == '{"type":"done"}'
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ one line on standard error instead of answering.
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.dialects.zot import Desk, Settings
@@ -103,7 +104,8 @@ class _Rpc:
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop, number)
+            with suppress(NotImplementedError):  # Windows: the process just ends
+                loop.add_signal_handler(number, stop, number)
         line = await stdio.serve(self.desk.hearer)
         gone = loop.create_task(line.gone.wait())
         told = loop.create_task(stopped.wait())
