@@ -119,26 +119,26 @@ class Connection:
         library = await asyncio.to_thread(_library)
         async with library["stack"]() as stack:
             async with asyncio.timeout(CONNECT_SECONDS):
-                streams = await stack.enter_async_context(_streams(library, self.server))
+                streams = await _streams(library, self.server, stack)
                 session = library["session"](streams[0], streams[1])
                 await stack.enter_async_context(session)
                 await session.initialize()
-                self.tools = await self._listed(session)
+                self.tools = await self._listed(session, library["page"])
             self._session = session
             self.ready.set()
             await self._stop.wait()
 
-    async def _listed(self, session: Any) -> dict[str, Tool]:
+    async def _listed(self, session: Any, page_after: Any) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
-        cursor = None
+        params = None
         while len(found) < _MOST_TOOLS:
-            page = await session.list_tools(cursor=cursor) if cursor else await session.list_tools()
+            page = await session.list_tools(params=params)
             for one in page.tools:
-                tool = McpTool(self, one.name, one.description or "", one.inputSchema)
+                tool = McpTool(self, one.name, one.description or "", one.input_schema)
                 found[tool.spec.name] = tool
-            cursor = page.nextCursor
-            if not cursor:
+            if not page.next_cursor:
                 break
+            params = page_after(cursor=page.next_cursor)
         return found
 
     async def call(self, name: str, args: dict[str, Any]) -> Any:
@@ -189,7 +189,7 @@ class McpTool:
             raise
         except Exception as error:  # whatever the server or the library came up with
             raise BadInput(f"{self._name} of {server.name} failed: {_reason(error)}") from error
-        return Outcome(_content(result), bool(getattr(result, "isError", False)))
+        return Outcome(_content(result), bool(result.is_error))
 
 
 def _content(result: Any) -> tuple[Text | Image, ...]:
@@ -201,7 +201,7 @@ def _content(result: Any) -> tuple[Text | Image, ...]:
             case "image":
                 from base64 import b64decode
 
-                found.append(Image(block.mimeType, b64decode(block.data)))
+                found.append(Image(block.mime_type, b64decode(block.data)))
             case "resource":
                 text = getattr(block.resource, "text", None)
                 found.append(Text(text if text is not None else f"[{block.resource.uri}]"))
@@ -209,7 +209,7 @@ def _content(result: Any) -> tuple[Text | Image, ...]:
                 found.append(Text(f"[{block.name}]({block.uri})"))
             case kind:
                 found.append(Text(f"[{kind} that cannot be shown here]"))
-    structured = getattr(result, "structuredContent", None)
+    structured = result.structured_content
     if not found and structured is not None:
         found.append(Text(msgspec.json.encode(structured).decode()))
     return tuple(found) or (Text("(no output)"),)
@@ -222,8 +222,9 @@ def _library() -> dict[str, Any]:
 
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.sse import sse_client
-        from mcp.client.stdio import stdio_client
-        from mcp.client.streamable_http import streamablehttp_client
+        from mcp.client.stdio import get_default_environment, stdio_client
+        from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+        from mcp.types import PaginatedRequestParams
     except ImportError as missing:
         raise BadInput(
             f"MCP needs a package that is not installed ({missing.name})",
@@ -232,25 +233,31 @@ def _library() -> dict[str, Any]:
     return {
         "stack": AsyncExitStack,
         "session": ClientSession,
+        "page": PaginatedRequestParams,
         "parameters": StdioServerParameters,
+        "environment": get_default_environment,
         "stdio": stdio_client,
-        "http": streamablehttp_client,
+        "client": create_mcp_http_client,
+        "http": streamable_http_client,
         "sse": sse_client,
     }
 
 
-def _streams(library: dict[str, Any], server: Server) -> Any:
+async def _streams(library: dict[str, Any], server: Server, stack: Any) -> Any:
+    """Both directions to a server; what they stand on is closed with the stack."""
     if server.transport == "stdio":
-        from mcp.client.stdio import get_default_environment
-
         parameters = library["parameters"](
             command=server.command,
             args=list(server.args),
-            env={**get_default_environment(), **server.env},
+            env={**library["environment"](), **server.env},
             cwd=server.cwd or None,
         )
-        return library["stdio"](parameters)
-    return library[server.transport](server.url, headers=dict(server.headers) or None)
+        return await stack.enter_async_context(library["stdio"](parameters))
+    headers = dict(server.headers) or None
+    if server.transport == "sse":
+        return await stack.enter_async_context(library["sse"](server.url, headers=headers))
+    client = await stack.enter_async_context(library["client"](headers=headers))
+    return await stack.enter_async_context(library["http"](server.url, http_client=client))
 
 
 def _reason(error: BaseException) -> str:

@@ -64,6 +64,7 @@ class AcpHearer:
         self.quirks = quirks_of("")
         self.codes = codes_of(self.quirks, desk.settings.error_codes)
         self.greeted = False  # the client said who it is
+        self.steady = ""  # a name that the client keeps when it connects again
         self.outbound = Outbound(self._send)
         self.attached: dict[str, Attachment] = {}
         self._reader = Reader(_RULES)
@@ -234,7 +235,12 @@ class AcpHearer:
         """Wait until the client has read enough for more."""
         if self.link.paused:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.link.on_resume(lambda: waiting.done() or waiting.set_result(None))
+
+            def go_on() -> None:
+                if not waiting.done():
+                    waiting.set_result(None)
+
+            self.link.on_resume(go_on)
             await waiting
 
     # --- sessions of this connection ---

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from dragoman.engine.content import Prompt as Content
 from dragoman.engine.content import Text
+from dragoman.engine.events import TurnEnded
 from dragoman.engine.faults import BadInput, Busy, Fault
 from dragoman.engine.work import Finished
 
@@ -36,6 +37,9 @@ def prompt(conn: "AcpHearer", params: Prompt) -> Coroutine[Any, Any, dict[str, A
     session_id = params.session_id
     attachment = conn.active(session_id)
     session = conn.door.live(session_id)
+    key = f"{conn.steady}:{conn.hearing}" if conn.steady else ""
+    if key and session is not None and key in session.state.keys:
+        return _join(conn, session_id, session.state.keys[key])
     if attachment.running is not None or (session is not None and session.busy):
         raise Busy(
             f"Session already has an active prompt turn: {session_id}",
@@ -44,11 +48,25 @@ def prompt(conn: "AcpHearer", params: Prompt) -> Coroutine[Any, Any, dict[str, A
     vision = session.vision if session is not None else False
     content = read_prompt(params.prompt, vision=vision)
     running = attachment.running = Running(conn.hearing)
-    return _run(conn, attachment, running, content)
+    return _run(conn, attachment, running, content, key)
+
+
+async def _join(conn: "AcpHearer", session_id: str, turn: str) -> dict[str, Any]:
+    """A client that lost its connection asks again: answer with how that turn ended."""
+    await conn.door.idle(session_id)
+    place = 0
+    while events := await conn.door.host.read(session_id, place, 512):
+        for event in events:
+            body = event.body
+            if isinstance(body, TurnEnded) and body.turn == turn:
+                ended = Finished(turn, body.outcome, body.stop, body.text, body.error, body.cause)
+                return _told(session_id, ended)
+        place = events[-1].seq
+    raise TurnFailed("Agent turn failed: it did not end", session=session_id)
 
 
 async def _run(
-    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content
+    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
 ) -> dict[str, Any]:
     try:
         first = content[0]
@@ -63,7 +81,7 @@ async def _run(
                 stop = "cancelled" if running.cancelled else "end_turn"
                 return _result(attachment.id, stop, text)
             content = (Text(command.filled(words)), *content[1:])
-        finished = await _turn(conn, attachment, running, content)
+        finished = await _turn(conn, attachment, running, content, key)
         return _told(attachment.id, finished)
     finally:
         attachment.running = None
@@ -71,11 +89,11 @@ async def _run(
 
 
 async def _turn(
-    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content
+    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
 ) -> Finished:
     if running.cancelled:  # before it began: there is nothing to run
         return Finished("", "cancelled", "aborted")
-    work = await conn.door.prompt(attachment.id, content, conn.who, when_busy="refuse")
+    work = await conn.door.prompt(attachment.id, content, conn.who, key=key, when_busy="refuse")
     running.work = work
     if running.cancelled:
         attachment.cancel()
@@ -86,9 +104,9 @@ async def _turn(
             return Finished(work.turn, "cancelled", "aborted")
         raise
     except asyncio.CancelledError:
-        if work.done.cancelled() or work.done.done():  # the host went down
-            return Finished(work.turn, "cancelled", "aborted")
-        raise
+        if not work.done.done():
+            raise
+        return Finished(work.turn, "cancelled", "aborted")  # the host went down
     if attachment.watch is not None and not conn.link.closed:
         await running.told  # a client that reads slowly still gets all updates first
     return finished

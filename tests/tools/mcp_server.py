@@ -1,0 +1,27 @@
+"""A small MCP server for tests: `python mcp_server.py [stdio|http PORT]`."""
+
+import sys
+
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("test", log_level="ERROR")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    print("this goes to standard error", file=sys.stderr)
+    return a + b
+
+
+@server.tool()
+def fail() -> str:
+    """Fail."""
+    raise ValueError("it broke")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["http"]:
+        server.run("streamable-http", port=int(sys.argv[2]))
+    else:
+        server.run()

@@ -1,0 +1,113 @@
+"""Tools of real MCP servers, over stdio and HTTP, and servers that are not there."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.engine.content import text_of
+from dragoman.engine.faults import BadInput
+from dragoman.tools.mcp import McpTools, connect, read_server, tool_name
+
+SERVER = str(Path(__file__).with_name("mcp_server.py"))
+STDIO = {"name": "sums", "command": sys.executable, "args": [SERVER], "env": []}
+
+
+class Env:
+    """Nothing of a tool's environment is used."""
+
+
+async def ready(tools: McpTools) -> None:
+    async with asyncio.timeout(30):
+        await tools.ready(30)
+
+
+async def test_a_server_on_stdio() -> None:
+    notes: list[tuple[str, str]] = []
+    tools = connect([STDIO], lambda *note: notes.append(note))
+    assert tools.specs() == []  # nobody waited
+    await ready(tools)
+    try:
+        assert [spec.name for spec in tools.specs()] == ["mcp__sums__add", "mcp__sums__fail"]
+        add = tools.find("mcp__sums__add")
+        assert add is not None and add.spec.schema["required"] == ["a", "b"]
+        result = await add.run({"a": 2, "b": 3}, Env())  # type: ignore[arg-type]
+        assert text_of(result.content) == "5" and not result.is_error
+        broken = tools.find("mcp__sums__fail")
+        assert broken is not None
+        result = await broken.run({}, Env())  # type: ignore[arg-type]
+        assert result.is_error and text_of(result.content)
+    finally:
+        await tools.close()
+    assert notes == [] and tools.specs() == []
+
+
+async def test_a_broken_server_costs_its_own_tools_only() -> None:
+    notes: list[tuple[str, str]] = []
+    broken = {"name": "gone", "command": "/does/not/exist", "args": [], "env": []}
+    odd = {"name": "odd", "type": "pigeon"}
+    mute = {"name": "mute", "command": sys.executable, "args": ["-c", "pass"], "env": []}
+    tools = connect([broken, odd, mute, STDIO], lambda *note: notes.append(note))
+    await ready(tools)
+    try:
+        assert "mcp__sums__add" in [spec.name for spec in tools.specs()]
+        assert {title.split()[2] for title, _ in notes} == {"gone", "odd", "mute"}
+    finally:
+        await tools.close()
+
+
+async def test_a_server_over_http() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, SERVER, "http", str(port)])
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)
+        given = {"type": "http", "name": "far", "url": f"http://127.0.0.1:{port}/mcp",
+                 "headers": [{"name": "X-Test", "value": "1"}]}  # fmt: skip
+        notes: list[tuple[str, str]] = []
+        tools = connect([given], lambda *note: notes.append(note))
+        await ready(tools)
+        add = tools.find("mcp__far__add")
+        assert add is not None, notes
+        assert text_of((await add.run({"a": 1, "b": 1}, Env())).content) == "2"  # type: ignore[arg-type]
+        await tools.close()
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("given", "transport"),
+    [
+        ({"name": "a", "command": "x"}, "stdio"),
+        ({"name": "a", "url": "http://x"}, "http"),
+        ({"name": "a", "type": "sse", "url": "http://x"}, "sse"),
+        ({"name": "a", "command": "x", "env": {"A": "1"}, "transport": "auto"}, "stdio"),
+    ],
+)
+def test_all_spellings_of_a_server(given: dict[str, Any], transport: str) -> None:
+    assert read_server(given).transport == transport
+
+
+@pytest.mark.parametrize("given", [{"name": "a"}, {"name": "a", "type": "http"}, {"type": "acp"}])
+def test_servers_that_cannot_be_reached_at_all(given: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        read_server(given)
+
+
+def test_names_that_providers_accept() -> None:
+    assert tool_name("my server", "do.it") == "mcp__my_server__do_it"
+    long = tool_name("s" * 50, "t" * 50)
+    assert len(long) == 64 and long != tool_name("s" * 50, "t" * 51)
