@@ -73,6 +73,13 @@ def json(value: "Any", *, indent: int = 2) -> None:
     out((msgspec.json.format(raw, indent=indent) if indent else raw).decode())
 
 
+def plain_json(value: "Any", *, indent: int | None = 2) -> None:
+    """Plain data as JSON, without loading anything for structs."""
+    from json import dumps
+
+    out(dumps(value, indent=indent, ensure_ascii=False))
+
+
 def table(
     headers: "Sequence[str]",
     rows: "Iterable[Sequence[object]]",

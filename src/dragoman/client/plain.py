@@ -26,7 +26,7 @@ class Plain:
         self._next = 0
         self._data = bytearray()
         self._seen = 0  # bytes of `_data` that hold no newline
-        self._told: list[dict[str, Any]] = []
+        self._held: list[dict[str, Any]] = []
         self._greetings: list[int] = []
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock.settimeout(wait)
@@ -59,41 +59,34 @@ class Plain:
     @property
     def waiting(self) -> bool:
         """Something was received that nobody has taken yet."""
-        return bool(self._told) or b"\n" in self._data
+        return bool(self._held) or b"\n" in self._data
 
     def call(
         self, method: str, params: "dict[str, Any] | None" = None, *, wait: float | None = None
     ) -> "Any":
         """The result of one method. `wait` 0: for ever. Raises the host's Fault."""
-        wanted = self._request(method, params or {})
+        wanted = self.begin(method, params)
         seconds = self._wait if wait is None else wait
         while True:
             message = self._message(seconds or None)
-            if "method" in message:
-                self._told.append(message)
-            elif message.get("id") == wanted:
-                if "error" in message:
-                    raise fault_of(message["error"])
-                return message.get("result")
-            elif message.get("id") in self._greetings and "error" in message:
-                raise fault_of(message["error"])
+            if "method" not in message and message.get("id") == wanted:
+                return result_of(message)
+            self._held.append(message)
+
+    def begin(self, method: str, params: "dict[str, Any] | None" = None) -> int:
+        """Send a request; its answer is among the messages, with the id that is returned."""
+        return self._request(method, params or {})
+
+    def message(self, wait: float | None = None) -> "dict[str, Any]":
+        """The next notification or answer, as it is. Raises ConnectionGone at the end."""
+        return self._held.pop(0) if self._held else self._message(wait)
 
     def notices(self) -> "Iterator[tuple[str, Any]]":
-        """What the host tells by itself, as (method, params), until the connection ends."""
+        """What the host tells by itself, as (method, params). Raises ConnectionGone at the end."""
         while True:
-            try:
-                yield self.notice()
-            except ConnectionGone:
-                return
-
-    def notice(self, wait: float | None = None) -> "tuple[str, Any]":
-        """The next thing the host tells by itself. Raises ConnectionGone at the end."""
-        while not self._told:
-            message = self._message(wait)
+            message = self.message()
             if "method" in message:
-                self._told.append(message)
-        first = self._told.pop(0)
-        return first["method"], first.get("params")
+                yield message["method"], message.get("params")
 
     def _request(self, method: str, params: "dict[str, Any]") -> int:
         self._next += 1
@@ -111,8 +104,10 @@ class Plain:
                 line = bytes(self._data[:at])
                 del self._data[: at + 1]
                 self._seen = 0
-                if line:
-                    found: dict[str, Any] = json.loads(line)
+                found: dict[str, Any] = json.loads(line) if line else {}
+                if found.get("id") in self._greetings and "method" not in found:
+                    result_of(found)
+                elif found:
                     return found
                 continue
             self._seen = len(self._data)
@@ -133,3 +128,10 @@ class Plain:
     def _gone(self, problem: OSError | None) -> ConnectionGone:
         why = f": {problem.strerror}" if problem is not None and problem.strerror else ""
         return ConnectionGone(f"The daemon ended the connection{why}.", "See: dragoman logs")
+
+
+def result_of(message: "dict[str, Any]") -> "Any":
+    """What an answer holds. Raises the host's Fault when it is an error."""
+    if "error" in message:
+        raise fault_of(message["error"])
+    return message.get("result")

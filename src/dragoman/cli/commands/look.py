@@ -85,16 +85,29 @@ def commands() -> tuple[Command, ...]:
             "watch the wire lines of all connections of a session",
             group=GROUP,
             example="dragoman tap ses_1a2b",
+            text="Secrets are hidden. A recording can be played to a client: dragoman replay FILE.",
             args=(Arg("session", "the session's id; all when left out", optional=True),),
-            flags=COMMON,
+            flags=(
+                *COMMON,
+                Flag("record", "also write the lines to this file, as JSON", metavar="FILE"),
+                Flag("dialect", "only connections of this protocol", metavar="NAME"),
+            ),
         ),
         Command(
             "replay",
             "play a recorded transcript as a server, to test a client",
             group=GROUP,
-            example="dragoman replay talk.ndjson",
+            example="dragoman replay talk.ndjson --socket /tmp/replay.sock",
+            text="FILE is a .talk file or a recording of `dragoman tap --record`. What the client\n"
+            "says is compared with the transcript; differences are told on stderr.\n"
+            "Exit code 1: the client left before its part was done, or, with --strict, differed.",
             args=(Arg("file", "the transcript"),),
-            flags=(CONFIG_DIR,),
+            flags=(
+                CONFIG_DIR,
+                Flag("socket", "listen here instead of stdin and stdout", metavar="PATH"),
+                Flag("connection", "which connection of the transcript to play", metavar="NAME"),
+                Flag("strict", "stop at the first difference", kind=bool),
+            ),
         ),
         Command(
             "memory",
@@ -110,8 +123,9 @@ def commands() -> tuple[Command, ...]:
                 Command(
                     "forget",
                     "remove one entry",
-                    example="dragoman memory forget mem_1a2b",
+                    example="dragoman memory forget favourite_colour",
                     args=(Arg("id", "the entry's id"),),
+                    flags=(AGENT,),
                 ),
             ),
         ),

@@ -70,6 +70,10 @@ def commands() -> tuple[Command, ...]:
             "join an ACP editor on stdin and stdout to the running daemon's gateway",
             group=GROUP,
             example="dragoman acp-bridge --config-dir ~/.config/dragoman",
-            flags=(CONFIG_DIR,),
+            flags=(
+                CONFIG_DIR,
+                Flag("pair-code", "a code to pair with, when there is no token yet"),
+                Flag("agent", "the agent of sessions that name none", metavar="ALIAS"),
+            ),
         ),
     )

@@ -56,6 +56,7 @@ def subs() -> tuple[Command, ...]:
             "take a session out of the list",
             example="dragoman sessions archive ses_1a2b",
             args=(session,),
+            flags=(Flag("undo", "put it back", kind=bool),),
         ),
         Command(
             "export",

@@ -1,0 +1,82 @@
+"""How verbs reach the host: the running daemon, or, to read only, the store itself."""
+
+from dragoman.client.address import socket_path
+from dragoman.client.plain import Plain
+from dragoman.client.problems import NotRunning
+from dragoman.engine.faults import BadInput, UnknownAsk, UnknownSession
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from dragoman.daemon.offline import Offline
+
+    Host = Plain | Offline
+
+_PAGE = 1_000
+_PAGES = 20
+
+
+def daemon(args: "Any") -> Plain:
+    """A connection to the running daemon. Raises NotRunning, which says how to start it."""
+    return Plain(socket_path(args.config_dir), f"dragoman {args.verb}")
+
+
+def host(args: "Any") -> "Host":
+    """The running daemon, or the same answers out of the store when none runs."""
+    try:
+        return daemon(args)
+    except NotRunning:
+        from dragoman.daemon.offline import Offline
+
+        return Offline(args.config_dir)
+
+
+def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
+    """Session rows, newest activity first, page by page."""
+    cursor = ""
+    for _ in range(_PAGES):
+        page = on.call("dragoman/sessions", {"limit": _PAGE, **query, "cursor": cursor})
+        yield from page["sessions"]
+        cursor = page["cursor"]
+        if not cursor:
+            return
+
+
+def session_id(on: "Host", given: str) -> str:
+    """The whole id for a beginning of one. Raises UnknownSession, BadInput when it is not clear."""
+    found: list[dict[str, Any]] = []
+    for row in sessions(on):
+        if row["id"] == given:
+            return given
+        if row["id"].startswith(given):
+            found.append(row)
+    if not found:
+        raise UnknownSession(given)
+    if len(found) > 1:
+        names = ", ".join(row["id"] for row in found[:4])
+        raise BadInput(f"{len(found)} sessions begin with {given}: {names}.", "Write more of it.")
+    return str(found[0]["id"])
+
+
+def ask_id(on: "Host", given: str) -> str:
+    """The whole id of an open approval for a beginning of one."""
+    rows = on.call("dragoman/approvals", {"pending": True})["approvals"]
+    ids = [row["ask"]["id"] for row in rows]
+    found = [one for one in ids if one.startswith(given)]
+    if given in ids or not found:
+        return given  # the host says what is wrong with it
+    if len(found) > 1:
+        raise UnknownAsk(f"{len(found)} approvals begin with {given}.", "Write more of it.")
+    return str(found[0])
+
+
+def history(on: "Host", session: str, after: int = 0) -> "Iterator[dict[str, Any]]":
+    """Kept events of a session, oldest first."""
+    while True:
+        page = on.call("dragoman/history", {"session_id": session, "after": after, "limit": _PAGE})
+        yield from page["events"]
+        if not page["more"]:
+            return
+        after = page["events"][-1]["seq"]

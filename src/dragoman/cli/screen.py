@@ -1,0 +1,158 @@
+"""Prints events for a person: answers as they stream, everything around them dimmed."""
+
+import sys
+
+from . import say
+from .times import clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LINES = 8
+_ROOM = 160
+
+
+class Screen:
+    """One stream of events on the terminal. `quiet` leaves out who prompts (we know it was us)."""
+
+    def __init__(self, *, quiet: bool = False, numbered: bool = False) -> None:
+        self._quiet = quiet
+        self._numbered = numbered
+        self._mid_line = False
+        self._streamed = False  # the text of this model call was printed as it came
+
+    def show(self, told: "dict[str, Any]") -> None:
+        """Print one event as the host sends it."""
+        event = told["event"]
+        draw = getattr(self, f"_{event['type']}", None)
+        if draw is not None:
+            self._head = f"{told['seq']:>5} {clock(told['at'])} " if self._numbered else ""
+            draw(event)
+            sys.stdout.flush()
+
+    def fresh_line(self) -> None:
+        if self._mid_line:
+            sys.stdout.write("\n")
+            self._mid_line = False
+
+    def _row(self, text: str, *styles: str) -> None:
+        self.fresh_line()
+        say.out(say.style(self._head, "dim") + say.style(text, *styles))
+
+    # --- by kind of event ---
+
+    def _text_delta(self, event: "dict[str, Any]") -> None:
+        text = safe(event["text"])
+        sys.stdout.write(text)
+        self._streamed = True
+        self._mid_line = not text.endswith("\n")
+
+    def _step_began(self, event: "dict[str, Any]") -> None:
+        self._streamed = False
+
+    def _opened(self, event: "dict[str, Any]") -> None:
+        self._row(f"opened in {say.clean(event['cwd'])} with {event['model']}", "dim")
+
+    def _turn_began(self, event: "dict[str, Any]") -> None:
+        self._streamed = False
+        if not self._quiet:
+            self._row(f"{who(event.get('by'), 'you')}: {safe(text_of(event['content']))}", "bold")
+
+    def _steered(self, event: "dict[str, Any]") -> None:
+        self._row(f"{who(event.get('by'), 'you')}, meanwhile: {safe(text_of(event['content']))}")
+
+    def _spoke(self, event: "dict[str, Any]") -> None:
+        text = text_of(event["content"])
+        if text and not self._streamed:
+            self._row(safe(text))
+        self._streamed = False
+        self.fresh_line()
+        for block in event["content"]:
+            if block["type"] == "tool_call":
+                self._row(f"▸ {block['name']} {brief(arguments(block.get('args')))}", "cyan")
+
+    def _call_ended(self, event: "dict[str, Any]") -> None:
+        lines = safe(text_of(event.get("content", ()))).strip().splitlines()
+        style = "red" if event.get("is_error") else "dim"
+        for line in lines[:_LINES]:
+            self._row(f"  {brief(line)}", style)
+        if len(lines) > _LINES:
+            self._row(f"  … {len(lines) - _LINES} more lines", "dim")
+
+    def _asked(self, event: "dict[str, Any]") -> None:
+        ask = event["ask"]
+        self._row(f"? {brief(ask['title'])} {brief(ask.get('summary', ''))}".rstrip(), "yellow")
+        self._row(f"  dragoman approve {ask['id']}", "dim")
+
+    def _settled(self, event: "dict[str, Any]") -> None:
+        comment = f": {brief(event['comment'])}" if event.get("comment") else ""
+        self._row(f"  {event['verdict']} by {who(event.get('by'), 'the host')}{comment}", "yellow")
+
+    def _planned(self, event: "dict[str, Any]") -> None:
+        for entry in event["entries"]:
+            mark = {"completed": "x", "in_progress": "~"}.get(entry.get("status", ""), " ")
+            self._row(f"  [{mark}] {brief(entry['content'])}", "magenta")
+
+    def _renamed(self, event: "dict[str, Any]") -> None:
+        self._row(f"renamed: {brief(event['title'])}", "dim")
+
+    def _model_set(self, event: "dict[str, Any]") -> None:
+        self._row(f"model: {event['model']} ({who(event.get('by'), 'the host')})", "dim")
+
+    def _mode_set(self, event: "dict[str, Any]") -> None:
+        self._row(f"mode: {event['mode']} ({who(event.get('by'), 'the host')})", "dim")
+
+    def _compacted(self, event: "dict[str, Any]") -> None:
+        self._row(f"compacted: {brief(event['summary'])}", "dim")
+
+    def _cleared(self, event: "dict[str, Any]") -> None:
+        self._row("cleared", "dim")
+
+    def _noted(self, event: "dict[str, Any]") -> None:
+        self._row(f"{event['title']} {brief(event.get('text', ''))}".rstrip(), "yellow")
+
+    def _retrying(self, event: "dict[str, Any]") -> None:
+        self._row(f"{brief(event['reason'])}; again in {event['delay']:.1f} s", "yellow")
+
+    def _turn_ended(self, event: "dict[str, Any]") -> None:
+        self.fresh_line()
+        if event["outcome"] == "failed":
+            self._row(f"failed: {brief(event.get('error', ''), 1000)}", "red")
+        elif event["outcome"] != "completed":
+            self._row(event["outcome"], "yellow")
+
+    def _lagged(self, event: "dict[str, Any]") -> None:
+        self._row(f"({event['dropped']} passing events were skipped)", "dim")
+
+    def _deleted(self, event: "dict[str, Any]") -> None:
+        self._row("the session was deleted", "red")
+
+
+def text_of(content: "Any") -> str:
+    """The text of a message's blocks."""
+    return "".join(block["text"] for block in content if block["type"] == "text")
+
+
+def arguments(args: "Any") -> str:
+    from json import dumps
+
+    return dumps(args, ensure_ascii=False) if args else ""
+
+
+def brief(text: str, room: int = _ROOM) -> str:
+    """The text on one line, cut."""
+    return say.cut(" ".join(say.clean(text).split()), room)
+
+
+def safe(text: str) -> str:
+    """The text with its lines, without the power to steer the terminal."""
+    return "\n".join(say.clean(line) for line in text.split("\n"))
+
+
+def who(by: "dict[str, Any] | None", otherwise: str) -> str:
+    """A client, as people call it."""
+    if not by:
+        return otherwise
+    name = by.get("name", "")
+    return say.clean(f"{name} ({by['dialect']})" if name else by["dialect"])

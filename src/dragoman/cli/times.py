@@ -1,0 +1,38 @@
+"""Times as people read them."""
+
+import time
+
+
+def span(ms: float) -> str:
+    """A duration: `12 s`, `3 min`, `2 h 5 min`, `4 d`."""
+    seconds = int(ms // 1000)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d"
+
+
+def ago(ms: int, now: float | None = None) -> str:
+    """How long ago a moment was."""
+    passed = (time.time() * 1000 if now is None else now) - ms
+    return "now" if passed < 1000 else f"{span(passed)} ago"
+
+
+def clock(ms: int) -> str:
+    """The time of day, here."""
+    return time.strftime("%H:%M:%S", time.localtime(ms / 1000))
+
+
+def stamp(ms: int) -> str:
+    """Date and time, here."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
+
+
+def utc(ms: int) -> str:
+    """Date and time in UTC, for files."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))

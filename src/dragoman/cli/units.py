@@ -1,0 +1,76 @@
+"""The files that make a system start the daemon at login: a systemd user unit, a launchd agent."""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LABEL = "dev.dragoman.daemon"
+UNIT = "dragoman.service"
+
+
+def unit_path(env: "Mapping[str, str]") -> str:
+    """Where systemd looks for a user's own units."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")
+    return os.path.join(base, "systemd", "user", UNIT)
+
+
+def plist_path(env: "Mapping[str, str]") -> str:
+    """Where launchd looks for a user's own agents."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    return os.path.join(home, "Library", "LaunchAgents", f"{LABEL}.plist")
+
+
+def unit(command: "Sequence[str]", config_dir: str) -> str:
+    """A systemd unit that is ready when every endpoint listens."""
+    return f"""\
+# Written by `dragoman service install`; it is written anew each time.
+[Unit]
+Description=Dragoman agent host
+
+[Service]
+Type=notify
+ExecStart={" ".join(_quoted(word) for word in command)}
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=2
+# Keys of providers: one NAME=value per line, readable by you alone.
+EnvironmentFile=-{_escaped(os.path.join(config_dir, "env"))}
+UMask=0077
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _quoted(word: str) -> str:
+    """A word of a command line as systemd reads it."""
+    word = _escaped(word).replace("$", "$$")
+    if word and not any(char in word for char in " \t\"'\\;"):
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def plist(command: "Sequence[str]", log_file: str) -> bytes:
+    """A launchd agent that is kept alive."""
+    import plistlib
+
+    return plistlib.dumps(
+        {
+            "Label": LABEL,
+            "ProgramArguments": list(command),
+            "RunAtLoad": True,
+            "KeepAlive": {"SuccessfulExit": False},
+            "ProcessType": "Background",
+            "StandardErrorPath": log_file,
+            "Umask": 0o077,
+        },
+        sort_keys=False,
+    )

@@ -1,0 +1,12 @@
+"""`dragoman acp-bridge`: joins an editor on stdin and stdout to the running daemon's gateway."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Hand over to the bridge; it is imported only now."""
+    from dragoman.daemon.bridge import main
+
+    return main(args)

@@ -1,0 +1,91 @@
+"""`dragoman approvals [--watch]`: questions that wait for an answer, and a live inbox."""
+
+import sys
+
+from dragoman.client.problems import ConnectionGone
+
+from .. import reach, say
+from ..inbox import Inbox
+from ..screen import brief, who
+from ..times import ago
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """List them, or stay."""
+    if args.watch:
+        return _watch(args)
+    with reach.host(args) as host:
+        found = host.call("dragoman/approvals", {"pending": not args.all})["approvals"]
+    if args.json:
+        say.plain_json({"approvals": found})
+        return 0
+    headers: tuple[str, ...] = ("id", "session", "what", "asked")
+    rows = [_row(one) for one in found]
+    if args.all:
+        headers = (*headers, "answer")
+        rows = [(*row, _answer(one)) for row, one in zip(rows, found, strict=True)]
+    say.table(headers, rows, empty="nothing waits for an answer")
+    return 0
+
+
+def _row(one: "dict[str, Any]") -> "tuple[object, ...]":
+    ask = one["ask"]
+    what = f"{ask['title']} {ask.get('summary', '')}".rstrip()
+    return (ask["id"], ask["session"][:12], brief(what), ago(ask["at"]))
+
+
+def _answer(one: "dict[str, Any]") -> str:
+    settled = one.get("settled")
+    if not settled:
+        return "waits"
+    comment = f": {settled['comment']}" if settled.get("comment") else ""
+    return f"{settled['verdict']} by {who(settled.get('by'), 'the host')}{comment}"
+
+
+def _watch(args: "Any") -> int:
+    with reach.daemon(args) as host:
+        host.call("dragoman/watch", {})
+        inbox = Inbox(host)
+        typing = sys.stdin.isatty() and not args.json
+        for one in host.call("dragoman/approvals", {"pending": True})["approvals"]:
+            _came(args, inbox, one["ask"], typing)
+        if typing and not inbox.count:
+            say.err(say.style("waiting for approvals; Ctrl-C ends", "dim", stream=sys.stderr))
+        while True:
+            if typing and not inbox.wait():
+                continue
+            try:
+                message = host.message()
+            except ConnectionGone as gone:
+                say.err(f"dragoman: {gone}")
+                return 1
+            event = (message.get("params") or {}).get("event", {})
+            if event.get("type") == "asked":
+                _came(args, inbox, event["ask"], typing)
+            elif event.get("type") == "settled":
+                _went(args, inbox, event, typing)
+
+
+def _came(args: "Any", inbox: Inbox, ask: "dict[str, Any]", typing: bool) -> None:
+    if args.json:
+        say.plain_json({"asked": ask}, indent=None)
+    elif typing:
+        inbox.add(ask)
+    else:
+        say.out(f"{ask['id']}  {brief(ask['title'])} {brief(ask.get('summary', ''))}".rstrip())
+    sys.stdout.flush()
+
+
+def _went(args: "Any", inbox: Inbox, event: "dict[str, Any]", typing: bool) -> None:
+    by = who(event.get("by"), "the host")
+    if args.json:
+        say.plain_json({"settled": event}, indent=None)
+    elif typing:
+        inbox.settled(event["ask_id"], event["verdict"], by)
+    else:
+        say.out(f"{event['ask_id']}  {event['verdict']} by {by}")
+    sys.stdout.flush()

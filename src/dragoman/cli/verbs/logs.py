@@ -1,0 +1,95 @@
+"""`dragoman logs [-f]`: the newest lines of the daemon's log, and those to come."""
+
+import os
+import sys
+
+from dragoman.client.problems import ConnectionGone
+from dragoman.engine.faults import BadInput
+
+from .. import reach, say
+from ..places import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CHUNK = 65536
+
+
+def run(args: "Any") -> int:
+    """Print lines; with `-f` stay, and let the daemon tell what it logs."""
+    if not args.follow:
+        for line in newest(_file(args), args.lines):
+            _print(line)
+        return 0
+    with reach.daemon(args) as host:
+        host.call("logs/subscribe")  # before the file is read: nothing is missed
+        shown = newest(_file(args), args.lines)
+        for line in shown:
+            _print(line)
+        sys.stdout.flush()
+        known = set(shown)
+        try:
+            for method, params in host.notices():
+                line = line_of(params) if method == "logs/event" else ""
+                if line and line not in known:
+                    known.clear()  # only the lines around the beginning can come twice
+                    _print(line)
+                    sys.stdout.flush()
+        except ConnectionGone as gone:
+            say.err(f"dragoman: {gone}")
+    return 1
+
+
+def _file(args: "Any") -> str:
+    from dragoman.settings.load import load
+
+    where = find(args.config_dir)
+    chosen = load(where.config_file).settings.log.file
+    return chosen or os.path.join(where.data_dir, "daemon.log")
+
+
+def newest(path: str, count: int) -> list[str]:
+    """The last lines of a file, read from its end."""
+    if count <= 0:
+        return []
+    try:
+        with open(path, "rb") as file:
+            at = file.seek(0, os.SEEK_END)
+            data = b""
+            while at > 0 and data.count(b"\n") <= count:
+                step = min(_CHUNK, at)
+                at = file.seek(at - step)
+                data = file.read(step) + data
+    except FileNotFoundError:
+        raise BadInput(
+            f"There is no log at {path}.", "The daemon writes it: dragoman daemon"
+        ) from None
+    except OSError as problem:
+        raise BadInput(f"The log {path} cannot be read: {problem.strerror}.") from None
+    return data.decode("utf-8", "replace").splitlines()[-count:]
+
+
+def line_of(event: "dict[str, Any]") -> str:
+    """A line as the log file has it, from what the daemon tells."""
+    level = {"WARN": "warning"}.get(event["severity_text"], event["severity_text"].lower())
+    words = [event["@timestamp"], level, event["event"]["category"], _word(event["message"])]
+    words += (f"{name}={_word(str(value))}" for name, value in event["attributes"].items())
+    return " ".join(words)
+
+
+def _word(text: str) -> str:
+    if text and text.isprintable() and not any(char in text for char in ' "=\\'):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    shown = (char if char.isprintable() else repr(char)[1:-1] for char in escaped)
+    return f'"{"".join(shown)}"'
+
+
+def _print(line: str) -> None:
+    words = line.split(" ", 2)
+    colour = {"error": "red", "warning": "yellow", "debug": "dim"}.get(
+        words[1] if len(words) > 1 else ""
+    )
+    text = say.clean(line)
+    say.out(say.style(text, colour) if colour else text)

@@ -1,0 +1,35 @@
+"""`dragoman memory list|forget`: what agents remember across sessions."""
+
+from dragoman.engine.faults import BadInput
+
+from .. import say
+from ..times import ago
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Read the memories; they are files that several processes may share."""
+    from dragoman.daemon import memories
+
+    if args.sub == "forget":
+        gone = memories.forget(args.config_dir, args.id, args.agent)
+        if not gone:
+            raise BadInput(f"Nothing is remembered as {args.id}.", "See: dragoman memory list")
+        if args.json:
+            say.plain_json({"id": args.id, "agents": gone})
+        else:
+            say.out(f"forgotten: {say.clean(args.id)} ({', '.join(gone)})")
+        return 0
+    found = memories.entries(args.config_dir, args.agent)
+    if args.json:
+        say.plain_json({"entries": found})
+        return 0
+    rows = [
+        (row["agent"], row["key"], row["category"], ago(row["updated"]), row["content"])
+        for row in found
+    ]
+    say.table(("agent", "id", "kind", "changed", "content"), rows, empty="nothing is remembered")
+    return 0

@@ -1,0 +1,41 @@
+"""`dragoman models`: the models that can be used."""
+
+from .. import reach, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Print one row per model."""
+    with reach.host(args) as host:
+        params = {"provider": args.provider} if args.provider else {}
+        found = host.call("dragoman/models", params)
+    if args.json:
+        say.plain_json(found)
+        return 0
+    rows = [_row(row["ref"], row["model"]) for row in found["models"]]
+    empty = f"no models of {args.provider}" if args.provider else "no models"
+    say.table(("model", "context", "output", "$ in", "$ out", "can"), rows, empty=empty)
+    return 0
+
+
+def _row(ref: str, model: "dict[str, Any]") -> "tuple[object, ...]":
+    can = [name for name in ("reasoning", "vision") if model.get(name)]
+    return (
+        ref,
+        _thousands(model.get("context_window", 128_000)),
+        _thousands(model.get("max_output", 8_192)),
+        _price(model.get("price_input")),
+        _price(model.get("price_output")),
+        ", ".join(can),
+    )
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens // 1000}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:g}M"
+
+
+def _price(value: "float | None") -> str:
+    return "" if value is None else f"{value:g}"

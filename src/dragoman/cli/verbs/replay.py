@@ -1,0 +1,12 @@
+"""`dragoman replay FILE`: a transcript played as a server, to test a client."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Hand over to the player; it is imported only now."""
+    from dragoman.daemon.replay import main
+
+    return main(args)

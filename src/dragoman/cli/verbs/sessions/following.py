@@ -1,0 +1,106 @@
+"""`sessions tail` and `sessions send`: events as they come."""
+
+import sys
+
+from dragoman.client.plain import result_of
+
+from ... import reach, say
+from ...inbox import Inbox
+from ...screen import Screen, who
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def tail(args: "Any") -> int:
+    """The events of a session after a sequence number; with `-f` also those to come."""
+    screen = Screen(numbered=True)
+
+    def show(told: "dict[str, Any]") -> None:
+        if args.json:
+            say.plain_json(told, indent=None)
+            sys.stdout.flush()
+        else:
+            screen.show(told)
+
+    if not args.follow:
+        with reach.host(args) as host:
+            session = reach.session_id(host, args.session)
+            for told in reach.history(host, session, args.after):
+                show(told)
+        return 0
+    with reach.daemon(args) as live:
+        session = reach.session_id(live, args.session)
+        live.call("dragoman/watch", {"session_id": session, "since": args.after})
+        for method, params in live.notices():
+            if method == "dragoman/event":
+                show(params)
+                if params["event"]["type"] == "deleted":
+                    return 0
+    return 0
+
+
+def send(args: "Any") -> int:
+    """Send a prompt and show the turn; approvals are asked here when there is a terminal."""
+    with reach.daemon(args) as host:
+        session = reach.session_id(host, args.session)
+        host.call("dragoman/watch", {"session_id": session, "draft": False})
+        params = {"session_id": session, "text": " ".join(args.prompt), "key": _key()}
+        waited = host.begin("dragoman/prompt", params)
+        screen = Screen(quiet=True)
+        inbox = Inbox(host)
+        asks = sys.stdin.isatty() and not args.json
+        turn = ""
+        try:
+            while True:
+                if asks and not inbox.wait():
+                    continue
+                message = host.message()
+                if "method" not in message:
+                    if message.get("id") == waited:
+                        return _end(args, screen, result_of(message))
+                    continue
+                told = message.get("params") or {}
+                event = told.get("event") or {}
+                if event.get("type") == "turn_began" and event.get("key") == params["key"]:
+                    turn = event["turn"]
+                if not turn or _turn(event) not in ("", turn):
+                    continue  # what was queued before us
+                if args.json:
+                    say.plain_json(told, indent=None)
+                    sys.stdout.flush()
+                    continue
+                _ask(inbox, event, asks)
+                if not (asks and event["type"] in ("asked", "settled")):
+                    screen.show(told)
+        except KeyboardInterrupt:
+            host.call("dragoman/cancel", {"session_id": session})
+            screen.fresh_line()
+            say.err("cancelled")
+            return 130
+
+
+def _ask(inbox: Inbox, event: "dict[str, Any]", asks: bool) -> None:
+    if asks and event["type"] == "asked":
+        inbox.add(event["ask"])
+    elif asks and event["type"] == "settled":
+        inbox.settled(event["ask_id"], event["verdict"], who(event.get("by"), "the host"))
+
+
+def _turn(event: "dict[str, Any]") -> str:
+    found = event["ask"].get("turn", "") if "ask" in event else event.get("turn", "")
+    return str(found)
+
+
+def _end(args: "Any", screen: Screen, finished: "dict[str, Any]") -> int:
+    screen.fresh_line()
+    if args.json:
+        say.plain_json({"finished": finished}, indent=None)
+    return {"completed": 0, "failed": 1}.get(finished["outcome"], 130)
+
+
+def _key() -> str:
+    import os
+
+    return f"cli-{os.urandom(8).hex()}"

@@ -1,0 +1,83 @@
+"""`sessions list` and `sessions show`."""
+
+from ... import reach, say
+from ...screen import brief, who
+from ...times import ago, span, stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def list(args: "Any") -> int:
+    """Sessions, newest first."""
+    query: dict[str, Any] = {"limit": max(1, min(args.limit, 1_000))}
+    if args.status:
+        query["status"] = [args.status]
+    if not args.archived:
+        query["archived"] = False
+    with reach.host(args) as host:
+        found: Any = []
+        for row in reach.sessions(host, **query):
+            found.append(row)
+            if len(found) >= args.limit:
+                break
+    if args.json:
+        say.plain_json({"sessions": found})
+        return 0
+    rows = [
+        (
+            row["id"],
+            row["status"],
+            brief(row["title"] or row["query"], 60),
+            row["agent"],
+            row["origin"],
+            row["turns"],
+            f"{row['cost']:.4f}" if row["cost"] else "",
+            ago(row["updated_at"]),
+        )
+        for row in found
+    ]
+    headers = ("session", "status", "title", "agent", "from", "turns", "$", "changed")
+    say.table(headers, rows, empty="no sessions")
+    return 0
+
+
+def show(args: "Any") -> int:
+    """One session: what it is, who is attached, what waits."""
+    with reach.host(args) as host:
+        session = reach.session_id(host, args.session)
+        found = host.call("dragoman/session", {"session_id": session})
+    if args.json:
+        say.plain_json(found)
+        return 0
+    info = found["session"]
+    say.out(say.style(brief(info["title"] or info["query"] or info["id"]), "bold"))
+    for name, value in _pairs(found, info):
+        if value not in ("", None):
+            say.out(f"  {name:<10} {value}")
+    for ask in found["asks"]:
+        say.out(say.style(f"  ? {brief(ask['title'])} {brief(ask.get('summary', ''))}", "yellow"))
+        say.out(f"    dragoman approve {ask['id']}")
+    for entry in found["plan"]:
+        mark = {"completed": "x", "in_progress": "~"}.get(entry.get("status", ""), " ")
+        say.out(f"  [{mark}] {brief(entry['content'])}")
+    return 0
+
+
+def _pairs(found: "dict[str, Any]", info: "dict[str, Any]") -> "Any":
+    usage = info["usage"]
+    yield "id", info["id"]
+    queued = f", {found['queued']} queued" if found["queued"] else ""
+    yield "status", info["status"] + queued + (", archived" if info["archived"] else "")
+    yield "error", say.clean(info["error"])
+    yield "agent", f"{info['agent']}, {info['model']}, {info['mode']}"
+    yield "reasoning", info["reasoning"]
+    yield "directory", say.clean(info["cwd"])
+    yield "opened", f"{stamp(info['created_at'])} from {info['origin'] or 'the host'}"
+    yield "parent", info["parent"]
+    yield "turns", f"{info['turns']} in {span(info['active_ms'])}, {info['messages']} messages"
+    cost = f", ${info['cost']:.4f}" if info["cost"] else ""
+    yield "tokens", f"{usage['input']} in, {usage['output']} out{cost}"
+    yield "attached", ", ".join(who(one, "") for one in found["present"])
+    yield "events", f"1 to {info['last_seq']}"

@@ -1,0 +1,51 @@
+"""`dragoman status`: what the running daemon does. Exit code 1 when none runs."""
+
+from dragoman.client.problems import NotRunning
+
+from .. import reach, say
+from ..times import span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Ask the daemon and print what it says."""
+    try:
+        with reach.daemon(args) as host:
+            found = host.call("dragoman/status")
+    except NotRunning:
+        if not args.json:
+            raise
+        say.plain_json({"running": False})
+        return 1
+    if args.json:
+        say.plain_json({"running": True, **found})
+        return 0
+    title = say.style(f"dragoman {found['version']}", "bold")
+    say.out(f"{title}  runs since {span(found['uptime_ms'])}, process {found['pid']}")
+    for name, value in _rows(found):
+        say.out(f"  {name:<11} {value}")
+    for notice in found["notices"]:
+        say.warn(notice)
+    return 0
+
+
+def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
+    sessions, store = found["sessions"], found["store"]
+    waiting = found["approvals"]
+    # One of the clients is this command.
+    others = {name: count - (name == "zeroclaw") for name, count in found["clients"].items()}
+    clients = ", ".join(f"{name} {count}" for name, count in others.items() if count)
+    rows = [
+        ("sessions", f"{sessions['live']} in memory, {sessions['active']} at work"),
+        ("approvals", f"{waiting} waiting: dragoman approvals" if waiting else "none waiting"),
+        ("clients", clients or "none"),
+        ("memory", f"{found['rss_bytes'] / 1e6:.0f} MB"),
+        ("store", found["data_dir"] if store["durable"] else f"NOT kept: {store['problem']}"),
+    ]
+    if found["gateway"]:
+        rows.append(("gateway", str(found["gateway"])))
+    rows += [(name, path) for name, path in found["endpoints"].items()]
+    return rows

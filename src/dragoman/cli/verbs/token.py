@@ -1,0 +1,60 @@
+"""`dragoman token new|list|revoke`."""
+
+from .. import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Run one sub-command."""
+    return int(_SUBS[args.sub](args))
+
+
+def _new(args: "Any") -> int:
+    from dragoman.daemon.passes import new_token
+
+    token, secret = new_token(args.config_dir, args.name or "")
+    if args.json:
+        say.json({"id": token.id, "name": token.name, "token": secret})
+    else:
+        say.err("Keep it: it is not shown again.")
+        say.out(f"{token.id}  {secret}")
+    return 0
+
+
+def _list(args: "Any") -> int:
+    from time import localtime, strftime
+
+    from dragoman.daemon.passes import list_tokens
+
+    found = list_tokens(args.config_dir)
+    if args.json:
+        say.json(found)
+        return 0
+    say.table(
+        ("id", "name", "kind", "made"),
+        [
+            (one.id, one.name, one.kind, strftime("%Y-%m-%d %H:%M", localtime(one.created_at)))
+            for one in found
+        ],
+        empty="no tokens; make one with: dragoman token new",
+    )
+    return 0
+
+
+def _revoke(args: "Any") -> int:
+    from dragoman.daemon.passes import revoke_token
+    from dragoman.engine.faults import BadInput
+
+    if not revoke_token(args.config_dir, args.id):
+        raise BadInput(f"There is no token {args.id}.", "See: dragoman token list")
+    if args.json:
+        say.json({"id": args.id, "revoked": True})
+    else:
+        say.out(f"{args.id} is worthless now")
+    return 0
+
+
+_SUBS = {"new": _new, "list": _list, "revoke": _revoke}

@@ -1,0 +1,77 @@
+"""The host's own methods without a daemon: the same answers, out of the store and configuration.
+
+For commands that read, or change a row, while no daemon runs. No turn is run here.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from dragoman.client.problems import fault_of
+from dragoman.dialects.zeroclaw import Desk
+from dragoman.transports import memory
+
+from .compose import Composed, compose
+
+_WITHIN = 30.0
+
+
+class Offline:
+    """Answers `call` as `client.plain.Plain` does."""
+
+    def __init__(self, config_dir: str | None) -> None:
+        self._runner = asyncio.Runner()
+        self._composed: Composed | None = None
+        self._client: memory.Client | None = None
+        self._next = 0
+        try:
+            self._runner.run(self._open(config_dir))
+        except BaseException:
+            self._runner.close()
+            raise
+
+    async def _open(self, config_dir: str | None) -> None:
+        self._composed = await compose(config_dir=config_dir)
+        desk = Desk(self._composed.door, self._composed.settings.zeroclaw)
+        self._client = memory.Client(desk.hearer)
+        await self._ask("initialize", {"protocolVersion": 1})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._runner.run(self._close())
+        self._runner.close()
+
+    async def _close(self) -> None:
+        if self._client is not None:
+            self._client.drop()
+            await asyncio.sleep(0)
+        if self._composed is not None:
+            await self._composed.close()
+
+    def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """The result of one method. Raises the host's Fault."""
+        return self._runner.run(self._ask(method, params or {}))
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> Any:
+        assert self._client is not None
+        self._next += 1
+        request = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
+        self._client.send(msgspec.json.encode(request))
+        while True:
+            message = msgspec.json.decode(await self._client.receive(_WITHIN))
+            if message.get("id") == self._next and "method" not in message:
+                if "error" in message:
+                    raise fault_of(message["error"])
+                return message["result"]
