@@ -172,6 +172,11 @@ class Door:
     async def list(self, query: SessionQuery | None = None) -> Page:
         return await self.host.store.list(query or SessionQuery())
 
+    @property
+    def told(self) -> int:
+        """The place (`gseq`) of the newest kept event that this process told to its watchers."""
+        return self.host.hub.last
+
     async def newest(self) -> int:
         """The place (`gseq`) of the newest kept event of any session, of any process."""
         return await self.host.store.newest_gseq()
