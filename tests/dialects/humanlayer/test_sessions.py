@@ -12,6 +12,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import ModelInfo
+from dragoman.store.memory import MemoryStore
 from dragoman.testing.host import MODEL
 from dragoman.testing.script import Scripted, call, hang, turn
 
@@ -219,9 +220,25 @@ async def test_an_unchanged_list_is_the_same_bytes_and_a_changed_one_encodes_one
     await desk.close()
 
 
-async def test_a_session_of_somebody_else_is_refused_with_the_reason_and_archived_one_by_one():
-    door, desk = make()
+async def test_sessions_of_another_process_are_listed_and_read_but_not_changed():
+    store = MemoryStore()
+    ours, desk = make(store=store)
+    theirs, _ = make(["hello"], store=store)
+    theirs.host.owner = "another process"
+    ours.host.is_alive = lambda owner: owner == "another process"
     client = Client(desk)
+    assert (await client.call("listSessions"))["sessions"] == []
+    info = await theirs.open(OpenSpec(cwd="/"), ME)
+    await (await theirs.prompt(info.id, (Text("hi"),), ME)).done
+    async with asyncio.timeout(2):
+        while not (rows := (await client.call("listSessions"))["sessions"]):
+            await asyncio.sleep(0.01)
+    assert [(row["id"], row["status"]) for row in rows] == [(info.id, "completed")]
+    talk = (await client.call("getConversation", session_id=info.id))["events"]
+    assert [event["content"] for event in talk] == ["hi", "hello"]
     with pytest.raises(Refused) as refused:
-        await client.call("archiveSession", session_id="nope")
-    assert refused.value.args[0] == -32603
+        await client.call("archiveSession", session_id=info.id, archived=True)
+    assert refused.value.args[0] == -32603 and "another process" in refused.value.args[1]
+    many = await client.call("bulkArchiveSessions", session_ids=[info.id], archived=True)
+    assert many == {"success": False, "failed_sessions": [info.id]}
+    await desk.close()

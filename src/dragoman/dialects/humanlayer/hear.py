@@ -1,15 +1,17 @@
 """One connection: lines in, answers out, strictly in the order of the requests.
 
 Published clients trust the order of answers more than their ids, so a request that has to wait
-makes the later ones of its connection wait too. `health` is answered on the spot when nothing
-waits; everything that may read the store runs in the connection's one task, which exists only while
-there is something to do.
+makes the later ones of its connection wait too. `health`, and `listSessions` when the list is
+known, are answered on the spot when nothing waits; everything that may read the store runs in the
+connection's one task, which exists only while there is something to do.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+
+from msgspec import Raw
 
 from dragoman.engine.door import Door
 from dragoman.wire.jsonrpc import (
@@ -76,10 +78,13 @@ class HumanlayerHearer:
             return  # a subscribed connection is not listened to any more
         send = self._link.send
         for message in self._reader.read(lines):
-            if self._task is None and type(message) is Request and message.method == "health":
-                self._health(message, send)
-            else:
-                self._take(message, send)
+            if self._task is None and type(message) is Request:
+                if message.method == "health":
+                    self._health(message, send)
+                    continue
+                if message.method == "listSessions" and self._list(message, send):
+                    continue
+            self._take(message, send)
             if self._is_deaf():
                 return
 
@@ -123,6 +128,16 @@ class HumanlayerHearer:
             send(b'{"jsonrpc":"2.0","result":%b,"id":%d}' % (self._desk.health, id))
         else:
             send(reply(id, {"status": "ok", "version": self._desk.version}))
+
+    def _list(self, request: Request, send: Send) -> bool:
+        """Answer `listSessions` on the spot when the list is known; False when it is not."""
+        if request.params and bytes(request.params) != b"{}":
+            return False
+        known = self._desk.roster.known()
+        if known is None:
+            return False
+        send(reply(request.id, Raw(known)))
+        return True
 
     def _take(self, message: Message, send: Send) -> None:
         """Answer at once what needs no waiting, unless something else waits already."""

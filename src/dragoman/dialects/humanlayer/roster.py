@@ -1,9 +1,9 @@
 """All sessions as encoded rows, kept fresh by looking only at what changed since.
 
 The protocol lists every session in one answer, so the rows are kept encoded while somebody lists:
-an unchanged list is the same bytes again, a changed one encodes the touched rows. Changes of other
-processes are seen too, because the store is asked, not our own events. When nobody listed for a
-minute, all of it is let go.
+an unchanged list is the same bytes again, a changed one encodes the touched rows. Our own changes
+are always in the list; those of other processes too, because the store is asked what is new, at
+most every 50 ms. When nobody listed for a minute, all of it is let go.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from .shapes import RecentPath
 from .times import seconds
 
 _KEEP_SECONDS = 60.0
+_LOOK_SECONDS = 0.05
 _RELOAD_SECONDS = 10.0  # deletions by other processes leave no event
 _CHANGES = 256
 _PAGE = 2_000
@@ -51,20 +52,32 @@ class Roster:
         self._all: bytes | None = None
         self._place = -1
         self._deletions = -1
-        self._loaded = 0.0
+        self._loaded = -_RELOAD_SECONDS
+        self._looked = -_LOOK_SECONDS  # when the store was asked last
         self._used = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
 
-    async def rows(self, wanted: Callable[[Entry, frozenset[str]], bool] | None = None) -> bytes:
-        """The JSON array of the rows that are wanted."""
+    def known(self) -> bytes | None:
+        """The result of `listSessions` when it is certainly still right; no waiting."""
+        now = asyncio.get_running_loop().time()
+        if self._all is None or not self._is_current(now) or now - self._looked >= _LOOK_SECONDS:
+            return None
+        self._used = now
+        return self._all
+
+    async def rows(self) -> bytes:
+        """The result of `listSessions`."""
         await self._refresh()
-        if wanted is None:
-            if self._all is None:
-                self._all = _array(entry.row for entry in self._order)
-            return self._all
+        if self._all is None:
+            self._all = _result(entry.row for entry in self._order)
+        return self._all
+
+    async def chosen(self, wanted: Callable[[Entry, frozenset[str]], bool]) -> bytes:
+        """The same for those entries that are wanted, given the ids of all parents."""
+        await self._refresh()
         parents = frozenset(entry.parent for entry in self._order if entry.parent)
-        return _array(entry.row for entry in self._order if wanted(entry, parents))
+        return _result(entry.row for entry in self._order if wanted(entry, parents))
 
     async def paths(self, limit: int) -> list[RecentPath]:
         """The working directories that were used last."""
@@ -89,12 +102,22 @@ class Roster:
             if not await self._is_fresh():
                 await self._catch_up()
 
-    async def _is_fresh(self) -> bool:
+    def _is_current(self, now: float) -> bool:
+        """Whether everything that this process did is in."""
         return (
             self._deletions == self._door.deletions
-            and asyncio.get_running_loop().time() - self._loaded < _RELOAD_SECONDS
-            and self._place == await self._door.newest()
+            and self._place >= self._door.told
+            and now - self._loaded < _RELOAD_SECONDS
         )
+
+    async def _is_fresh(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if not self._is_current(now):
+            return False
+        if now - self._looked < _LOOK_SECONDS:
+            return True
+        self._looked = now
+        return self._place == await self._door.newest()
 
     async def _catch_up(self) -> None:
         deletions = self._door.deletions
@@ -113,6 +136,7 @@ class Roster:
         self._order = sorted(self._entries.values(), key=_latest, reverse=True)
         self._all = None
         self._place, self._deletions = place, deletions
+        self._looked = asyncio.get_running_loop().time()
 
     async def _load(self) -> None:
         before = self._entries
@@ -174,5 +198,5 @@ def _entry(info: SessionInfo, now: int, before: Entry | None) -> Entry:
     )
 
 
-def _array(rows: Iterable[bytes]) -> bytes:
-    return b"[" + b",".join(rows) + b"]"
+def _result(rows: Iterable[bytes]) -> bytes:
+    return b'{"sessions":[' + b",".join(rows) + b"]}"

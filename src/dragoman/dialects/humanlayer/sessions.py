@@ -46,7 +46,7 @@ async def found(
 
 
 async def list_sessions(desk: Desk, who: Who, params: NoParams) -> Raw:
-    return Raw(b'{"sessions":' + await desk.roster.rows() + b"}")
+    return Raw(await desk.roster.rows())
 
 
 async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
@@ -67,7 +67,7 @@ async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
             return entry.status == "draft" and not entry.archived
         return wanted != "unarchived" or not entry.archived
 
-    return Raw(b'{"sessions":' + await desk.roster.rows(chosen) + b"}")
+    return Raw(await desk.roster.chosen(chosen))
 
 
 async def session_state(desk: Desk, who: Who, params: OfSession) -> Raw:
