@@ -116,8 +116,10 @@ class Roster:
             return False
         if now - self._looked < _LOOK_SECONDS:
             return True
+        if self._place != await self._door.newest():
+            return False
         self._looked = now
-        return self._place == await self._door.newest()
+        return True
 
     async def _catch_up(self) -> None:
         deletions = self._door.deletions
