@@ -14,9 +14,12 @@ import time
 from pathlib import Path
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))
-BARS = {"--help": 4.0, "--version": 4.0, "config path": 6.0, "rpc": 7.0}
+BARS = {"--help": 4.0, "--version": 4.0, "config path": 6.0, "rpc": 7.0, "acp": 8.0}
 # Servers: a first line, and the time until its answer is there.
-FIRST_LINES = {"rpc": b'{"id":"1","type":"ping"}\n'}
+FIRST_LINES = {
+    "rpc": b'{"id":"1","type":"ping"}\n',
+    "acp": b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n',
+}
 
 
 def once(words: list[str], env: dict[str, str]) -> float:
