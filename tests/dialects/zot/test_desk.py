@@ -1,0 +1,116 @@
+"""The way from a first line to an engine, and the bounds of what may wait."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+from dragoman.dialects.zot import Desk, Settings
+from dragoman.dialects.zot.frames import clock_time, money
+from dragoman.engine.faults import BadInput
+from dragoman.testing.host import memory_door
+from dragoman.testing.script import Scripted, hang, turn
+from dragoman.transports.memory import Client
+
+
+async def test_a_ping_needs_no_engine_and_the_rest_waits_for_it_in_order():
+    gate = asyncio.Event()
+
+    async def provide():
+        await gate.wait()
+        return memory_door(Scripted(["hello"]), mode="full")
+
+    desk = Desk(None, Settings(cwd="/"), provide=provide)
+    client = Client(desk.hearer)
+    client.send(
+        b'{"id":"1","type":"get_state"}',
+        b'{"id":"2","type":"prompt","message":"hi"}',
+        b'{"id":"3","type":"get_state"}',
+        b'{"id":"4","type":"clear"}',
+        b'{"id":"5","type":"ping"}',
+    )
+    assert json.loads(await client.receive())["id"] == "5"
+    gate.set()
+    frames = {}
+    while "2" not in frames:
+        frame = json.loads(await client.receive())
+        frames[frame.get("id", frame["type"])] = frame
+    assert frames["1"]["data"]["busy"] is False and frames["3"]["data"]["busy"] is True
+    assert "busy" in frames["4"]["error"]
+    client.end()
+    while True:
+        try:
+            last = await client.receive()
+        except EOFError:
+            break
+    assert last == b'{"type":"done"}'
+
+
+async def test_without_an_engine_the_client_is_told_and_the_connection_ends():
+    async def provide():
+        raise BadInput("no credential for anthropic", "Set a key.")
+
+    desk = Desk(None, Settings(), provide=provide)
+    client = Client(desk.hearer)
+    client.send(b'{"id":"1","type":"hello"}', b'{"id":"2","type":"hello"}')
+    answer = json.loads(await client.receive())
+    assert answer["id"] == "1" and answer["error"].startswith("no credential for anthropic")
+    try:
+        await client.receive()
+        raise AssertionError("it goes on")
+    except EOFError:
+        assert desk.failure.startswith("no credential")
+
+
+async def test_what_waits_is_bounded_and_what_is_refused_says_so():
+    gate = asyncio.Event()
+    script = Scripted([turn("a", hang())])
+
+    async def provide():
+        await gate.wait()
+        return memory_door(script, mode="full")
+
+    desk = Desk(None, Settings(cwd="/"), provide=provide)
+    client = Client(desk.hearer)
+    client.send(*[b'{"id":"%d","type":"get_messages"}' % n for n in range(4_100)])
+    refused = [json.loads(await client.receive()) for _ in range(4)]
+    assert all("busy" in answer["error"] for answer in refused)
+    gate.set()
+    for number in range(4_096):
+        assert json.loads(await client.receive())["id"] == str(number)
+    client.send(*[b'{"id":"p%d","type":"prompt","message":"x"}' % n for n in range(300)])
+    await asyncio.wait_for(script.hanging.wait(), 5)
+    frames = [json.loads(line) for line in client.received()]
+    full = [frame for frame in frames if frame.get("success") is False]
+    assert full and all("busy" in frame["error"] for frame in full)
+    assert len(full) == 300 - 256
+    client.drop()
+    assert desk.door is not None
+    await desk.door.host.stop(1.0)
+
+
+def test_the_start_imports_no_engine_and_nothing_heavy():
+    code = (
+        "import sys, dragoman.daemon.zot_stdio, dragoman.transports.stdio\n"
+        "heavy = ('httpx', 'sqlite3', 'tomllib', 'argparse', 'dragoman.engine.door',"
+        " 'dragoman.engine.events', 'dragoman.daemon.compose', 'dragoman.tools')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_times_and_sums_are_written_as_zot_writes_them(monkeypatch):
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    assert clock_time(1_776_598_200_000) == "2026-04-19T11:30:00Z"
+    assert clock_time(1_776_598_200_120) == "2026-04-19T11:30:00.12Z"
+    monkeypatch.setenv("TZ", "Asia/Tehran")
+    time.tzset()
+    assert clock_time(1_776_598_200_001) == "2026-04-19T15:00:00.001+03:30"
+    monkeypatch.undo()
+    time.tzset()
+    assert (money(0.0), money(2.0), money(0.25)) == (0, 2, 0.25)
+    assert isinstance(money(0.0), int)
