@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault, UnknownSession
+from dragoman.engine.faults import BadInput, Fault
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -239,10 +239,10 @@ class ZeroclawHearer:
         if not raw:
             raise BadInput("Invalid params: this method needs params.")
         given = _decode(raw)
+        if verb.sees_names:
+            self.named = given
         if isinstance(given, list):  # by position
             given = dict(zip(verb.names, given, strict=False))
-        if verb.sees_names:
-            self.named = given.keys()
         return msgspec.convert(heard(given, verb.nested), verb.params)
 
     # --- answers ---
@@ -262,9 +262,9 @@ class ZeroclawHearer:
             data = UNSET
             if native:
                 data = {"code": problem.code, "message": problem.message, "hint": problem.hint}
-            text = message_of(problem)
-            if isinstance(problem, UnknownSession) and native:
-                text = problem.message
+            text = problem.message if native else message_of(problem)
+            if self.camel and not native:
+                text = spoken_text(text)
             return error(id, code_of(problem), text, data)
         return error(id, INTERNAL_ERROR, f"Internal error: {type(problem).__name__}")
 
