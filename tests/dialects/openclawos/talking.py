@@ -1,5 +1,6 @@
 """A small app for tests, on an in-process connection."""
 
+import asyncio
 import json
 from collections import deque
 from typing import Any
@@ -142,6 +143,11 @@ class Talker:
         """Nothing but the answer to this came."""
         await self.call("app.heartbeat", {})
         assert not self.events and not self.chunks
+
+    async def leave(self) -> None:
+        """Break the connection, and let the other side hear of it."""
+        self.end.drop()
+        await asyncio.sleep(0)
 
     async def result(self, event: dict[str, Any], value: Any) -> bool:
         asked = {"eventId": event["eventId"], "result": value}
