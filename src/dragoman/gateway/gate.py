@@ -105,9 +105,13 @@ class Gate:
         for last in (False, True):
             try:
                 return await loop.create_server(
-                    accept, given.host, port, ssl=secure, backlog=512,
-                    **({"ssl_handshake_timeout": 10.0} if secure else {}),
-                )  # fmt: skip
+                    accept,
+                    given.host,
+                    port,
+                    ssl=secure,
+                    backlog=512,
+                    ssl_handshake_timeout=10.0 if secure else None,
+                )
             except OSError as trouble:
                 if last or ("gateway", "port") in sources or trouble.errno != 98:
                     raise BadInput(
@@ -187,7 +191,7 @@ class Gate:
         if self.static.has(parts):
             return SMALL
         request.route, request.values = find(self.routes, request)
-        return min(request.route.limit, LARGE)  # type: ignore[no-any-return]
+        return min(request.route.limit, LARGE)
 
     async def admit(self, request: Request) -> None:
         route = request.route

@@ -75,10 +75,17 @@ def _subprotocol(request: Request, own: str) -> str:
 def _opener(gate: "Gate", dialect: str, request: Request) -> Any:
     agent = request.query.get("agent", "")
     token_id = request.token_id
+    name = request.query.get("connection", "")[:64]
+    # Of the same token only: nobody can ask for the turns of another by its name.
+    steady = f"{token_id}:{name}" if name else ""
 
     def open(link: Link) -> Hearer:
         desk = gate.desks.desk(dialect)
-        return desk.hearer(link, agent=agent) if dialect == "acp" else desk.hearer(link)
+        if dialect != "acp":
+            return desk.hearer(link)
+        hearer = desk.hearer(link, agent=agent)
+        hearer.steady = steady
+        return hearer
 
     counted = gate.guests.counting(open, dialect)
 

@@ -35,7 +35,8 @@ def _since(call: Call) -> int | None:
     last = call.request.header("last-event-id")
     if last.isdigit() and len(last) < 17:
         return int(last)
-    return call.query.since  # type: ignore[no-any-return]
+    since: int | None = call.query.since
+    return since
 
 
 async def events(call: Call) -> Stream:

@@ -1,0 +1,178 @@
+"""The client's way into a gateway: address, token, and the WebSocket handshake."""
+
+import asyncio
+import os
+from base64 import b64encode
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from dragoman.engine.faults import BadInput, Fault
+from dragoman.settings.model import Settings
+from dragoman.transports.websocket import WebSocketLink, accept_key, attach
+from dragoman.wire.link import Opener, Peer
+
+from . import passes
+from .endpoints import Places
+
+_WITHIN = 10.0
+_LONGEST_HEAD = 32 * 1024
+
+
+class NotThere(Fault):
+    """Nobody listens at the gateway's address, or it is busy; trying again may help."""
+
+    code = "gateway_away"
+
+
+def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
+    """The bridge's token: environment, file, pairing code, or a new one. Raises BadInput.
+
+    Whoever can write the store could make a token anyway, so one is made when there is none.
+    """
+    if not settings.gateway.require_pairing:
+        return ""
+    for variable in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
+        if given := os.environ.get(variable, "").strip():
+            return given
+    path = os.path.join(where.config_dir, "acp-bridge-token")
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            if kept := file.read().strip():
+                return kept
+    except FileNotFoundError:
+        pass  # made below
+    code = pair_code
+    for variable in ("DRAGOMAN_ACP_PAIRING_CODE", "ZEROCLAW_ACP_PAIRING_CODE"):
+        code = code or os.environ.get(variable, "").strip()
+    if code:
+        token = _pair(passes.address(where, settings), code, settings)
+    elif settings.store.path == ":memory:":
+        token = _pair(passes.address(where, settings), "", settings)
+    else:
+        _, token = passes.new_token(
+            where.config_dir if where.given else None, "acp-bridge", "bridge"
+        )
+    _keep(path, token)
+    return token
+
+
+def _keep(path: str, token: str) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(f"{token}\n")
+
+
+def _pair(address: str, code: str, settings: Settings) -> str:
+    """Exchange a code (or the first one, which a new gateway tells on loopback) for a token."""
+    import httpx
+
+    try:
+        with httpx.Client(verify=tls(address, settings) or True, timeout=_WITHIN) as client:
+            if not code:
+                code = client.get(f"{address}/pair/code").json().get("pairing_code") or ""
+            if not code:
+                raise BadInput("The bridge has no token.", "Make one with: dragoman token new")
+            answer = client.post(
+                f"{address}/pair", headers={"X-Pairing-Code": code}, json={"name": "acp-bridge"}
+            ).json()
+    except httpx.HTTPError as problem:
+        raise NotThere(
+            f"The gateway at {address} does not answer: {problem}.",
+            "Start it with: dragoman daemon",
+        ) from None
+    if "token" not in answer:
+        raise BadInput(str(answer.get("error", {}).get("message", "Pairing failed.")))
+    return str(answer["token"])
+
+
+def tls(address: str, settings: Settings) -> Any:
+    """Trust exactly the certificate that is configured, whoever signed it; None without TLS."""
+    if not address.startswith("https:"):
+        return None
+    import ssl
+
+    context = ssl.create_default_context()
+    if settings.gateway.tls_cert:
+        context.load_verify_locations(settings.gateway.tls_cert)
+        context.check_hostname = False  # it is known by itself, not by a name
+    return context
+
+
+async def connect(
+    address: str, token: str, open: Opener, *, context: Any = None, query: dict[str, str]
+) -> WebSocketLink:
+    """Open a WebSocket to `/acp`. Raises NotThere, BadInput."""
+    found = urlsplit(address)
+    port = found.port or (443 if found.scheme == "https" else 80)
+    words = "&".join(f"{name}={quote(value)}" for name, value in query.items() if value)
+    target = f"{found.path.rstrip('/')}/acp" + (f"?{words}" if words else "")
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(_WITHIN):
+            transport, greeting = await loop.create_connection(
+                _Greeting, found.hostname or "", port, ssl=context
+            )
+            key = b64encode(os.urandom(16)).decode()
+            lines = [
+                f"GET {target} HTTP/1.1", f"Host: {found.netloc}", "Upgrade: websocket",
+                "Connection: Upgrade", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}",
+                "Sec-WebSocket-Protocol: zeroclaw.acp.v1",
+            ]  # fmt: skip
+            if token:
+                lines.append(f"Authorization: Bearer {token}")
+            transport.write("\r\n".join([*lines, "", ""]).encode())
+            head, rest = await greeting.head
+    except (OSError, TimeoutError) as problem:
+        raise NotThere(
+            f"The gateway at {address} does not answer: {problem or 'it took too long'}.",
+            "Start it with: dragoman daemon",
+        ) from None
+    _check(head, key, transport)
+    peer = Peer(f"ws:{found.netloc}", "ws")
+    return attach(transport, WebSocketLink(open, peer, client=True), rest)
+
+
+def _check(head: str, key: str, transport: asyncio.Transport) -> None:
+    first, *fields = head.split("\r\n")
+    status = first.split(" ")[1] if first.startswith("HTTP/1.1 ") else ""
+    if status == "101":
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (field.partition(":") for field in fields)
+        }
+        if headers.get("sec-websocket-accept") == accept_key(key):
+            return
+    transport.abort()
+    if status == "401":
+        raise BadInput(
+            "The gateway does not know the bridge's token.",
+            "Remove the file acp-bridge-token from the configuration directory to make a new one,"
+            " or set DRAGOMAN_ACP_BRIDGE_TOKEN.",
+        )
+    if status in ("502", "503", "504", "429"):
+        raise NotThere(f"The gateway is busy ({status}).")
+    raise BadInput(f"The gateway refused the connection ({first[:100]}).")
+
+
+class _Greeting(asyncio.Protocol):
+    """Reads one HTTP head."""
+
+    def __init__(self) -> None:
+        self.head: asyncio.Future[tuple[str, bytes]] = asyncio.get_running_loop().create_future()
+        self._data = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, end, rest = self._data.partition(b"\r\n\r\n")
+        if end and not self.head.done():
+            self.head.set_result((head.decode("latin-1"), rest))
+        elif len(self._data) > _LONGEST_HEAD:
+            self._fail("its answer is too long")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail("it closed the connection")
+
+    def _fail(self, why: str) -> None:
+        if not self.head.done():
+            self.head.set_exception(ConnectionError(why))

@@ -1,0 +1,72 @@
+"""Tokens and pairing codes from the command line: straight in the store, daemon or not."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from dragoman.engine.faults import BadInput
+from dragoman.gateway import tokens
+from dragoman.gateway.tokens import Token
+from dragoman.settings.load import load
+from dragoman.settings.model import Settings
+
+from .endpoints import Places, places
+
+
+def new_token(config_dir: str | None, name: str = "", kind: str = "client") -> tuple[Token, str]:
+    return _with_store(config_dir, lambda shelf: tokens.new_token(shelf, name, kind))
+
+
+def list_tokens(config_dir: str | None) -> list[Token]:
+    return _with_store(config_dir, tokens.list_tokens)
+
+
+def revoke_token(config_dir: str | None, id: str) -> bool:
+    return _with_store(config_dir, lambda shelf: tokens.revoke_token(shelf, id))
+
+
+def new_code(config_dir: str | None) -> str:
+    return _with_store(config_dir, tokens.new_code)
+
+
+def address(where: Places, settings: Settings) -> str:
+    """Where the gateway listens: as the running daemon noted it, else as it is configured."""
+    import json
+
+    try:
+        with open(os.path.join(where.data_dir, "gateway.json"), encoding="utf-8") as file:
+            return str(json.load(file)["address"])
+    except (OSError, ValueError, KeyError):
+        given = settings.gateway
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(given.host, given.host)
+    host = f"[{host}]" if ":" in host else host
+    scheme = "https" if given.tls_cert else "http"
+    prefix = given.path_prefix.strip("/")
+    return f"{scheme}://{host}:{given.port}" + (f"/{prefix}" if prefix else "")
+
+
+def read_settings(config_dir: str | None) -> tuple[Places, Settings]:
+    where = places(os.environ, config_dir)
+    return where, load(where.config_file).settings
+
+
+def _with_store(config_dir: str | None, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    from dragoman.store.sqlite import SqliteStore
+
+    where, settings = read_settings(config_dir)
+    if settings.store.path == ":memory:":
+        raise BadInput(
+            "The store is in the daemon's memory, so only the daemon can change its tokens.",
+            "Pair in the browser, or set store.path to a file.",
+        )
+    path = settings.store.path or os.path.join(where.data_dir, "sessions.db")
+
+    async def run() -> Any:
+        store = SqliteStore(path)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
