@@ -5,7 +5,7 @@ only touch what is in memory are plain; those that may read or write the store a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import uuid4
 
 import msgspec
@@ -24,6 +24,7 @@ from .faults import (
 from .host import Host, OpenSpec
 from .info import Page, SessionInfo, SessionQuery
 from .ports import AgentProfile, AskRow, ModelInfo
+from .ports.config import ConfigPort
 from .session import Session
 from .state import State
 from .watch import Shape, Watch
@@ -31,22 +32,6 @@ from .work import Work
 
 MODES: tuple[Mode, ...] = ("readonly", "supervised", "full")
 EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
-
-
-class ConfigPort(Protocol):
-    """The running configuration, for dialects that show or change it. Secrets are redacted."""
-
-    def get(self, path: str = "") -> Any: ...
-
-    def watch(self, callback: Callable[[str, Any, Any], None]) -> Callable[[], None]:
-        """Call back with (path, old, new) on each change; returns how to stop."""
-        ...
-
-    def set(self, path: str, value: Any) -> None: ...
-
-    def unset(self, path: str) -> None: ...
-
-    def reload(self) -> Any: ...
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -172,11 +157,6 @@ class Door:
     async def list(self, query: SessionQuery | None = None) -> Page:
         return await self.host.store.list(query or SessionQuery())
 
-    @property
-    def told(self) -> int:
-        """The place (`gseq`) of the newest kept event that this process told to its watchers."""
-        return self.host.hub.last
-
     async def newest(self) -> int:
         """The place (`gseq`) of the newest kept event of any session, of any process."""
         return await self.host.store.newest_gseq()
@@ -238,6 +218,7 @@ class Door:
                 f"Session already has an active prompt turn: {session_id}",
                 "Wait for it to end, or cancel it.",
             )
+        content = await self.host.expanded(content, session.state.cwd)
         work = Work("prompt", f"trn_{uuid4().hex}", content, by, key, metadata)
         session.enqueue(work, limit=limit, wait=wait)
         session.tell("message_received", {"content": text_of(content), "metadata": metadata or {}})
