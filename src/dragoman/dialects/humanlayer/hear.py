@@ -48,6 +48,7 @@ RULES = Rules(
     blank_lines=True,
     serves_only=True,
 )
+_read = Reader(RULES).read
 QUEUE = 10_000  # requests of one connection that may wait behind a slow one
 Send = Callable[[bytes], None]
 
@@ -55,6 +56,10 @@ Send = Callable[[bytes], None]
 class HumanlayerHearer:
     """The dialect's side of one connection."""
 
+    __slots__ = (
+        "_desk", "_door", "_ended", "_link", "_subscription", "_task", "_waiting", "_who",
+        "max_line",
+    )  # fmt: skip
     limit_counts_newline = True
     max_pending = 0
 
@@ -64,7 +69,6 @@ class HumanlayerHearer:
         self._link = link
         self._desk = desk
         self._who = desk.who(link)
-        self._reader = Reader(RULES)
         self._waiting: deque[tuple[Message, Send]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._subscription: Subscription | None = None
@@ -77,7 +81,7 @@ class HumanlayerHearer:
         if self._is_deaf():
             return  # a subscribed connection is not listened to any more
         send = self._link.send
-        for message in self._reader.read(lines):
+        for message in _read(lines):
             if self._task is None and type(message) is Request:
                 if message.method == "health":
                     self._health(message, send)
