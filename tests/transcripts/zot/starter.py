@@ -2,7 +2,7 @@
 
 Options: `mode`, `token`, `max_steps`, `sole`, `session`, and `cwd` for the agent and the desk.
 Tools: `echo` says what it is given, `slow` runs until it is released or cancelled, `write` notes
-that it ran, `picture` gives an image.
+that it ran, `picture` gives an image, `ask` asks the human.
 """
 
 import asyncio
@@ -53,13 +53,24 @@ class PictureTool:
         return "make a picture"
 
 
+class AskTool:
+    spec = ToolSpec("ask", "Ask the human.", {"type": "object"}, "think")
+
+    async def run(self, args, env):
+        answer = await env.ask("Which colour?", ("red", "blue"))
+        return Outcome((Text(f"{answer.answered}: {answer.text}"),))
+
+    def summary(self, args):
+        return "ask"
+
+
 async def start(setup: Setup) -> Stage:
     options = dict(setup.options)
     slow, echo, write = SlowTool(), EchoTool(), EchoTool("write", "edit")
     profile = {key: options.pop(key) for key in ("max_steps",) if key in options}
     door = memory_door(
         setup.script,
-        [echo, slow, write, PictureTool()],
+        [echo, slow, write, PictureTool(), AskTool()],
         mode=options.pop("mode", "full"),
         **profile,
     )
