@@ -10,7 +10,15 @@ from typing import Any
 from dragoman.engine.content import Message, Prompt, Text, ToolCall
 from dragoman.engine.faults import BadInput, ProviderFailed
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports import AgentProfile, Tool, ToolSpec, TurnPort, TurnResult
+from dragoman.engine.ports import (
+    AgentProfile,
+    Outcome,
+    Tool,
+    ToolEnv,
+    ToolSpec,
+    TurnPort,
+    TurnResult,
+)
 
 from .acp_child import Child
 from .acp_serving import Ground, Seat
@@ -168,6 +176,19 @@ class AcpProcessAgent:
         return TurnResult("error", f"{INTERRUPTED} Send the prompt again.")
 
 
+class HostedTool:
+    """Stands for a tool of a hosted agent: it has a kind, and is never run here."""
+
+    def __init__(self, kind: str) -> None:
+        self.spec = ToolSpec(kind, "", {}, kind)  # type: ignore[arg-type]
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return self.spec.name
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        raise BadInput(f"{self.spec.name} is a tool of the hosted agent itself.")
+
+
 class HostedTools:
     """Stands for the tools of a hosted agent (`ports.Toolbox`): known by their kind only."""
 
@@ -179,11 +200,7 @@ class HostedTools:
         return ()
 
     def find(self, name: str) -> Tool | None:
-        if name not in _KINDS:
-            return None
-        from dragoman.engine.foreign import Shown
-
-        return Shown(ToolSpec(name, "", {}, name), name)  # type: ignore[arg-type]
+        return HostedTool(name) if name in _KINDS else None
 
     async def close(self) -> None:
         await self._agent.release(self._session)

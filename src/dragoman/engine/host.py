@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic, time_ns
 from typing import Any
 from uuid import uuid4
@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from . import events as ev
-from .content import Text
+from .content import Prompt, Text
 from .ending import UNKNOWN
 from .events import ACTIVE, Event, Mode, Who
 from .faults import BadInput, Busy, InUse, TooMany, UnknownAgent, UnknownSession, WrongState
@@ -18,6 +18,7 @@ from .hooks import Hooks
 from .info import SessionInfo
 from .offers import Offers
 from .ports import Agents, Budget, Clock, Models, Store
+from .ports.commands import Command, Commands
 from .session import Session
 from .state import State
 from .watch import Hub
@@ -82,6 +83,8 @@ class Host:
         self.max_sessions = max_sessions
         self.trouble = trouble
         self.budget: Budget | None = None
+        # Slash commands of a working directory; reads files, so it is called in a thread.
+        self.commands: Callable[[str], Mapping[str, Command]] = lambda cwd: {}
         self.spending: Callable[[Session, float], None] = lambda session, cost: None
         self.live: dict[str, Session] = {}
         self.hub = Hub("", self._read_all, self.spawn, by_gseq=True)
@@ -106,6 +109,16 @@ class Host:
         self.spending(session, cost)
         if cost and self.budget is not None:
             self.budget.spent(session.state.agent, cost)
+
+    async def expanded(self, content: Prompt, cwd: str) -> Prompt:
+        """A prompt in which a slash command is replaced by what it stands for."""
+        first = content[0] if content else None
+        if not isinstance(first, Text) or not first.text.startswith("/"):
+            return content
+        found = Commands.of(await asyncio.to_thread(self.commands, cwd)).match(first.text)
+        if found is None or found[0].body is None:
+            return content
+        return (Text(found[0].filled(found[1])), *content[1:])
 
     # --- opening ---
 

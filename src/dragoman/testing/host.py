@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from dragoman.agents.builtin import BuiltinAgent
+from dragoman.agents.commands import find_commands
 from dragoman.engine.content import Text, ToolCall
 from dragoman.engine.door import Door
 from dragoman.engine.faults import UnknownAgent, UnknownModel
@@ -147,4 +148,5 @@ def memory_door(
     chosen = list(profiles) or [msgspec.structs.replace(base, **profile)]
     models = OneModel(script)
     host = Host(store or MemoryStore(), FixedAgents(models, tools, chosen), models)
+    host.commands = find_commands
     return Door(host)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.acp.commands import find_commands
+from dragoman.agents.commands import find_commands
 from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.ports import Outcome, ToolSpec
 from dragoman.testing.host import memory_door
@@ -209,7 +209,7 @@ def test_strange_files_are_no_commands(project: Path) -> None:
     write(project / ".dragoman/commands/notes.txt", "no")
     (project / ".dragoman/commands/folder.md").mkdir()
     (project / ".dragoman/commands/gone.md").symlink_to("/does/not/exist")
-    assert len(find_commands(str(project)).found) == 4
+    assert find_commands(str(project)) == {}
 
 
 async def test_status_and_model() -> None:

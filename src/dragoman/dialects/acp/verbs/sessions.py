@@ -11,7 +11,7 @@ from dragoman.engine.info import SessionInfo, SessionQuery
 
 from ..after import After
 from ..attach import Attachment
-from ..commands import find_commands
+from ..commands import all_commands, listed
 from ..faults import AlreadyActive
 from ..options import modes, options
 from ..shapes import ForSession, ListSessions, NewSession, OldSession
@@ -115,10 +115,9 @@ def _choices(conn: "AcpHearer", info: SessionInfo) -> dict[str, Any]:
 
 async def _commands(conn: "AcpHearer", attachment: Attachment, info: SessionInfo) -> Any:
     """Look for slash commands; returns how to announce them."""
-    config_dir = str(conn.door.facts.get("config_dir") or "")
-    found = await asyncio.to_thread(find_commands, info.cwd, config_dir)
+    found = all_commands(await asyncio.to_thread(conn.door.host.commands, info.cwd))
     attachment.commands = found
-    update = {"sessionUpdate": "available_commands_update", "availableCommands": found.listed()}
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": listed(found)}
     return lambda: attachment.send([attachment.speaker.line(update)])
 
 

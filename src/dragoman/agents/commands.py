@@ -1,0 +1,71 @@
+"""Slash commands that people keep as Markdown files.
+
+A file `commands/deploy.md` is `/deploy`, `commands/git/tidy.md` is `/git:tidy`, and every skill is
+a command of its name. The project's come first, then the user's.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+from dragoman.engine.ports.commands import Command
+
+from .markdown import is_ours, names, read, split, upward
+from .skills import FOLDERS, find_skills
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_MOST = 200
+_LARGEST = 128 * 1024
+
+
+def find_commands(cwd: str, config_dir: str = "") -> dict[str, Command]:
+    """The commands of a working directory, by name. Reads files: call it in a thread."""
+    found: dict[str, Command] = {}
+    for folder in _folders(cwd, config_dir):
+        for name, path in _files(folder):
+            if len(found) < _MOST and name not in found:
+                command = _read(path, name)
+                if command is not None:
+                    found[name] = command
+    for skill in find_skills(cwd, config_dir).found.values():
+        if len(found) < _MOST and skill.name not in found:
+            found[skill.name] = Command(skill.name, skill.description, "", skill.text())
+    return found
+
+
+def _folders(cwd: str, config_dir: str) -> Iterator[str]:
+    for place in upward(cwd):
+        for folder in FOLDERS:
+            yield os.path.join(place, folder, "commands")
+    if config_dir:
+        yield os.path.join(config_dir, "commands")
+    home = os.path.expanduser("~")
+    for folder in FOLDERS:
+        yield os.path.join(home, folder, "commands")
+
+
+def _files(folder: str) -> Iterator[tuple[str, str]]:
+    """Names and paths of one folder, and of those directly in it."""
+    for entry in names(folder):
+        path = os.path.join(folder, entry)
+        name, ending = os.path.splitext(entry)
+        if ending == ".md" and _NAME.fullmatch(name):
+            yield name, path
+        elif _NAME.fullmatch(entry) and os.path.isdir(path):
+            for inner in names(path):
+                below, ending = os.path.splitext(inner)
+                if ending == ".md" and _NAME.fullmatch(below):
+                    yield f"{entry}:{below}", os.path.join(path, inner)
+
+
+def _read(path: str, name: str) -> Command | None:
+    if not is_ours(path):
+        return None
+    try:
+        text = read(path, _LARGEST)
+    except OSError:
+        return None  # not readable for us: not a command of ours
+    facts, body, _ = split(text)
+    first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), name)
+    hint = facts.get("argument-hint", "")[:200]
+    return Command(name, (facts.get("description") or first)[:500], hint, body.strip())
