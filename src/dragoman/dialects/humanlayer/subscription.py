@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from time import monotonic
 from uuid import uuid4
 
 from dragoman.engine.events import Who
@@ -37,7 +38,7 @@ class Subscription:
     def begin(self, who: Who, since: int | None) -> None:
         """Listen from now on, or from after the event `since`."""
         loop = asyncio.get_running_loop()
-        self._last = loop.time()
+        self._last = monotonic()
         if self._desk.heartbeat > 0:
             self._timer = loop.call_later(self._desk.heartbeat, self._beat)
         shape = self._desk.borrow(self._wanted)
@@ -60,19 +61,22 @@ class Subscription:
 
         New ones are never held there: this protocol drops them after a hundred.
         """
+        if not self._link.paused:
+            return False
         watch = self._watch
-        catching_up = watch is None or watch.replaying or watch.behind
-        if catching_up and self._link.paused:
+        if watch is None or watch.replaying or watch.behind:
             self._ask_to_resume()
             return True
         return False
 
     def _deliver(self, blob: Blob) -> None:
-        self._last = asyncio.get_running_loop().time()
-        watch = self._watch
-        if not self._waiting and (not self._link.paused or watch is not None and watch.replaying):
-            self._link.send_blob(blob)
-            return
+        self._last = monotonic()
+        link = self._link
+        if not self._waiting:
+            watch = self._watch
+            if not link.paused or (watch is not None and watch.replaying):
+                link.send_blob(blob)
+                return
         self._ask_to_resume()
         for message in blob.messages:
             if len(self._waiting) < BUFFER:
@@ -102,11 +106,11 @@ class Subscription:
 
     def _beat(self) -> None:
         loop = asyncio.get_running_loop()
-        silent = loop.time() - self._last
+        silent = monotonic() - self._last
         left = self._desk.heartbeat - silent
         if left <= 0.001:
             if not self._link.paused and not self._waiting:
                 self._link.send(HEARTBEAT)
-            self._last = loop.time()
+            self._last = monotonic()
             left = self._desk.heartbeat
         self._timer = loop.call_later(left, self._beat)
