@@ -46,6 +46,26 @@ async def test_a_ping_needs_no_engine_and_the_rest_waits_for_it_in_order():
     assert last == b'{"type":"done"}'
 
 
+async def test_a_client_that_leaves_before_there_is_an_engine_leaves_nothing():
+    gate = asyncio.Event()
+    door = memory_door(Scripted(["hello"]), mode="full")
+
+    async def provide():
+        await gate.wait()
+        return door
+
+    desk = Desk(None, Settings(cwd="/"), provide=provide)
+    client = Client(desk.hearer)
+    client.send(b'{"id":"1","type":"prompt","message":"hi"}')
+    await asyncio.sleep(0)
+    client.drop()
+    await asyncio.sleep(0)
+    gate.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert desk.door is door and door.clients == {} and door.live_infos() == []
+
+
 async def test_without_an_engine_the_client_is_told_and_the_connection_ends():
     async def provide():
         raise BadInput("no credential for anthropic", "Set a key.")

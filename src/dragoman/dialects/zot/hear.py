@@ -46,7 +46,7 @@ class ZotHearer:
         self._trusted = not desk.settings.token
         self._jobs: deque[tuple[Verb, str, str, Any]] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._left = False
+        self.has_left = False
         self._who: Who | None = None
         self._arrive()
 
@@ -54,7 +54,7 @@ class ZotHearer:
 
     def hear(self, lines: list[bytes]) -> None:
         for line in lines:
-            if self._left:
+            if self.has_left:
                 return
             self._line(line)
 
@@ -69,7 +69,7 @@ class ZotHearer:
         self.maybe_leave()
 
     def lost(self) -> None:
-        self._left = True
+        self.has_left = True
         self._jobs.clear()
         if self.seat is not None:
             self.seat.leave()
@@ -140,40 +140,43 @@ class ZotHearer:
                 self._task = asyncio.get_running_loop().create_task(self._work())
 
     def _answer(self, verb: "Verb", command: str, request_id: str, params: Any) -> None:
+        try:
+            data = verb.run(self, params, request_id)
+        except Exception as error:
+            self._fail(command, request_id, error)
+        else:
+            self.link.send(success(command, request_id, data))
+
+    def _fail(self, command: str, request_id: str, error: Exception) -> None:
         from dragoman.engine.faults import Fault
 
         from .faults import told
 
-        try:
-            data = verb.run(self, params, request_id)
-        except Fault as fault:
-            self.link.send(failure(command, request_id, told(fault)))
-        else:
-            self.link.send(success(command, request_id, data))
+        if isinstance(error, Fault):
+            text = told(error)
+        else:  # a defect of ours: the client still gets an answer
+            text = f"internal error: {type(error).__name__}: {error}"
+            if self.desk.door is not None:
+                self.desk.door.host.trouble("zot command broke", error)
+        self.link.send(failure(command, request_id, text))
 
     # --- commands that wait ---
 
     async def _work(self) -> None:
-        from dragoman.engine.faults import Fault
-
-        from .faults import told
-
         try:
-            while self._jobs and not self._left:
+            while self._jobs and not self.has_left:
                 verb, command, request_id, params = self._jobs.popleft()
                 try:
                     await self._ready()
+                    if self.has_left:
+                        break
                     data = verb.run(self, params, request_id)
                     if verb.waits:
                         data = await data
-                except Fault as fault:
-                    self.link.send(failure(command, request_id, told(fault)))
-                    if self.desk.failure:  # there is no engine and will be none
+                except Exception as error:
+                    self._fail(command, request_id, error)
+                    if self.desk.door is None:  # there is no engine and will be none
                         self._leave()
-                except Exception as error:  # a defect of ours: the client still gets an answer
-                    self._report(error)
-                    text = f"internal error: {type(error).__name__}: {error}"
-                    self.link.send(failure(command, request_id, text))
                 else:
                     if not verb.works:  # those are answered when they start
                         self.link.send(success(command, request_id, data))
@@ -191,7 +194,7 @@ class ZotHearer:
                 self.desk.failure = str(fault)
                 raise
             self._arrive()
-        if not self._is_ready():
+        if not self._is_ready() and not self.has_left:
             from .verbs import sit
 
             await sit(self, self.desk.settings.session)
@@ -207,27 +210,23 @@ class ZotHearer:
         return self._who
 
     def _arrive(self) -> None:
-        if self.desk.door is not None and self._who is None:
+        if self.desk.door is not None and self._who is None and not self.has_left:
             from dragoman.engine.events import Who
 
             self._who = Who("zot", self.link.peer.label, "", self.id)
             self.desk.door.arrive(self._who)
 
-    def _report(self, error: Exception) -> None:
-        if self.desk.door is not None:
-            self.desk.door.host.trouble("zot command broke", error)
-
     # --- leaving ---
 
     def maybe_leave(self) -> None:
         """At the end of input: go when all that was accepted is done and said."""
-        if not self.has_ended or self._left or self._task is not None or self._jobs:
+        if not self.has_ended or self.has_left or self._task is not None or self._jobs:
             return
         if self.seat is None or self.seat.is_quiet():
             self._leave()
 
     def _leave(self) -> None:
-        self._left = True
+        self.has_left = True
         if self.seat is not None:
             self.seat.leave()
         self.link.close()

@@ -98,7 +98,9 @@ async def sit(hearer: "ZotHearer", session: str, agent: str = "", cwd: str = "")
     if hearer.seat is not None:
         hearer.seat.leave()
     hearer.seat = seat
-    if hearer.has_ended:
+    if hearer.has_left:
+        seat.leave()
+    elif hearer.has_ended:
         seat.input_ended()
 
 
