@@ -168,8 +168,8 @@ class ZotHearer:
                 verb, command, request_id, params = self._jobs.popleft()
                 try:
                     await self._ready()
-                    if self.has_left:
-                        break
+                    if self.link.closed:
+                        break  # nobody is there any more
                     data = verb.run(self, params, request_id)
                     if verb.waits:
                         data = await data
