@@ -16,6 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # With CI=true nothing may be skipped, so everything that a test could miss is installed first.
 TEST_NEEDS := $(STAMP)
 ifeq ($(CI),true)
+  TEST_NEEDS += setup-socat
   ifneq ($(shell grep -rlE 'mark\.interop' tests --include='*.py' 2>/dev/null),)
     TEST_NEEDS += setup-node
   endif
@@ -24,7 +25,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local
+.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local setup-socat
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -85,6 +86,14 @@ $(STAMP_BROWSER): $(NODE)/package.json
 	  echo "no chromium found: install it (for example: sudo apt-get install chromium), then run make setup-browser again" >&2; exit 1; \
 	fi
 	@touch $@
+
+# The quick test of the zeroclaw document uses socat; without it a small stand-in takes its place.
+setup-socat:
+	@if command -v socat >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends socat >/dev/null; } \
+	    || echo "socat could not be installed: the stand-in is used" >&2; \
+	else echo "no socat found: the stand-in is used" >&2; fi
 
 setup-local: $(STAMP) $(STAMP_LOCAL)
 
