@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.dialects.acp.oracle import check
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))

@@ -217,7 +217,7 @@ async def test_load_replays_the_whole_conversation_after_a_restart(tmp_path: Pat
     assert result["modes"]["currentModeId"] == "full"
     assert client.kinds() == [
         "user_message_chunk", "agent_thought_chunk", "agent_message_chunk", "tool_call",
-        "tool_call_update", "agent_message_chunk", "usage_update",
+        "tool_call_update", "agent_message_chunk", "usage_update", "available_commands_update",
     ]  # fmt: skip
     assert client.said("user_message_chunk") == "please do"
     assert client.said() == "let me seeall done"

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests.transcripts.acp.starter import start
 
 from dragoman.testing.play import TRANSPORTS, play
 from dragoman.testing.talk import collect, read
-from tests.transcripts.acp.starter import start
 
 TALKS = collect(Path(__file__).parents[2] / "transcripts" / "acp")
 

@@ -46,9 +46,9 @@ class Attachment:
     """A session that is active on a connection."""
 
     __slots__ = (
-        "_progress", "_shown_at", "_texts", "_thoughts", "_waiting", "call_id", "commands",
-        "connection", "files", "id", "last_used", "notes", "questions", "replaying", "running",
-        "speaker", "stopping", "terminals", "watch",
+        "_again", "_progress", "_shown_at", "_step", "_texts", "_thoughts", "_waiting", "call_id",
+        "commands", "connection", "files", "id", "last_used", "notes", "questions", "replaying",
+        "running", "speaker", "stopping", "terminals", "watch",
     )  # fmt: skip
 
     def __init__(self, connection: "AcpHearer", session_id: str) -> None:
@@ -66,6 +66,8 @@ class Attachment:
         self.last_used = connection.desk.monotonic()
         self._texts = 0  # characters of the model's current message that were streamed
         self._thoughts = 0
+        self._step: tuple[str, int] = ("", 0)  # turn and step that were streamed last
+        self._again = [0, 0]  # characters of text and thoughts that come a second time
         self._waiting = False
         self._progress: dict[str, str] = {}
         self._shown_at = 0.0
@@ -186,8 +188,11 @@ class Attachment:
         for one in said:
             body = one.body
             if body is None:
-                self._texts += one.text
-                self._thoughts += one.thought
+                if self._again[0] or self._again[1]:
+                    self._send_rest(one)
+                    continue
+                self._texts += len(one.text)
+                self._thoughts += len(one.thought)
                 assert one.blob is not None
                 link.send_blob(one.blob)
                 continue
@@ -198,6 +203,26 @@ class Attachment:
                 link.send_blob(one.blob)
             if one.live is not None and not self.replaying:
                 link.send_blob(one.live)
+
+    def _send_rest(self, said: Said) -> None:
+        """Of words that are told again, send only those that are new."""
+        place = 0 if said.text else 1
+        words = said.text or said.thought
+        known = min(self._again[place], len(words))
+        self._again[place] -= known
+        rest = words[known:]
+        if rest and place == 0:
+            self._texts += len(rest)
+            self.send([self.speaker.text(rest)])
+        elif rest:
+            self._thoughts += len(rest)
+            self.send([self.speaker.thought(rest)])
+
+    def _on_step(self, body: ev.StepBegan) -> None:
+        """A step that is told a second time (to a reader that fell behind) begins anew."""
+        step = (body.turn, body.step)
+        self._again = [self._texts, self._thoughts] if step == self._step else [0, 0]
+        self._step = step
 
     def _wants(self, body: Any) -> bool:
         if not isinstance(body, ev.TurnBegan) or self.replaying:
@@ -215,6 +240,7 @@ class Attachment:
     def _on_spoke(self, body: ev.Spoke) -> None:
         """Send what the message has beyond what was streamed of it."""
         texts, thoughts, self._texts, self._thoughts = self._texts, self._thoughts, 0, 0
+        self._again, self._step = [0, 0], ("", 0)
         lines: list[bytes] = []
         if not texts and not thoughts:
             for block in body.content:
@@ -233,6 +259,7 @@ class Attachment:
 
     def _on_retry(self, body: ev.Retrying) -> None:
         self._texts = self._thoughts = 0
+        self._again, self._step = [0, 0], ("", 0)
 
     def _on_call(self, body: ev.CallStarted) -> None:
         self.call_id = body.call_id
@@ -308,6 +335,7 @@ class Attachment:
 _ACTS: dict[type, Any] = {
     ev.TurnBegan: Attachment._on_began,
     ev.Spoke: Attachment._on_spoke,
+    ev.StepBegan: Attachment._on_step,
     ev.Retrying: Attachment._on_retry,
     ev.CallStarted: Attachment._on_call,
     ev.CallEnded: Attachment._on_result,

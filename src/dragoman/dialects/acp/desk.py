@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .hear import AcpHearer
 
 _LEAST_SWEEP = 0.05
+# Whose clients cannot answer a question of ours: programs, and ourselves (looked at one by one).
+_MUTE = ("acp", "zot", "openclawos")
 
 
 class Desk:
@@ -79,7 +81,7 @@ class Desk:
     def others_may_answer(self, attachment: "Attachment") -> bool:
         """Whether somebody else is connected who could answer a free question."""
         for client in self.door.clients.values():
-            if client.who.dialect != "acp":
+            if client.who.dialect not in _MUTE:
                 return True
         return any(
             other.connection.client.forms

@@ -247,14 +247,21 @@ class AcpHearer:
 
     @property
     def shape_key(self) -> Any:
-        return ("acp", self.quirks, self.shows_notices)
+        return ("acp", self.quirks, self.shows_notices, self.shows_compaction)
 
     @property
     def shows_notices(self) -> bool:
         return self.client.notices and not self.quirks.closed_updates
 
+    @property
+    def shows_compaction(self) -> bool:
+        return self.client.compaction and not self.quirks.closed_updates
+
     def new_speaker(self, session_id: str) -> Speaker:
-        return Speaker(self.door, session_id, self.quirks, self.shows_notices)
+        return Speaker(
+            self.door, session_id, self.quirks,
+            notices=self.shows_notices, compaction=self.shows_compaction,
+        )  # fmt: skip
 
     def active(self, session_id: str) -> Attachment:
         """The session as this connection has it. Raises UnknownSession."""

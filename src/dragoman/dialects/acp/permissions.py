@@ -160,9 +160,12 @@ class Questions:
         field: dict[str, Any] = {"type": "string", "title": "Answer"}
         if ask.choices:
             field["enum"] = list(ask.choices)
+        scope = {"sessionId": ask.session}
+        if ask.call_id:
+            scope["toolCallId"] = ask.call_id
         return {
             "mode": "form",
-            "sessionId": ask.session,
+            **scope,
             "message": ask.title,
             "requestedSchema": {
                 "type": "object",

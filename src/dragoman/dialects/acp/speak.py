@@ -26,8 +26,8 @@ _TITLE = 80
 class Said:
     """Lines to send, and what they are about.
 
-    `live` lines are for those who watch as it happens, not for a replay. `text` and `thought`
-    count the characters that the lines carry.
+    `live` lines are for those who watch as it happens, not for a replay. `text` and `thought` are
+    what the lines carry of the model's own words.
     """
 
     __slots__ = ("blob", "body", "live", "text", "thought")
@@ -37,8 +37,8 @@ class Said:
         lines: Sequence[bytes] = (),
         body: Any = None,
         live: Sequence[bytes] = (),
-        text: int = 0,
-        thought: int = 0,
+        text: str = "",
+        thought: str = "",
     ) -> None:
         self.blob = Blob(lines) if lines else None
         self.live = Blob(live) if live else None
@@ -50,11 +50,14 @@ class Said:
 class Speaker:
     """Implements `engine.watch.Shape` for one session."""
 
-    def __init__(self, door: Door, session_id: str, quirks: Quirks, notices: bool) -> None:
+    def __init__(
+        self, door: Door, session_id: str, quirks: Quirks, *, notices: bool, compaction: bool
+    ) -> None:
         self._door = door
         self.id = session_id
         self._quirks = quirks
         self._notices = notices
+        self._compaction = compaction
         head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
         self._head = head + encode(session_id) + b',"update":'
         chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
@@ -92,10 +95,10 @@ class Speaker:
         return said or None
 
     def _delta(self, body: ev.TextDelta, event: Event) -> Said:
-        return Said((self.text(body.text),), text=len(body.text))
+        return Said((self.text(body.text),), text=body.text)
 
     def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
-        return Said((self.thought(body.text),), thought=len(body.text))
+        return Said((self.thought(body.text),), thought=body.text)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
         lines = [self.user(block) for block in body.content]
@@ -141,7 +144,16 @@ class Speaker:
         return Said((), body, live=lines) if lines else None
 
     def _compacted(self, body: ev.Compacted, event: Event) -> Said:
-        return Said((), body, live=self._usage())
+        lines: tuple[bytes, ...] = ()
+        if self._compaction:
+            update = {
+                "sessionUpdate": "compaction_update",
+                "compactionId": f"compaction-{event.seq}",
+                "status": "completed",
+                "summary": [{"type": "text", "text": body.summary}],
+            }
+            lines = (self.line(update),)
+        return Said((), body, live=(*lines, *self._usage()))
 
     def _noted(self, body: ev.Noted, event: Event) -> Said | None:
         if (body.data or {}).get("source") == "client":
@@ -296,6 +308,7 @@ _TELL: dict[type, Any] = {
     ev.Settled: Speaker._mark,
     ev.TurnEnded: Speaker._mark,
     ev.Progress: Speaker._mark,
+    ev.StepBegan: Speaker._mark,
     ev.Retrying: Speaker._mark,
     ev.Deleted: Speaker._mark,
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.info import Page, SessionInfo, SessionQuery
 
 from ..after import After
 from ..attach import Attachment
@@ -46,7 +46,12 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
         attachment = conn.attach(info.id)
     finally:
         conn.desk.release()
-    await attachment.follow()
+    try:
+        await attachment.follow()
+        announce = await _commands(conn, attachment, info)
+    except BaseException:  # the client will never know its id
+        await conn.desk.let_go(attachment, "abandoned")
+        raise
     _equip(conn, info.id, servers)
     result = {
         "sessionId": info.id,
@@ -54,8 +59,7 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
         **_choices(conn, info),
         "_meta": {"dragoman": {"agent": info.agent, "workspaceDir": info.cwd}},
     }
-    commands = await _commands(conn, attachment, info)
-    return After(result, commands)
+    return After(result, announce)
 
 
 def load(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
@@ -88,20 +92,21 @@ async def _load(conn: "AcpHearer", params: OldSession, session_id: str, replay: 
     finally:
         conn.desk.release()
     try:
-        if roots != list(info.extra.get("roots") or ()):
+        alone = not door.present(session_id)
+        if alone and roots != list(info.extra.get("roots") or ()):
             await door.set_extra(session_id, {"roots": roots or None}, conn.who)
         since = await attachment.replay() if replay else None
+        announce = await _commands(conn, attachment, info)
         await attachment.follow(since)
     except BaseException:
         conn.forget(attachment)
         raise
     _equip(conn, session_id, servers)
-    commands = await _commands(conn, attachment, info)
+    if replay or conn.greeted:
+        announce()  # before the answer: nothing of a load comes after it
     result = _choices(conn, await door.info(session_id))
 
     def after() -> None:
-        if replay or conn.greeted:
-            commands()
         session = door.live(session_id)
         for ask in tuple(session.state.asks.values()) if session is not None else ():
             attachment.questions.put(ask)
@@ -208,10 +213,19 @@ async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     return {"sessionId": attachment.id, "stopped": True}
 
 
-async def list_sessions(conn: "AcpHearer", params: ListSessions) -> dict[str, Any]:
+def list_sessions(conn: "AcpHearer", params: ListSessions) -> Any:
+    """A page of sessions; without reading when nothing was written since the last time."""
     cwd = _real(params.cwd) if params.cwd else None
     query = SessionQuery(cwd=cwd, archived=False, limit=_PAGE, cursor=params.cursor or "")
-    page = await conn.door.list(query)
+    page = conn.door.listed(query)
+    return _read_page(conn, query) if page is None else _page(page)
+
+
+async def _read_page(conn: "AcpHearer", query: SessionQuery) -> dict[str, Any]:
+    return _page(await conn.door.list(query))
+
+
+def _page(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = {"sessions": [_row(info) for info in page.sessions]}
     if page.cursor:
         found["nextCursor"] = page.cursor
