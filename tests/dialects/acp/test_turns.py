@@ -359,6 +359,38 @@ async def test_a_client_that_stops_reading_gets_the_whole_turn_before_the_answer
     await client.silence()
 
 
+async def test_a_client_that_fell_far_behind_is_told_everything_once() -> None:
+    piece = "0123456789" * 1_000
+    text = "".join(f"{n}:{piece}" for n in range(700))  # more than is held for one client
+    script = Scripted([turn(say(text, deltas=700), hang(), say(" the end", deltas=1))])
+    client = talker(memory_door(script))
+    session = await client.new()
+    client.end.wire.stuck = True
+    waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
+    async with asyncio.timeout(10):
+        await script.hanging.wait()
+    client.end.wire.take()
+    while len(client.said()) < len(text):
+        await client.next()
+    script.release()
+    result = (await client.reply(waiting))["result"]
+    assert client.said() == text + " the end" == result["content"]
+
+
+async def test_compactions_are_told_where_the_client_shows_them() -> None:
+    long = "word " * 400
+    script = Scripted([turn(long), turn(long), turn(long), turn(long), "a short summary"])
+    client = talker(memory_door(script))
+    await client.greet(session={"compaction": {}})
+    session = await client.new()
+    for _ in range(4):
+        await client.prompt(session, long)
+    await client.prompt(session, "/compact")
+    told = [u for u in client.updates() if u["sessionUpdate"] == "compaction_update"]
+    assert told[0]["status"] == "completed"
+    assert "a short summary" in told[0]["summary"][0]["text"]
+
+
 async def test_client_events_are_kept_and_not_echoed() -> None:
     client = talker(memory_door(Scripted(["x"])))
     session = await client.new()

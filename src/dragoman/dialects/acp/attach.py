@@ -46,13 +46,14 @@ class Attachment:
     """A session that is active on a connection."""
 
     __slots__ = (
-        "_again", "_progress", "_shown_at", "_step", "_texts", "_thoughts", "_waiting", "call_id",
-        "commands", "connection", "files", "id", "last_used", "notes", "questions", "replaying",
-        "running", "speaker", "stopping", "terminals", "watch",
+        "_again", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts", "_waiting",
+        "call_id", "commands", "connection", "files", "id", "last_used", "notes", "questions",
+        "replaying", "running", "speaker", "stopping", "terminals", "watch",
     )  # fmt: skip
 
     def __init__(self, connection: "AcpHearer", session_id: str) -> None:
         self.connection = connection
+        self._link = connection.link
         self.id = session_id
         self.watch: Watch | None = None
         self.speaker = connection.new_speaker(session_id)
@@ -67,7 +68,7 @@ class Attachment:
         self._texts = 0  # characters of the model's current message that were streamed
         self._thoughts = 0
         self._step: tuple[str, int] = ("", 0)  # turn and step that were streamed last
-        self._again = [0, 0]  # characters of text and thoughts that come a second time
+        self._again: list[int] | None = None  # characters of text, thoughts that come once more
         self._waiting = False
         self._progress: dict[str, str] = {}
         self._shown_at = 0.0
@@ -125,12 +126,11 @@ class Attachment:
         self.questions.withdraw_all()
 
     def _paused(self) -> bool:
-        link = self.connection.link
-        if not link.paused:
+        if not self._link.paused:
             return False
         if not self._waiting:
             self._waiting = True
-            link.on_resume(self._resume)
+            self._link.on_resume(self._resume)
         return True
 
     def _resume(self) -> None:
@@ -180,21 +180,20 @@ class Attachment:
 
     def send(self, lines: Sequence[bytes]) -> None:
         if lines:
-            self.connection.link.send_blob(Blob(lines))
+            self._link.send_blob(Blob(lines))
 
     def deliver(self, said: list[Said]) -> None:
         """Send what a speaker said, in this connection's way."""
-        link = self.connection.link
+        link = self._link
         for one in said:
             body = one.body
             if body is None:
-                if self._again[0] or self._again[1]:
-                    self._send_rest(one)
+                if self._again is not None:
+                    self._send_rest(one, self._again)
                     continue
-                self._texts += len(one.text)
-                self._thoughts += len(one.thought)
-                assert one.blob is not None
-                link.send_blob(one.blob)
+                self._texts += one.text_size
+                self._thoughts += one.thought_size
+                link.send_blob(one.blob)  # type: ignore[arg-type]
                 continue
             act = _ACTS.get(type(body))
             if act is not None:
@@ -204,12 +203,12 @@ class Attachment:
             if one.live is not None and not self.replaying:
                 link.send_blob(one.live)
 
-    def _send_rest(self, said: Said) -> None:
+    def _send_rest(self, said: Said, again: list[int]) -> None:
         """Of words that are told again, send only those that are new."""
-        place = 0 if said.text else 1
-        words = said.text or said.thought
-        known = min(self._again[place], len(words))
-        self._again[place] -= known
+        place = 0 if said.text_size else 1
+        words = said.words
+        known = min(again[place], len(words))
+        again[place] -= known
         rest = words[known:]
         if rest and place == 0:
             self._texts += len(rest)
@@ -221,7 +220,7 @@ class Attachment:
     def _on_step(self, body: ev.StepBegan) -> None:
         """A step that is told a second time (to a reader that fell behind) begins anew."""
         step = (body.turn, body.step)
-        self._again = [self._texts, self._thoughts] if step == self._step else [0, 0]
+        self._again = [self._texts, self._thoughts] if step == self._step else None
         self._step = step
 
     def _wants(self, body: Any) -> bool:
@@ -240,7 +239,7 @@ class Attachment:
     def _on_spoke(self, body: ev.Spoke) -> None:
         """Send what the message has beyond what was streamed of it."""
         texts, thoughts, self._texts, self._thoughts = self._texts, self._thoughts, 0, 0
-        self._again, self._step = [0, 0], ("", 0)
+        self._again, self._step = None, ("", 0)
         lines: list[bytes] = []
         if not texts and not thoughts:
             for block in body.content:
@@ -259,7 +258,7 @@ class Attachment:
 
     def _on_retry(self, body: ev.Retrying) -> None:
         self._texts = self._thoughts = 0
-        self._again, self._step = [0, 0], ("", 0)
+        self._again, self._step = None, ("", 0)
 
     def _on_call(self, body: ev.CallStarted) -> None:
         self.call_id = body.call_id

@@ -26,25 +26,26 @@ _TITLE = 80
 class Said:
     """Lines to send, and what they are about.
 
-    `live` lines are for those who watch as it happens, not for a replay. `text` and `thought` are
-    what the lines carry of the model's own words.
+    `live` lines are for those who watch as it happens, not for a replay. `words` are what the
+    lines carry of the model's own text or thought.
     """
 
-    __slots__ = ("blob", "body", "live", "text", "thought")
+    __slots__ = ("blob", "body", "live", "text_size", "thought_size", "words")
 
     def __init__(
         self,
         lines: Sequence[bytes] = (),
         body: Any = None,
         live: Sequence[bytes] = (),
-        text: str = "",
-        thought: str = "",
+        words: str = "",
+        thought: bool = False,
     ) -> None:
         self.blob = Blob(lines) if lines else None
         self.live = Blob(live) if live else None
         self.body = body
-        self.text = text
-        self.thought = thought
+        self.words = words
+        self.text_size = 0 if thought else len(words)
+        self.thought_size = len(words) if thought else 0
 
 
 class Speaker:
@@ -95,10 +96,10 @@ class Speaker:
         return said or None
 
     def _delta(self, body: ev.TextDelta, event: Event) -> Said:
-        return Said((self.text(body.text),), text=body.text)
+        return Said((self.text(body.text),), words=body.text)
 
     def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
-        return Said((self.thought(body.text),), thought=body.text)
+        return Said((self.thought(body.text),), words=body.text, thought=True)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
         lines = [self.user(block) for block in body.content]

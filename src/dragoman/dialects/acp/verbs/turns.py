@@ -91,11 +91,9 @@ async def _run(
 async def _turn(
     conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
 ) -> Finished:
-    if running.cancelled:  # before it began: there is nothing to run
-        return Finished("", "cancelled", "aborted")
     work = await conn.door.prompt(attachment.id, content, conn.who, key=key, when_busy="refuse")
     running.work = work
-    if running.cancelled:
+    if running.cancelled:  # before it began
         attachment.cancel()
     try:
         finished = await asyncio.shield(work.done)
