@@ -1,11 +1,11 @@
 // An agent on the official TypeScript SDK: answers session/list with nothing. Usage: PATH MODULES
 import net from "node:net";
 import { Readable, Writable } from "node:stream";
+import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import path from "node:path";
 
 const [where, modules] = process.argv.slice(2);
-const entry = path.join(modules, "@agentclientprotocol/sdk/dist/acp.js");
+const entry = createRequire(`${modules}/`).resolve("@agentclientprotocol/sdk");
 const { agent, methods, ndJsonStream } = await import(pathToFileURL(entry).href);
 
 net

@@ -23,6 +23,7 @@ from .faults import (
 )
 from .host import Host, OpenSpec
 from .info import Page, SessionInfo, SessionQuery
+from .pages import Pages
 from .ports import AgentProfile, AskRow, ModelInfo
 from .ports.config import ConfigPort
 from .session import Session
@@ -57,6 +58,7 @@ class Door:
         self.offers = host.offers
         self.clients: dict[str, Client] = {}
         self.on_clients: list[Callable[[], None]] = []
+        self._pages = Pages()
         self.deletions = 0  # sessions deleted here: those who keep lists look at it
 
     @property
@@ -155,7 +157,15 @@ class Door:
         return await self.host.store.find(**extra)
 
     async def list(self, query: SessionQuery | None = None) -> Page:
-        return await self.host.store.list(query or SessionQuery())
+        query = query or SessionQuery()
+        version = self.host.store.version()
+        page = await self.host.store.list(query)
+        self._pages.put(query, version, page)
+        return page
+
+    def listed(self, query: SessionQuery) -> Page | None:
+        """The same page as `list` if it was read before and nothing was written since."""
+        return self._pages.get(query, self.host.store.version())
 
     async def newest(self) -> int:
         """The place (`gseq`) of the newest kept event of any session, of any process."""

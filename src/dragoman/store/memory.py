@@ -57,6 +57,9 @@ class MemoryStore:
         self._gseq = 0
         self._closed = False
 
+    def version(self) -> object:
+        return self.commits
+
     async def create(self, info: SessionInfo, owner: str) -> int:
         self._check_open()
         if info.id in self._sessions:

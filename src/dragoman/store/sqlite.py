@@ -72,6 +72,14 @@ class SqliteStore:
     def commits(self) -> int:
         return self._writer.commits
 
+    def version(self) -> object:
+        """Our own commits, and the write-ahead log as other processes leave it."""
+        try:
+            log = os.stat(f"{self.path}-wal")
+        except OSError:
+            return self._writer.commits
+        return (self._writer.commits, log.st_mtime_ns, log.st_size)
+
     async def create(self, info: SessionInfo, owner: str) -> int:
         return await self._writer.run(changes.Create(info, owner))
 

@@ -28,6 +28,7 @@ class Desk:
         self.settings: Any = settings if settings is not None else Settings()
         self.agent = agent  # default of every connection that says nothing else
         self.active: dict[str, set[Attachment]] = {}
+        self.page: tuple[Any, Any] | None = None  # the list that was encoded last, as JSON
         self.opening = 0  # sessions on their way in
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.Task[Any] | None = None

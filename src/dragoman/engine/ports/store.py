@@ -48,6 +48,10 @@ class Store(Protocol):
         """Transactions written so far."""
         ...
 
+    def version(self) -> object:
+        """Something that differs once anybody, also another process, has written since."""
+        ...
+
     async def create(self, info: SessionInfo, owner: str) -> int:
         """Add a session (no entries yet) owned by this process; returns its epoch.
 

@@ -5,9 +5,12 @@ import os
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
+from dragoman.wire.codec import encode
 
 from ..after import After
 from ..attach import Attachment
@@ -218,11 +221,19 @@ def list_sessions(conn: "AcpHearer", params: ListSessions) -> Any:
     cwd = _real(params.cwd) if params.cwd else None
     query = SessionQuery(cwd=cwd, archived=False, limit=_PAGE, cursor=params.cursor or "")
     page = conn.door.listed(query)
-    return _read_page(conn, query) if page is None else _page(page)
+    return _read_page(conn, query) if page is None else _encoded(conn, page)
 
 
-async def _read_page(conn: "AcpHearer", query: SessionQuery) -> dict[str, Any]:
-    return _page(await conn.door.list(query))
+async def _read_page(conn: "AcpHearer", query: SessionQuery) -> msgspec.Raw:
+    return _encoded(conn, await conn.door.list(query))
+
+
+def _encoded(conn: "AcpHearer", page: Page) -> msgspec.Raw:
+    """The page as JSON, made once while it does not change."""
+    known = conn.desk.page
+    if known is None or known[0] is not page:
+        known = conn.desk.page = (page, msgspec.Raw(encode(_page(page))))
+    return known[1]
 
 
 def _page(page: Page) -> dict[str, Any]:
