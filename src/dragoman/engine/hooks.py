@@ -49,7 +49,10 @@ class Subscriber(Protocol):
     async def intercept(
         self, hook: str, data: dict[str, Any], context: HookContext
     ) -> dict[str, Any] | Block | None:
-        """Changed data, a block, or None for no opinion. Cancelled when the time is over."""
+        """Changed data, a block, or None for no opinion. Cancelled when the time is over.
+
+        Raises ConnectionError, which says what happened, when there will be no answer.
+        """
         ...
 
 
@@ -107,8 +110,8 @@ class Hooks:
                     said = await subscriber.intercept(hook, data, context)
             except TimeoutError:
                 said = self._trouble(hook, subscriber, "did not answer in time")
-            except ConnectionError:
-                said = self._trouble(hook, subscriber, "left before it answered")
+            except ConnectionError as gone:
+                said = self._trouble(hook, subscriber, str(gone) or "left before it answered")
             if isinstance(said, Block):
                 return Block(said.reason or f"blocked by {subscriber.name}")
             if said is not None:

@@ -7,6 +7,8 @@ from msgspec import UNSET
 from dragoman.engine.hooks import INTERCEPTABLE, OBSERVABLE, Block, HookContext
 from dragoman.observe.log import get_log
 
+from .faults import reported
+
 if TYPE_CHECKING:
     from .desk import Desk
 
@@ -54,13 +56,18 @@ def payload(
 
 
 def verdict(result: Any) -> dict[str, Any] | Block | None:
-    """null, `cancel` and `block` say no; an object is laid over the data; else no opinion."""
+    """null, `cancel` and `block` say no; an object is laid over the data; else no opinion.
+
+    Raises ConnectionError when the app says that it failed: `{"error": {"message"}}`.
+    """
     if result is UNSET:
         return None
     if result is None:
         return Block()
     if not isinstance(result, dict):
         return None
+    if result.keys() == {"error"}:
+        raise ConnectionError(f"failed: {reported(result['error']).message}")
     if result.get("cancel") is True or result.get("block") is True:
         reason = result.get("blockReason") or result.get("reason") or ""
         return Block(reason if isinstance(reason, str) else "")

@@ -44,7 +44,7 @@ class Verdict:
 
     def gone(self) -> None:
         if not self.future.done():
-            self.future.set_exception(ConnectionError("the app has left"))
+            self.future.set_exception(ConnectionError("left before it answered"))
 
 
 class Heard:
