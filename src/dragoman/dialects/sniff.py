@@ -1,16 +1,15 @@
 """Which dialect is this first line?
 
-The rule, for an endpoint that takes any protocol:
+The rule, for an endpoint that takes any protocol (docs/protocols/any.md has examples):
 
-1. `type` is "request" (or another openclawos type) and there is a `method` or a `requestId`:
-   **openclawos**.
-2. `type` is another text and there is no `method`: **zot**.
-3. JSON-RPC with one of the HumanLayer daemon's own method names: **humanlayer**.
-4. `initialize` with `protocol_version`, `tui_id` or `env`, or with `protocolVersion` and nothing
-   else: **zeroclaw**. Every other `initialize` (no parameters, or `clientInfo` or
-   `clientCapabilities` beside the version): **acp**.
-5. Any other method: **acp** when it begins with `session/` or is one of ACP's, else **zeroclaw**.
-6. What is no message at all: **zeroclaw**, which answers every kind of nonsense with an error.
+1. A text `type` and no `jsonrpc`: **openclawos** when it is one of its types and there is a
+   `method` or a `requestId`, otherwise **zot**.
+2. JSON-RPC with one of the HumanLayer daemon's own method names: **humanlayer**.
+3. `initialize` with `protocol_version`, `tui_id`, `tui_sig` or `env`, or with `protocolVersion` and
+   nothing else: **zeroclaw**. Every other `initialize`: **acp**.
+4. Any other method: **acp** when it begins with `session/` or `_` or is one of ACP's, else
+   **zeroclaw**.
+5. What is no message at all: **zeroclaw**, which answers every kind of nonsense with an error.
 """
 
 from collections.abc import Callable, Mapping
