@@ -1,0 +1,114 @@
+// Pages of the configuration: /config, /config/<section>. A change is in use at once.
+import { get, put, url } from "./api.js";
+import { fill, h, icon, toast } from "./dom.js";
+import { choice } from "./dialogs.js";
+
+const SECTIONS = [
+  ["acp", "ACP", "Editors and IDEs: default agent, how many sessions, when idle ones are dropped"],
+  ["agents", "Agents", "Names, models, prompts and tools"],
+  ["autonomy", "Autonomy", "What agents may do without asking"],
+  ["zeroclaw", "zeroclaw", "Terminal clients and scripts"],
+  ["humanlayer", "humanlayer", "Approvers"],
+  ["openclawos", "openclawos", "Apps"],
+  ["gateway", "Gateway", "HTTP, WebSocket, this dashboard, webhooks"],
+  ["providers", "Providers", "Ways to models"],
+  ["mcp", "MCP servers", "Tools from other programs"],
+  ["memory", "Memory", "What agents remember"],
+  ["sandbox", "Sandbox", "What tools run in"],
+  ["limits", "Limits", "Bounds of the whole host"],
+  ["log", "Log", "What is written down"],
+];
+
+export class ConfigPage {
+  constructor(app, section) {
+    this.app = app;
+    this.section = section;
+    this.body = h("div");
+    this.node = h("div.page", null, this.body);
+  }
+
+  open() { this.section ? this.form() : this.index(); }
+
+  index() {
+    fill(this.body, h("header.top", null, h("h1", null, "Settings")),
+      h("div.cards", null, SECTIONS.map(([id, name, says]) => h("a.card", { href: url(`/config/${id}`), "data-link": true }, h("strong", null, name), h("span", null, says)))));
+  }
+
+  async form() {
+    const name = SECTIONS.find(([id]) => id === this.section)?.[1] || this.section;
+    const head = h("header.top", null, h("a.back", { href: url("/config"), "data-link": true, "aria-label": "All settings" }, icon("back")), h("h1", null, name));
+    fill(this.body, head);
+    let fields, agents;
+    try { [fields, agents] = await Promise.all([get(`/api/config/fields?path=${encodeURIComponent(this.section)}`), get("/api/agents")]); }
+    catch (problem) { fill(this.body, head, h("p.calm", null, problem.message)); return; }
+    this.fields = new Map();
+    const shown = fields.filter((one) => !one.key.includes("<name>"));
+    const forms = fields.filter((one) => one.key.includes("<name>"));
+    fill(this.body, head,
+      h("div.settings", null, shown.map((one) => this.field(one, agents))),
+      forms.length ? h("p.says", null, `None is configured yet. Keys of an entry: ${forms.map((one) => one.key.split(".").pop()).join(", ")}. Add one with `, h("code", null, `dragoman config set ${forms[0].key} …`)) : null,
+      !fields.length ? h("p.calm", null, "Nothing to set here.") : null);
+  }
+
+  field(one, agents) {
+    const name = one.key.slice(this.section.length + 1);
+    const id = `f-${one.key}`;
+    const note = h("span.note", { role: "status" });
+    const shown = format(one.value, one.schema);
+    let input;
+    const type = one.schema.type;
+    if (one.schema.enum) input = choice(one.schema.enum.map((value) => [String(value), value === "" ? "not set" : String(value)]), shown, { id });
+    else if (type === "boolean") input = h("input.switch", { id, type: "checkbox", role: "switch", checked: one.value === true });
+    else if (one.key === "acp.default_agent") input = choice([["", "the only one there is"], ...agents.map((agent) => [agent.alias, agent.alias])], shown, { id });
+    else if (type === "integer" || type === "number") input = h("input", { id, type: "number", value: shown, min: one.schema.minimum ?? null, max: one.schema.maximum ?? null, step: type === "integer" ? "1" : "any" });
+    else input = h("input", { id, type: "text", value: one.secret ? "" : shown, placeholder: one.secret && one.value ? "hidden; type to replace" : "", spellcheck: "false", autocomplete: "off" });
+    const save = h("button.primary.save", { type: "submit", hidden: true }, "Save");
+    const read = () => (type === "boolean" ? input.checked : input.value);
+    const before = () => (type === "boolean" ? this.fields.get(one.key).value === true : one.secret ? "" : format(this.fields.get(one.key).value, one.schema));
+    input.addEventListener("input", () => { save.hidden = String(read()) === String(before()); note.textContent = ""; if (type === "boolean") form.requestSubmit(); });
+    const form = h("form.setting", { "data-key": one.key, onsubmit: async (event) => {
+      event.preventDefault();
+      save.disabled = true;
+      try {
+        const made = await put("/api/config", { key: one.key, value: parse(read(), one.schema) });
+        this.fields.get(one.key).value = made.value;
+        save.hidden = true;
+        note.className = "note";
+        note.textContent = one.key.startsWith("gateway.") ? "Saved. Used from the next start." : "Saved. In use now.";
+        source.textContent = "file";
+      } catch (problem) { note.className = "note wrong"; note.textContent = problem.message; }
+      save.disabled = false;
+    } });
+    const source = h("span.source", null, one.source.split(" ")[0]);
+    this.fields.set(one.key, { ...one, input, save, refresh: () => {
+      if (type === "boolean") input.checked = this.fields.get(one.key).value === true;
+      else if (!one.secret) input.value = format(this.fields.get(one.key).value, one.schema);
+    } });
+    form.append(
+      h("div.about", null, h("label", { for: id }, name), h("p", null, one.doc), h("p.hint", null, h("code", null, one.env), source)),
+      h("div.control", null, input, save, note));
+    return form;
+  }
+
+  // Somebody else changed it: show that, unless it is being edited here.
+  config(row) {
+    const known = this.fields?.get(row.key);
+    if (!known) return;
+    known.value = row.value;
+    if (known.save.hidden && document.activeElement !== known.input) { known.refresh(); toast(`${row.key} was changed.`); }
+  }
+}
+
+function format(value, schema) {
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return value.join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function parse(text, schema) {
+  if (typeof text === "boolean") return text;
+  if (schema.type === "integer" || schema.type === "number") return text === "" ? null : Number(text);
+  if (schema.type === "array") return text.split(",").map((one) => one.trim()).filter(Boolean);
+  if (schema.type === "object") return JSON.parse(text || "{}");
+  return text;
+}
