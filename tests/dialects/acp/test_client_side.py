@@ -178,8 +178,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_commands_and_skills_are_found_and_told(project: Path) -> None:
-    write(project / ".dragoman/commands/deploy.md",
-          "---\ndescription: Ship it\nargument-hint: where\n---\nDeploy to $ARGUMENTS now.")  # fmt: skip
+    head = "---\ndescription: Ship it\nargument-hint: where\n---\n"
+    write(project / ".dragoman/commands/deploy.md", head + "Deploy to $ARGUMENTS now.")
     write(project / ".claude/skills/review/SKILL.md", "# Review the code\n\nLook well.")
     write(project.parent / "home/.claude/commands/deploy.md", "the user's own, hidden by the other")
     write(project.parent / "home/.dragoman/commands/mine.md", "First $1, then $2.")

@@ -59,8 +59,7 @@ async def test_the_request_is_as_the_document_shows_it() -> None:
         {"type": "content", "content": {"type": "text", "text": "git status"}}
     ]
     assert params["_meta"]["dragoman"]["toolCallId"] == "call_1"
-    client.send({"jsonrpc": "2.0", "id": "zc-out-0",
-                 "result": {"outcome": {"outcome": "selected", "optionId": "allow-once"}}})  # fmt: skip
+    client.send({"jsonrpc": "2.0", "id": "zc-out-0", "result": select("allow-once")({})})
     assert (await client.reply(waiting))["result"]["stopReason"] == "end_turn"
     assert results(client) == [("completed", "git status")]
 
@@ -260,7 +259,8 @@ async def test_a_free_question_waits_for_a_client_of_another_protocol() -> None:
     session = await client.new()
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
     async with asyncio.timeout(5):
-        while not (rows := await door.asks()):
+        await client.update("tool_call_update")
+        while not (rows := await door.asks()):  # noqa: ASYNC110 - nothing tells of it here
             await asyncio.sleep(0)
     await door.answer(rows[0].ask.id, "answer", Who("zeroclaw", id="z"), text="green")
     await client.reply(waiting)

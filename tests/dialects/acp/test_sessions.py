@@ -409,7 +409,7 @@ async def test_an_idle_session_is_let_go_and_can_be_loaded(tmp_path: Path) -> No
     idle, busy = await client.new(), await client.new()
     prompt = client.ask("session/prompt", {"sessionId": busy, "prompt": "go"})
     async with asyncio.timeout(5):
-        while idle in desk.active:
+        while idle in desk.active:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
     assert busy in desk.active and door.live(busy).busy
     params = {"sessionId": idle, "prompt": "x"}

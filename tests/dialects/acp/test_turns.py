@@ -349,7 +349,7 @@ async def test_a_client_that_stops_reading_gets_the_whole_turn_before_the_answer
     client.end.wire.stuck = True
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
     async with asyncio.timeout(5):
-        while not client.end.pump.paused:
+        while not client.end.pump.paused:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.001)
     door = client.end.pump._hearer.door  # type: ignore[union-attr]
     await door.idle(session)

@@ -1,13 +1,14 @@
 """Starts the ACP dialect for its talks.
 
-Options: `mode`, `keeps` (a store on disk, so that sessions can be loaded), and everything of `[acp]`.
-Tools: `shell` repeats what it is given and is asked about, `ask_user` asks its human.
+Options: `mode`, `keeps` (a store on disk, so that sessions can be loaded), and those of `[acp]`.
+Tools: `shell` repeats what it is given and is asked about, `ask_user` asks its human, `plan` makes
+a plan. `! note TEXT` puts a warning into the newest session.
 """
 
 from typing import Any
 
 from dragoman.dialects.acp import Desk, Settings
-from dragoman.engine.content import Text
+from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.ports import Outcome, ToolSpec
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.play import Setup, Stage
@@ -42,6 +43,17 @@ class AskUser:
         return str(args["question"])
 
 
+class Plan:
+    spec = ToolSpec("plan", "Plan.", {"type": "object"}, "think")
+
+    async def run(self, args: dict[str, Any], env: Any) -> Outcome:
+        await env.plan([PlanEntry(one) for one in args["entries"]])
+        return Outcome((Text("planned"),))
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return "plan"
+
+
 async def start(setup: Setup) -> Stage:
     options = dict(setup.options)
     store = None
@@ -50,7 +62,7 @@ async def start(setup: Setup) -> Stage:
 
         store, _ = open_store(str(setup.folder / "sessions.db"))
     mode = options.pop("mode", "full")
-    door = memory_door(setup.script, [Shell(), AskUser()], store=store, mode=mode)
+    door = memory_door(setup.script, [Shell(), AskUser(), Plan()], store=store, mode=mode)
     desk = Desk(door, Settings(**options))
     folder = setup.folder / "project"
     folder.mkdir(exist_ok=True)
@@ -61,5 +73,10 @@ async def start(setup: Setup) -> Stage:
         if store is not None:
             await store.close()
 
+    async def note(text: str) -> None:
+        await door.note(door.live_infos()[-1].id, "warning", "Something is wrong", text)
+
     names = {"cwd": str(folder.resolve()), "crooked": f"{folder}/../project"}
-    return Stage(door, desk.hearer, (BARRIER, ANSWER), names=names, close=close)
+    return Stage(
+        door, desk.hearer, (BARRIER, ANSWER), names=names, directions={"note": note}, close=close
+    )

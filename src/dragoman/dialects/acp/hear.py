@@ -213,7 +213,8 @@ class AcpHearer:
                     if attachment.running is not None and attachment.running.key == key:
                         attachment.cancel()
                         return
-                task.cancel()
+                # Not at once: a task that has not begun yet would never answer.
+                asyncio.get_running_loop().call_soon(task.cancel)
                 return
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:

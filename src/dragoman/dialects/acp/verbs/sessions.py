@@ -210,8 +210,12 @@ def stop(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str,
 
 
 async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
-    await conn.door.idle(attachment.id)
-    await conn.settled(attachment)
+    try:
+        await conn.door.idle(attachment.id)
+        await conn.settled(attachment)
+    except asyncio.CancelledError:
+        attachment.stopping = False  # the client thought better of it
+        raise
     await conn.desk.let_go(attachment, "stop")
     return {"sessionId": attachment.id, "stopped": True}
 
