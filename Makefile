@@ -65,8 +65,9 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python bench/startup.py
-	$(BIN)/python bench/store.py
+	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg; code=$$?; \
+	$(BIN)/python -m bench.guard --runs 3 && \
+	$(BIN)/python bench/engine.py --quick && $(BIN)/python bench/store.py --quick && exit $$code
 
 setup-node: $(STAMP_NODE)
 

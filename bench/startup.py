@@ -11,10 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))
-BARS = {"--help": 4.0, "--version": 4.0, "config path": 6.0, "rpc": 7.0, "acp": 8.0}
+BARS = {
+    "--help": 4.0,
+    "--version": 4.0,
+    "config path": 6.0,
+    "status": 6.0,  # against a running daemon
+    "rpc": 7.0,
+    "acp": 8.0,
+}
 # Servers: a first line, and the time until its answer is there.
 FIRST_LINES = {
     "rpc": b'{"id":"1","type":"ping"}\n',
@@ -51,13 +60,30 @@ def timed(name: str, words: list[str], env: dict[str, str]) -> float:
     return once(words, env) if line is None else first_answer(words, line, env)
 
 
+@contextmanager
+def daemon(env: dict[str, str]) -> Iterator[None]:
+    """A daemon beside, for commands that ask it."""
+    words = [COMMAND, "daemon", "--no-gateway"]
+    with subprocess.Popen(words, env=env, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        try:
+            while (line := process.stderr.readline()).strip() != b"ready":
+                if not line:
+                    raise RuntimeError("the daemon did not start")
+            yield
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Median milliseconds and ratio of every command."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as beside:
         env = {**os.environ, "DRAGOMAN_CONFIG_DIR": folder}
         # As installed: compiled modules are there, whatever this shell says about writing them.
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         env["PYTHONPYCACHEPREFIX"] = os.path.join(folder, "compiled")
+        beside.enter_context(daemon(env))
         cases = {"python3 -c pass": [sys.executable, "-c", "pass"]}
         cases |= {name: [COMMAND, *name.split()] for name in BARS}
         taken: dict[str, list[float]] = {name: [] for name in cases}

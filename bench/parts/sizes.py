@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
 from uuid import uuid4
 
-from bench.echo import cpu_ns
+from bench.echo import REFS, cpu_ns, wait_for
 
 from .host import Line, Running, daemon, greeted
 from .rows import Row
@@ -32,14 +33,21 @@ def idle(host: Running, folder: str) -> list[Row]:
             f"{bare / 1e6:.1f} MB", ours / bare, "<= 1.8"),
     ]  # fmt: skip
     count = 1_000
+    warm = [Line(host.path("daemon.sock")) for _ in range(count)]
+    greeted(host).close()
     before = host.resident()
     lines = [Line(host.path("daemon.sock")) for _ in range(count)]
     greeted(host).close()  # all of them are accepted once this one is answered
     per = (host.resident() - before) / count / 1024
-    rows.append(
-        Row("memory", "idle connection", f"{per:.2f} KB", "Node net 4.18 KB", per / 4.18, "<= 0.7")
-    )
-    for line in lines:
+    node = _node_connection(folder, count)
+    if node:
+        rows.append(
+            Row("memory", "idle connection", f"{per:.2f} KB", f"Node net {node:.2f} KB",
+                per / node, "<= 0.7")
+        )  # fmt: skip
+    else:
+        rows.append(Row("memory", "idle connection", f"{per:.2f} KB", "Node is missing", per))
+    for line in (*warm, *lines):
         line.close()
     line = greeted(host)
     before = host.resident()
@@ -51,12 +59,39 @@ def idle(host: Running, folder: str) -> list[Row]:
     return rows
 
 
+def _node_connection(folder: str, count: int) -> float:
+    """KB per idle connection of the Node reference; 0 without Node."""
+    node = shutil.which("node")
+    if node is None:
+        return 0.0
+    path = os.path.join(folder, "node.sock")
+    process = subprocess.Popen([node, str(REFS / "node_net.js"), path])
+    try:
+        wait_for(path, process)
+        warm = [Line(path) for _ in range(count)]  # the heap's first growth is not the peer's cost
+        before = resident(process.pid)
+        more = [Line(path) for _ in range(count)]
+        more[-1].send({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}})
+        more[-1].read()
+        size = (resident(process.pid) - before) / count / 1024
+        for line in (*warm, *more):
+            line.close()
+        return max(size, 0.01)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def resident(pid: int) -> int:
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def _bare(path: str) -> int:
     process = subprocess.Popen([sys.executable, "-c", _BARE, path], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    with open(f"/proc/{process.pid}/statm") as file:
-        size = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    size = resident(process.pid)
     process.kill()
     process.wait()
     process.stdout.close()
