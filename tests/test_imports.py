@@ -28,7 +28,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "transports": ("wire", "observe"),
     "store": BEHIND_PORTS,
     "bus": BEHIND_PORTS,
-    "agents": BEHIND_PORTS,
+    "agents": (*BEHIND_PORTS, "wire"),  # a hosted agent is driven over its own protocol
     "providers": BEHIND_PORTS,
     "policy": BEHIND_PORTS,
     "sandbox": BEHIND_PORTS,

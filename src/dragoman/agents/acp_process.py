@@ -54,13 +54,12 @@ class AcpProcessAgent:
 
     async def run(self, turn: TurnPort) -> TurnResult:
         await turn.afford()
-        content = _last_said(turn.messages)
-        if not content:
+        if not turn.messages or turn.messages[-1].role != "user":
             return await self._interrupted(turn)
+        content = _said(turn.messages[-1:])
         seat = await self._seat(turn)
         taking = Taking(turn, seat, self._ground)
-        before = turn.messages[: -_spoken(turn.messages)]
-        if not seat.knows and (text := earlier(before)):
+        if not seat.knows and (text := earlier(turn.messages[:-1])):
             content = (Text(text), *content)
         seat.knows = True
         while True:
@@ -70,9 +69,10 @@ class AcpProcessAgent:
                 if not seat.child.alive:
                     self._seats.pop(turn.info.id, None)
                     await seat.close()
+            known = len(turn.messages)
             if result.error or not await turn.steering():
                 return result
-            content = _last_said(turn.messages)
+            content = _said([m for m in turn.messages[known:] if m.role == "user"])
 
     async def compact(self, turn: TurnPort) -> str:
         raise BadInput(
@@ -206,21 +206,9 @@ class HostedTools:
         await self._agent.release(self._session)
 
 
-def _spoken(messages: Sequence[Message]) -> int:
-    """How many messages at the end are the human's."""
-    count = 0
-    for message in reversed(messages):
-        if message.role != "user":
-            break
-        count += 1
-    return count
-
-
-def _last_said(messages: Sequence[Message]) -> Prompt:
-    """What the human said since the agent spoke last."""
-    count = _spoken(messages)
-    said = messages[len(messages) - count :] if count else ()
-    return tuple(block for message in said for block in message.content)  # type: ignore[misc]
+def _said(messages: Sequence[Message]) -> Prompt:
+    """What is in these messages of a human."""
+    return tuple(block for message in messages for block in message.content)  # type: ignore[misc]
 
 
 def _server(given: Mapping[str, Any]) -> dict[str, Any]:

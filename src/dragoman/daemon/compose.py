@@ -1,16 +1,18 @@
 """Puts a host together: settings, store, models, agents, engine. The only place that knows all."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from dragoman import __version__
 from dragoman.engine.door import Door
+from dragoman.engine.faults import ProviderFailed
 from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
 from dragoman.observe.log import get_log
+from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
 from dragoman.settings import profiles
 from dragoman.settings.load import load
@@ -18,6 +20,8 @@ from dragoman.settings.model import Settings
 
 from .config import LiveConfig
 from .endpoints import Places, places
+from .kin import Kin
+from .learning import Learning
 from .owner import is_alive, this_process
 from .recollection import Recollection
 from .roster import Roster
@@ -46,6 +50,11 @@ class Composed:
         self.roster = roster
         self.notices = notices
         self.closers: list[Callable[[], None]] = []
+        self.endings: tuple[Callable[[], Awaitable[None]], ...] = ()
+
+    @property
+    def kin(self) -> Kin:
+        return self.roster.kin
 
     @property
     def settings(self) -> Settings:
@@ -55,6 +64,8 @@ class Composed:
         """Stop the host if it still runs, then close what it stood on."""
         if not self.host.stopping:
             await self.host.stop(1.0)
+        for ending in self.endings:
+            await ending()
         for closer in self.closers:
             closer()
         await self.models.close()
@@ -98,7 +109,23 @@ async def compose(
         max_sessions=loaded.settings.limits.max_sessions,
         trouble=_trouble,
     )
-    roster.parts.append(Servers(host, lambda: config.settings).part)
+    servers = Servers(
+        host,
+        lambda: config.settings,
+        tokens=os.path.join(where.data_dir, "tokens"),
+        trust=roster.kin.trust_marked,
+    )
+    roster.parts.append(servers.part)
+    roster.servers = servers.given
+    learning = Learning(where.config_dir)
+    roster.parts.append(learning.tools)
+    roster.extras.append(learning.said)
+    host.commands = learning.commands
+    budgets = Budgets(
+        lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner
+    )
+    host.budget = budgets
+    _offer_hosted(models, loaded.settings)
     facts = {
         "version": __version__,
         "config_dir": where.config_dir,
@@ -107,7 +134,11 @@ async def compose(
         "pid": os.getpid(),
         "started_at": host.clock.now_ms(),
         "notices": notices,
+        "mcp": servers.status,
+        "budget": budgets.used,
     }
+    if for_daemon or loaded.settings.sandbox.backend not in ("auto", "none"):
+        facts["sandbox"] = _sandbox(loaded.settings)
     recollection = Recollection(lambda: config.settings, where, host)
     roster.parts.append(recollection.tools)
     roster.extras.append(recollection.recalled)
@@ -115,7 +146,45 @@ async def compose(
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, Door(host, config, facts), models, roster, notices)
     composed.closers.append(recollection.close)
+    composed.endings += (servers.close, budgets.flush)
+    config.applied.append(servers.apply)
     return composed
+
+
+def _sandbox(settings: Settings) -> str:
+    """What holds on this machine. Raises BadInput when a sandbox is asked for and not there."""
+    from dragoman.sandbox.choose import choose, describe
+
+    return describe(choose(settings.sandbox.backend, network=settings.sandbox.network))
+
+
+def _offer_hosted(models: ModelRegistry, settings: Settings) -> None:
+    """A name for the models of hosted agents, which only those agents know."""
+    found = [
+        ModelInfo(profiles.HOSTED, alias, alias, vision=True)
+        for alias, agent in settings.agents.items()
+        if agent.backend == "acp"
+    ]
+    if found:
+        models.offer(profiles.HOSTED, Elsewhere(), found)
+    else:
+        models.withdraw(profiles.HOSTED)
+
+
+class Elsewhere:
+    """Stands for models that a hosted agent asks by itself (`ports.Provider`)."""
+
+    name = profiles.HOSTED
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
+        raise ProviderFailed(
+            f"{request.model.ref} is the model of a hosted agent.",
+            "bad_request",
+            hint="Use that agent, or choose another model.",
+        )
+
+    async def close(self) -> None:
+        return None
 
 
 def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
@@ -200,6 +269,7 @@ def _apply(
     if (old.providers, old.models, old.agents) != (new.providers, new.models, new.agents):
         for name, config in provider_configs(new, more).items():
             models.configure(name, config)
+        _offer_hosted(models, new)
     for session in tuple(host.live.values()):
         try:
             session.configure()

@@ -151,6 +151,10 @@ def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
 
     models = ModelRegistry(provider_configs(loaded.settings, None), env=env)
     for alias in profiles.names(loaded.settings):
+        own = profiles.agent(loaded.settings, alias)
+        if own.backend == "acp":
+            yield Row("ok", "agents", f"{alias} is hosted: {own.command}")
+            continue
         try:
             ref = profiles.model_ref(
                 loaded.settings, alias, lambda _: models.default_ref() or "demo/demo"

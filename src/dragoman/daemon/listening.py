@@ -78,7 +78,8 @@ class Listening:
             return await pipe.listen(path, opener, bound=bound)
         from dragoman.transports import unix
 
-        return await unix.listen(path, opener, admit=Doorkeeper(_audit), bound=bound)
+        keeper = Doorkeeper(_audit, refuses=self._composed.kin.refuses)
+        return await unix.listen(path, opener, admit=keeper, bound=bound)
 
     def _opener(self, name: str) -> Opener:
         if name != "any":

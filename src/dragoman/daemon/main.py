@@ -104,13 +104,22 @@ class Daemon:
         log.info("listening", dialect="gateway", address=self._gateway.address)
 
     async def _start_apps(self) -> None:
+        self.config.applied.append(self._apps_changed)
         if self.composed.settings.openclawos.apps:
+            await self._follow_apps(self.composed.settings)
+
+    def _apps_changed(self, old: Settings, new: Settings) -> None:
+        if old.openclawos.apps != new.openclawos.apps:
+            self.composed.host.spawn(self._follow_apps(new))
+
+    async def _follow_apps(self, settings: Settings) -> None:
+        if self._apps is None:
             from .apps import Supervisor
 
-            kernel = self.listening.main()["openclawos"]
-            self._apps = Supervisor(self.composed.settings.openclawos.apps, kernel)
-            await self._apps.start()
+            self._apps = Supervisor({}, self.listening.main()["openclawos"])
+            self.desks.desk("openclawos").on_shutdown = self._apps.leaving
             self.composed.door.facts["apps"] = self._apps.status
+        await self._apps.apply(settings.openclawos.apps)
 
     # --- while it runs ---
 
@@ -150,6 +159,7 @@ class Daemon:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             gone = await self.composed.host.sweep(_IDLE_SECONDS)
+            await asyncio.to_thread(self.composed.kin.bury)
             if gone:
                 log.info("let go of idle sessions", count=len(gone))
 
@@ -265,6 +275,7 @@ async def serve(args: Any) -> int:
     )
     try:
         _listen_to_signals(daemon)
+        composed.kin.adopt()
         await daemon.start()
         settle_memory()
         notify("READY=1")

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.agents.builtin import BuiltinAgent
+from dragoman.agents.skills import user_folders
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
@@ -17,6 +18,11 @@ from dragoman.settings import profiles
 from dragoman.settings.model import Settings
 
 from .endpoints import Places
+from .kin import Kin
+
+if TYPE_CHECKING:
+    from dragoman.agents.acp_process import AcpProcessAgent
+    from dragoman.sandbox.launch import Confine
 
 _RULES = ("auto_approve", "always_ask", "allowed_commands", "forbidden_commands", "allowed_roots",
           "workspace_only", "block_high_risk")  # fmt: skip
@@ -39,7 +45,12 @@ class Roster:
         self._policies: dict[str, tuple[Rules, AutonomyPolicy]] = {}
         self._registries: dict[str, tuple[Policy, Any, Any]] = {}
         self._chosen: dict[str, str] = {}
+        self._outputs = os.path.join(places.data_dir, "outputs")
         self._builtin = BuiltinAgent(models, self._extras)
+        self._hosted: AcpProcessAgent | None = None
+        self.kin = Kin()
+        # The MCP servers of a session, for a hosted agent to connect by itself.
+        self.servers: Callable[[AgentProfile, SessionInfo], Sequence[Any]] = lambda p, i: ()
         self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
         self.parts: list[Callable[[AgentProfile, SessionInfo], Any]] = []  # further toolboxes
         self.extras: list[Callable[[Any], Any]] = []  # further parts of the system prompt
@@ -84,10 +95,24 @@ class Roster:
                     f"agents.{profile.alias} has backend acp but no command.",
                     f"Set agents.{profile.alias}.command to the agent's program.",
                 )
+            return self.hosted
+        return self._builtin
+
+    @property
+    def hosted(self) -> "AcpProcessAgent":
+        """The one that drives all agents with a process of their own."""
+        if self._hosted is None:
             from dragoman.agents.acp_process import AcpProcessAgent
 
-            return AcpProcessAgent.of(profile)
-        return self._builtin
+            from .ground import Ground
+
+            self._hosted = AcpProcessAgent(
+                Ground(self._bounds, self._confine, self._outputs, self._tool_env),
+                lambda profile, info: self.servers(profile, info),
+                began=self.kin.trust,
+                ended=self.kin.forget,
+            )
+        return self._hosted
 
     def policy(self, profile: AgentProfile) -> Policy:
         given = profiles.rules(self._settings(), profile.alias)
@@ -99,14 +124,24 @@ class Roster:
         if known is not None and known[0] == rules:
             return known[1]
         places = self._places
-        outputs = os.path.join(places.data_dir, "outputs")  # what bash kept of long outputs
         policy = AutonomyPolicy(
-            rules, protected=(places.config_file, places.data_dir), readable=(outputs,)
+            rules,
+            protected=(
+                places.config_file,
+                places.data_dir,
+                os.path.join(places.config_dir, "agents"),
+            ),
+            # What bash kept of long outputs, and the files beside a user's own skills.
+            readable=(self._outputs, *user_folders(places.config_dir)),
         )
         self._policies[profile.alias] = (rules, policy)
         return policy
 
     async def toolbox(self, profile: AgentProfile, session: SessionInfo) -> Toolbox:
+        if profile.backend == "acp":
+            from dragoman.agents.acp_process import HostedTools
+
+            return HostedTools(self.hosted, session.id)
         base = self._registry(profile).toolbox(profile.tools)
         layers: list[Toolbox] = [base]
         for part in self.parts:
@@ -116,26 +151,45 @@ class Roster:
         return Layers(layers, self._offers, profile.tools)
 
     def _registry(self, profile: AgentProfile) -> Any:
-        """The built-in tools of an agent, made anew when its policy or sandbox changed."""
-        from dragoman.sandbox.choose import choose
+        """The built-in tools of an agent, made anew when its policy or workings changed."""
         from dragoman.tools.registry import Registry
 
         policy = self.policy(profile)
         assert isinstance(policy, AutonomyPolicy)
-        wanted = self._settings().sandbox
+        ways = profiles.workings(self._settings(), profile.alias)
+        wanted = (self._settings().sandbox, ways)
         known = self._registries.get(profile.alias)
         if known is not None and known[0] is policy and known[1] == wanted:
             return known[2]
-        scratch = os.path.join(self._places.data_dir, "tmp")
-        os.makedirs(scratch, mode=0o700, exist_ok=True)
         registry = Registry(
             lambda env: policy.boundary(env.mode, env.cwd, env.roots),
-            outputs=os.path.join(self._places.data_dir, "outputs"),
-            confine=choose(wanted.backend, network=wanted.network),
-            extra_env={"TMPDIR": scratch},
+            outputs=self._outputs,
+            confine=self._confine(profile),
+            shell_timeout=ways.shell_timeout_secs,
+            max_output=ways.max_output_bytes,
+            allow_env=ways.allow_env,
+            extra_env=self._tool_env(),
         )
         self._registries[profile.alias] = (policy, wanted, registry)
         return registry
+
+    def _confine(self, profile: AgentProfile) -> "Confine":
+        """The sandbox of an agent's tools. Raises BadInput when the one wanted is not there."""
+        from dragoman.sandbox.choose import choose
+
+        wanted = self._settings().sandbox
+        processes = profiles.workings(self._settings(), profile.alias).max_processes
+        return choose(wanted.backend, network=wanted.network, processes=processes)
+
+    def _tool_env(self) -> dict[str, str]:
+        scratch = os.path.join(self._places.data_dir, "tmp")
+        os.makedirs(scratch, mode=0o700, exist_ok=True)
+        return {"TMPDIR": scratch}
+
+    def _bounds(self, profile: AgentProfile, info: SessionInfo) -> Any:
+        policy = self.policy(profile)
+        assert isinstance(policy, AutonomyPolicy)
+        return policy.boundary(info.mode, info.cwd, tuple(info.extra.get("roots") or ()))
 
     async def _extras(self, turn: Any) -> list[str]:
         return [text for extra in self.extras for text in await extra(turn)]

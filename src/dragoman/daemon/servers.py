@@ -1,44 +1,221 @@
-"""MCP servers of the configuration and of clients, as a further part of every toolbox."""
+"""MCP servers: those of the configuration belong to the host, those of a client to its session.
 
-from collections.abc import Callable
+A server of the configuration is connected when the first session wants it, is shared by all that
+may use it, and is tried again when it was lost. None of this can break a session: what is wrong is
+noted in it, and shown by `status` and `doctor`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports import AgentProfile, Toolbox
+from dragoman.engine.ports import AgentProfile, Tool, Toolbox
+from dragoman.observe.log import get_log
+from dragoman.settings import profiles
+from dragoman.settings.host import McpServer
 from dragoman.settings.model import Settings
+
+log = get_log("mcp")
+
+_FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0  # seconds until a lost server is tried again
+
+
+class Shared:
+    """One server of the configuration."""
+
+    def __init__(self, name: str, section: McpServer, servers: "Servers") -> None:
+        self.name = name
+        self.section = section
+        self.users: set[str] = set()
+        self.connection: Any = None
+        self.closed = False
+        self._servers = servers
+        self._delay = _FIRST_DELAY
+        self._again: asyncio.TimerHandle | None = None
+
+    def enter(self, session: str) -> None:
+        """A session wants it: it is told at once when the server is known to be away."""
+        self.users.add(session)
+        if self.connection is not None and self.connection.over and self._again is not None:
+            title = f"MCP server {self.name} could not be reached"
+            self._servers.note(session, title, self.connection.problem)
+        else:
+            self.connect()
+
+    def connect(self) -> None:
+        """Begin to connect, unless it is done or under way."""
+        from dragoman.engine.faults import BadInput
+        from dragoman.tools.mcp import Connection, read_server
+
+        if self.closed or (self.connection is not None and not self.connection.over):
+            return
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        given = {**msgspec.to_builtins(self.section), "name": self.name}
+        try:
+            server = read_server(given)
+        except BadInput as fault:
+            self._noted(f"MCP server {self.name} was left out", str(fault))
+            return
+        self.connection = Connection(server, self._noted, **self._servers.options)
+
+    def _noted(self, title: str, text: str) -> None:
+        log.warning(title, problem=text)
+        for session in tuple(self.users):
+            self._servers.note(session, title, text)
+        if not self.closed and self._again is None:
+            loop = asyncio.get_running_loop()
+            self._again = loop.call_later(self._delay, self._retry)
+            self._delay = min(self._delay * 2, _LONGEST_DELAY)
+
+    def _retry(self) -> None:
+        self._again = None
+        if self.users:  # without any, the next session tries
+            self.connect()
+
+    def row(self) -> dict[str, Any]:
+        """What people are shown."""
+        connection = self.connection
+        if not self.section.enabled:
+            state = "off"
+        elif connection is None:
+            state = "not used yet"
+        elif connection.over:
+            state = "failed"
+        else:
+            state = "connected" if connection.ready.is_set() else "connecting"
+        if state == "connected":
+            self._delay = _FIRST_DELAY
+        return {
+            "name": self.name,
+            "state": state,
+            "transport": "stdio" if self.section.command else "http",
+            "tools": len(connection.tools) if connection is not None else 0,
+            "sessions": len(self.users),
+            "problem": connection.problem if connection is not None else "",
+        }
+
+    async def close(self) -> None:
+        self.closed = True
+        if self._again is not None:
+            self._again.cancel()
+        if self.connection is not None:
+            await self.connection.close()
+
+
+class Lease:
+    """A shared server as one session's toolbox sees it (like `tools.mcp.Connection`)."""
+
+    def __init__(self, shared: Shared, session: str) -> None:
+        self._shared = shared
+        self._session = session
+        shared.enter(session)
+
+    @property
+    def ready(self) -> asyncio.Event:
+        if self._shared.connection is None:
+            ready = asyncio.Event()
+            ready.set()
+            return ready
+        return self._shared.connection.ready
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        connection = self._shared.connection
+        return connection.tools if connection is not None else {}
+
+    async def close(self) -> None:
+        self._shared.users.discard(self._session)
 
 
 class Servers:
-    """Connects the servers of a session; without any, the library is never imported."""
+    """All servers; without any, the library is never imported."""
 
-    def __init__(self, host: Host, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        settings: Callable[[], Settings],
+        *,
+        tokens: str = "",
+        trust: Callable[[str], int | None] = lambda mark: None,
+    ) -> None:
+        """`tokens` is a private directory; `trust` is told the mark of each server's process."""
         self._host = host
         self._settings = settings
+        self._tokens = tokens
+        self._trust = trust
+        self._shared: dict[str, Shared] = {}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a connection needs beside its server: where tokens lie, who trusts its process."""
+        return {"tokens": self._tokens, "trust": self._trust}
+
+    def names(self, alias: str) -> list[str]:
+        """The servers of the configuration that an agent may use."""
+        settings = self._settings()
+        only = profiles.workings(settings, alias).mcp
+        return [
+            name
+            for name, server in settings.mcp.items()
+            if server.enabled and (only is None or name in only)
+        ]
+
+    def given(self, profile: AgentProfile, info: SessionInfo) -> Sequence[Mapping[str, Any]]:
+        """All servers of a session as plain values, for a hosted agent to connect itself."""
+        found = [
+            {**msgspec.to_builtins(self._settings().mcp[name]), "name": name}
+            for name in self.names(profile.alias)
+        ]
+        return [*found, *_own(info)]
 
     async def part(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:
         """The tools of this session's servers, waiting a little for those on their way."""
-        given = [
-            {**msgspec.to_builtins(server), "name": name}
-            for name, server in self._settings().mcp.items()
-            if server.enabled
-        ]
-        given += [one for one in info.extra.get("mcp") or () if isinstance(one, dict)]
-        if not given:
+        names, own = self.names(profile.alias), _own(info)
+        if not names and not own:
             return None
-        from dragoman.tools.mcp import connect
+        from dragoman.tools.mcp import McpTools, connections
 
-        tools = connect(given, self._noting(info.id), cwd=info.cwd, only=profile.tools)
+        leases = [Lease(self._the(name), info.id) for name in names]
+
+        def note(title: str, text: str) -> None:
+            self.note(info.id, title, text)
+
+        tools = McpTools([*leases, *connections(own, note, cwd=info.cwd)], profile.tools)
         await tools.ready()
         return tools
 
-    def _noting(self, session_id: str) -> Callable[[str, str], None]:
-        def note(title: str, text: str) -> None:
-            self._host.spawn(self._note(session_id, title, text))
+    def _the(self, name: str) -> Shared:
+        section = self._settings().mcp[name]
+        found = self._shared.get(name)
+        if found is None or found.section != section:
+            if found is not None:
+                self._host.spawn(found.close())
+            found = self._shared[name] = Shared(name, section, self)
+        return found
 
-        return note
+    def apply(self, old: Settings, new: Settings) -> None:
+        """Let go of servers that were changed or removed; sessions get the new ones when made."""
+        for name, shared in tuple(self._shared.items()):
+            if new.mcp.get(name) != shared.section:
+                del self._shared[name]
+                self._host.spawn(shared.close())
+
+    def status(self) -> list[dict[str, Any]]:
+        """One row per server of the configuration."""
+        rows = []
+        for name, section in self._settings().mcp.items():
+            shared = self._shared.get(name) or Shared(name, section, self)
+            rows.append(shared.row())
+        return rows
+
+    def note(self, session_id: str, title: str, text: str) -> None:
+        self._host.spawn(self._note(session_id, title, text))
 
     async def _note(self, session_id: str, title: str, text: str) -> None:
         from dragoman.engine import events as ev
@@ -47,3 +224,12 @@ class Servers:
         data: dict[str, Any] = {"source": "mcp"}
         if session is not None and not session.closing:
             await session.append(ev.Noted("warning", title, text, data))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(shared.close() for shared in self._shared.values()))
+        self._shared.clear()
+
+
+def _own(info: SessionInfo) -> list[dict[str, Any]]:
+    """The servers that a client gave with this session."""
+    return [one for one in info.extra.get("mcp") or () if isinstance(one, dict)]

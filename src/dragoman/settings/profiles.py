@@ -17,6 +17,7 @@ from .host import Model, Provider
 from .model import Settings
 
 DEFAULT = "default"  # the agent that exists when none is configured
+HOSTED = "hosted"  # the provider that stands for the models of hosted agents
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -167,6 +168,8 @@ def profile(
 def model_ref(settings: Settings, alias: str, choose: Callable[[str], str] | None = None) -> str:
     """The model of an agent as "provider/model"."""
     own = agent(settings, alias)
+    if own.backend == "acp":  # the model is that agent's own affair
+        return f"{HOSTED}/{alias}"
     provider, model = own.provider, own.model
     if provider and model.startswith(f"{provider}/"):
         model = model[len(provider) + 1 :]

@@ -16,6 +16,9 @@ def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
             yield (*at, "runtime_profile"), _missing("runtime_profiles", agent.runtime_profile)
         if agent.backend == "acp" and not agent.command:
             yield (*at, "backend"), f"agents.{alias} has the backend acp and needs a command."
+        yield from _servers((*at, "mcp"), agent.mcp, settings)
+    for name, runtime in settings.runtime_profiles.items():
+        yield from _servers(("runtime_profiles", name, "mcp"), runtime.mcp, settings)
     wanted = settings.acp.default_agent
     known = tuple(settings.agents) or ("default",)
     if wanted and wanted not in known:
@@ -29,6 +32,14 @@ def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
             yield ("mcp", name), f"mcp.{name} needs a command or a url."
     if bool(settings.gateway.tls_cert) != bool(settings.gateway.tls_key):
         yield ("gateway",), "gateway.tls_cert and gateway.tls_key are needed together."
+
+
+def _servers(
+    at: Path, wanted: tuple[str, ...] | None, settings: Settings
+) -> Iterator[tuple[Path, str]]:
+    for name in wanted or ():
+        if name not in settings.mcp:
+            yield at, _missing("mcp", name)
 
 
 def _missing(section: str, name: str) -> str:

@@ -7,8 +7,9 @@ tools and a note, never the session.
 
 import asyncio
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,9 +22,15 @@ PATIENCE_SECONDS = 5.0  # how long a first turn waits for servers that are on th
 _CALL_SECONDS = 60.0
 _NAME = 64  # what model providers accept
 _MOST_TOOLS = 500
+_GONE = frozenset(
+    "BrokenResourceError ClosedResourceError EndOfStream ConnectError ReadError".split()
+)
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
+_MARK = "DRAGOMAN_SERVER"  # in the environment of every server that we start
+
 Note = Callable[[str, str], None]  # title, text
+Trust = Callable[[str], int | None]  # finds the process with this in its environment
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -38,6 +45,10 @@ class Server(msgspec.Struct, frozen=True):
     transport: str = "stdio"  # stdio, http, sse
     timeout: float = _CALL_SECONDS
     cwd: str = ""
+    oauth_client_id: str = ""
+    oauth_client_secret: str = ""
+    oauth_issuer: str = ""
+    oauth_scope: str = ""
 
 
 def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
@@ -63,6 +74,7 @@ def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
         kind,
         float(given.get("timeout_secs") or _CALL_SECONDS),
         cwd,
+        **{key: str(value) for key, value in given.items() if key.startswith("oauth_")},
     )
 
 
@@ -90,15 +102,31 @@ def tool_name(server: str, tool: str) -> str:
 class Connection:
     """A server and the task that owns the way to it."""
 
-    def __init__(self, server: Server, note: Note) -> None:
+    def __init__(
+        self,
+        server: Server,
+        note: Note,
+        *,
+        tokens: str = "",
+        trust: Trust = lambda mark: None,
+    ) -> None:
+        """`tokens` is a private directory; `trust` is told the mark of a process we start."""
         self.server = server
         self.tools: dict[str, Tool] = {}
         self.problem = ""
         self.ready = asyncio.Event()  # connected, or failed
         self._note = note
-        self._stop = asyncio.Event()
+        self._tokens = tokens
+        self._trust = trust
+        self._stop = asyncio.Event()  # somebody closed it, or it was found to be lost
+        self._lost = ""
         self._session: Any = None
         self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
+
+    @property
+    def over(self) -> bool:
+        """Whether it failed, was lost or was closed."""
+        return self._task.done()
 
     async def _run(self) -> None:
         try:
@@ -107,7 +135,7 @@ class Connection:
             raise
         except BaseException as error:  # the library wraps failures in groups
             self.problem = _reason(error)
-            if not self._stop.is_set():
+            if self._lost or not self._stop.is_set():
                 what = "was lost" if self._session is not None else "could not be reached"
                 self._note(f"MCP server {self.server.name} {what}", self.problem)
         finally:
@@ -119,7 +147,10 @@ class Connection:
         library = await asyncio.to_thread(_library)
         async with library["stack"]() as stack:
             async with asyncio.timeout(CONNECT_SECONDS):
-                streams = await _streams(library, self.server, stack)
+                mark = secrets.token_hex(16)
+                streams = await _streams(library, self.server, stack, mark, self._tokens)
+                if self.server.transport == "stdio":
+                    await asyncio.to_thread(self._trust, f"{_MARK}={mark}")
                 session = library["session"](streams[0], streams[1])
                 await stack.enter_async_context(session)
                 await session.initialize()
@@ -127,6 +158,8 @@ class Connection:
             self._session = session
             self.ready.set()
             await self._stop.wait()
+            if self._lost:
+                raise ConnectionError(self._lost)
 
     async def _listed(self, session: Any, page_after: Any) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
@@ -147,7 +180,14 @@ class Connection:
             raise BadInput(
                 f"MCP server {self.server.name} is not connected: {self.problem or 'it stopped'}"
             )
-        return await session.call_tool(name, args)
+        try:
+            return await session.call_tool(name, args)
+        except Exception as error:  # the library has several words for "it is gone"
+            text = _reason(error)
+            if type(error).__name__ in _GONE or "closed" in text.lower():
+                self._lost = text or "the connection is closed"
+                self._stop.set()
+            raise
 
     async def close(self) -> None:
         """Say goodbye, then insist."""
@@ -243,20 +283,26 @@ def _library() -> dict[str, Any]:
     }
 
 
-async def _streams(library: dict[str, Any], server: Server, stack: Any) -> Any:
+async def _streams(
+    library: dict[str, Any], server: Server, stack: Any, mark: str, tokens: str
+) -> Any:
     """Both directions to a server; what they stand on is closed with the stack."""
     if server.transport == "stdio":
         parameters = library["parameters"](
             command=server.command,
             args=list(server.args),
-            env={**library["environment"](), **server.env},
+            env={**library["environment"](), **server.env, _MARK: mark},
             cwd=server.cwd or None,
         )
         return await stack.enter_async_context(library["stdio"](parameters))
     headers = dict(server.headers) or None
+    from .mcp_auth import auth_of
+
+    auth = auth_of(server, tokens)
     if server.transport == "sse":
-        return await stack.enter_async_context(library["sse"](server.url, headers=headers))
-    client = await stack.enter_async_context(library["client"](headers=headers))
+        opened = library["sse"](server.url, headers=headers, auth=auth)
+        return await stack.enter_async_context(opened)
+    client = await stack.enter_async_context(library["client"](headers=headers, auth=auth))
     return await stack.enter_async_context(library["http"](server.url, http_client=client))
 
 
@@ -270,10 +316,22 @@ def _reason(error: BaseException) -> str:
     return text[:500] if text else type(error).__name__
 
 
+class Leads(Protocol):
+    """A way to a server: a connection of one's own, or a share in one."""
+
+    @property
+    def ready(self) -> asyncio.Event: ...
+
+    @property
+    def tools(self) -> Mapping[str, Tool]: ...
+
+    async def close(self) -> None: ...
+
+
 class McpTools:
     """The tools of a session's servers (`ports.Toolbox`); grows as servers connect."""
 
-    def __init__(self, connections: Sequence[Connection], only: tuple[str, ...] | None) -> None:
+    def __init__(self, connections: Sequence[Leads], only: tuple[str, ...] | None) -> None:
         self._connections = connections
         self._only = only
 
@@ -310,13 +368,20 @@ def connect(
     cwd: str = "",
     only: tuple[str, ...] | None = None,
 ) -> McpTools:
+    """Begin to connect to all of a session's servers."""
+    return McpTools(connections(servers, note, cwd=cwd), only)
+
+
+def connections(
+    servers: Sequence[Mapping[str, Any]], note: Note, *, cwd: str = ""
+) -> list[Connection]:
     """Begin to connect; what cannot be understood is noted and left out."""
-    connections = []
+    made = []
     for given in servers:
         try:
             server = read_server(given, cwd)
         except BadInput as fault:
             note(f"MCP server {given.get('name', '?')} was left out", str(fault))
             continue
-        connections.append(Connection(server, note))
-    return McpTools(connections, only)
+        made.append(Connection(server, note))
+    return made

@@ -1,0 +1,119 @@
+"""Which of our own descendants may talk to us.
+
+A command that an agent runs has the rights of the same user, and could otherwise connect to the
+daemon and approve its own calls. The kernel tells who connects; whoever descends from us is
+refused, unless it is a process that the user set up: a hosted agent, an MCP server, an app.
+"""
+
+import os
+import sys
+
+from dragoman.observe.log import get_log
+
+_PR_SET_CHILD_SUBREAPER = 36
+_TRIES = 3
+_HIGHEST = 256  # ancestors looked at
+
+log = get_log("kin")
+
+
+class Kin:
+    """The family of this process."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._trusted: set[int] = set()
+        self._dead: set[int] = set()  # seen dead and uncollected the last time
+        self.watching = False
+
+    def adopt(self) -> bool:
+        """Become the parent of what our descendants leave behind, so that it stays in sight."""
+        if sys.platform != "linux":
+            return False
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.watching = libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+        return self.watching
+
+    def trust(self, pid: int) -> None:
+        self._trusted.add(pid)
+
+    def forget(self, pid: int) -> None:
+        self._trusted.discard(pid)
+
+    def trust_marked(self, mark: str) -> int | None:
+        """Trust the child of ours that has this in its environment; returns its number."""
+        for pid in self._children():
+            try:
+                with open(f"{self._proc}/{pid}/environ", "rb") as file:
+                    if mark.encode() in file.read(1 << 20):
+                        self.trust(pid)
+                        return pid
+            except OSError:
+                continue  # gone meanwhile
+        return None
+
+    def refuses(self, pid: int | None) -> bool:
+        """Whether this process is one that a tool started."""
+        if not self.watching or not pid or pid == os.getpid():
+            return False
+        for _ in range(_TRIES):
+            found = self._descends(pid)
+            if found is not None:
+                return found
+        return True  # it keeps vanishing: nobody is there who could be served
+
+    def _descends(self, pid: int) -> bool | None:
+        """None: a process went away while we looked."""
+        us, at = os.getpid(), pid
+        for _ in range(_HIGHEST):
+            if at == us:
+                return True
+            if at in self._trusted or at <= 1:
+                return False
+            parent = self._parent(at)
+            if parent is None:
+                return None
+            at = parent
+        return True
+
+    def _parent(self, pid: int) -> int | None:
+        fields = self._stat(pid)
+        return int(fields[1]) if fields else None
+
+    def _stat(self, pid: int) -> list[bytes]:
+        try:
+            with open(f"{self._proc}/{pid}/stat", "rb") as file:
+                data = file.read(1024)
+        except OSError:
+            return []
+        return data[data.rfind(b")") + 2 :].split()  # the name may contain anything
+
+    def _children(self) -> list[int]:
+        us = os.getpid()
+        try:
+            numbers = [int(name) for name in os.listdir(self._proc) if name.isdigit()]
+        except OSError:
+            return []
+        return [pid for pid in numbers if self._parent(pid) == us]
+
+    def bury(self) -> int:
+        """Collect adopted children that died; called now and then.
+
+        Those that somebody here started are collected by whoever started them, and at once: one
+        that is still dead at the next look is nobody's but ours.
+        """
+        if not self.watching:
+            return 0
+        dead = {pid for pid in self._children() if self._stat(pid)[:1] == [b"Z"]}
+        count = 0
+        for pid in dead & self._dead:
+            try:
+                count += os.waitpid(pid, os.WNOHANG)[0] == pid
+            except ChildProcessError:
+                continue  # collected just now
+        self._dead = dead - self._dead
+        if count:
+            log.debug("collected orphans", count=count)
+        return count

@@ -1,0 +1,61 @@
+"""What an agent brings into a session: its personality, its skills, its slash commands."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.agents.commands import find_commands
+from dragoman.agents.personality import personality
+from dragoman.agents.skills import SkillTool, find_skills, listing
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import AgentProfile, Toolbox
+from dragoman.engine.ports.commands import Command
+
+_REMEMBERED = 1_000  # sessions that were told what is wrong with their skills
+
+
+class Learning:
+    """Joins the files that people write for agents to sessions. Files are read anew each turn."""
+
+    def __init__(self, config_dir: str) -> None:
+        self._config_dir = config_dir
+        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    async def said(self, turn: Any) -> Sequence[str]:
+        """Parts of the system prompt."""
+        info: SessionInfo = turn.info
+        own, skills = await asyncio.to_thread(self._read, info.agent, info.cwd)
+        for note in skills.notes:
+            if self._is_news(info.id, note):
+                await turn.note("warning", "A skill is not as it should be", note)
+        wanted = turn.profile.tools
+        if wanted is not None and SkillTool.spec.name not in wanted:
+            return own
+        listed = listing(tuple(skills.found.values()))
+        return [*own, listed] if listed else own
+
+    def _read(self, alias: str, cwd: str) -> tuple[list[str], Any]:
+        return personality(self._config_dir, alias), find_skills(cwd, self._config_dir)
+
+    def _is_news(self, session: str, note: str) -> bool:
+        key = (session, note)
+        if key in self._told:
+            return False
+        self._told[key] = None
+        while len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        return True
+
+    async def tools(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:
+        """The tool `skill`, where there are any."""
+        if profile.tools is not None and SkillTool.spec.name not in profile.tools:
+            return None
+        found = await asyncio.to_thread(find_skills, info.cwd, self._config_dir)
+        from dragoman.tools.registry import Box
+
+        return Box([SkillTool(self._config_dir)]) if found.found else None
+
+    def commands(self, cwd: str) -> Mapping[str, Command]:
+        """Slash commands of a working directory; reads files."""
+        return find_commands(cwd, self._config_dir)
