@@ -194,7 +194,7 @@ async def test_the_end_of_input_cancels_a_long_turn_and_kills_its_children(tmp_p
         if update["params"]["update"].get("status") == "in_progress":
             break
     async with asyncio.timeout(10):
-        while not pid.exists() or not pid.read_text().strip():
+        while not pid.exists() or not pid.read_text().strip():  # noqa: ASYNC110 - a file
             await asyncio.sleep(0.02)
     began = time.monotonic()
     agent.writer.close()
