@@ -1,9 +1,9 @@
 """What an app does when the kernel calls: tools, methods, routes, providers, hooks."""
 
 import inspect
+import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
-from sys import stderr
 from typing import Any
 
 import msgspec
@@ -52,8 +52,8 @@ class Request(msgspec.Struct, frozen=True):
 
 def report(what: str, error: BaseException) -> None:
     """A failure of the app's own code, for its log."""
-    print(f"{what} failed: {error}", file=stderr)
-    traceback.print_exception(error, file=stderr)
+    print(f"{what} failed: {error}", file=sys.stderr)
+    traceback.print_exception(error, file=sys.stderr)
 
 
 async def run(offer: "Offered", payload: dict[str, Any], send: Send) -> None:

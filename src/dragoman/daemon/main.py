@@ -116,7 +116,8 @@ class Daemon:
         if self._apps is None:
             from .apps import Supervisor
 
-            self._apps = Supervisor({}, self.listening.main()["openclawos"])
+            kernel = self.listening.main()["openclawos"]
+            self._apps = Supervisor({}, kernel, self.composed.kin)
             self.desks.desk("openclawos").on_shutdown = self._apps.leaving
             self.composed.door.facts["apps"] = self._apps.status
         await self._apps.apply(settings.openclawos.apps)

@@ -174,7 +174,13 @@ async def test_routes_are_served():
     desk = desk_of(settings={"invoke_timeout_ms": 30})
     server = await app(desk, grant=(("http_route", {"path": "/a/*"}),), **FULL)
     offer = desk.door.offers.find("http_route", "/a/*")
-    request = {"method": "POST", "path": "/a/b", "query": {"x": ["1"]}, "headers": {}, "body": b"hi"}
+    request = {
+        "method": "POST",
+        "path": "/a/b",
+        "query": {"x": ["1"]},
+        "headers": {},
+        "body": b"hi",
+    }
 
     async def served(answer, **more):
         task = asyncio.ensure_future(offer.call({**request, **more}))

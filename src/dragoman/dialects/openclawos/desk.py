@@ -148,6 +148,7 @@ class Desk:
         seat.ready, seat.leaving = True, False
         for grant in seat.grants.values():
             grant.offer()
+        log.info("ready", app=seat.name)
 
     def shut_down(self, seat: Seat, reason: str, timeout: float | None) -> None:
         """The app is about to go: nobody shall begin to use it any more."""

@@ -1,0 +1,254 @@
+"""Starts the apps of the configuration and watches over them.
+
+An app that fails is started again after a delay that doubles; when it fails too often within a
+while, it is left alone. One that ends by itself with 0 has finished. Each app is the leader of its
+own process group and sees a small clean environment.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dragoman.observe.log import get_log
+from dragoman.settings.protocols import App
+from dragoman.tools.environ import ALLOWED
+
+from .kin import Kin
+
+log = get_log("apps")
+
+WINDOW = 300.0  # seconds within which failures are counted
+LONGEST_DELAY = 60.0
+_LINE = 4_096
+_KILLED_SECONDS = 5.0
+
+
+class Keeper:
+    """One app: its process, or the wait for the next one."""
+
+    def __init__(self, id: str, app: App, kernel: str, kin: Kin | None = None) -> None:
+        self.id = id
+        self.app = app
+        self.state = "starting"  # then running, waiting, stopped or crashed
+        self.pid: int | None = None
+        self.restarts = 0
+        self.exit_code: int | None = None
+        self.problem = ""
+        self.since = 0
+        self.changed = asyncio.Condition()
+        self._kernel = kernel
+        self._kin = kin or Kin()
+        self._failures: deque[float] = deque()
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._kill: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self._keep())
+
+    async def _keep(self) -> None:
+        while not self._stopping.is_set():
+            failed = await self._once()
+            if self._stopping.is_set() or not failed:
+                break
+            now = time.monotonic()
+            self._failures.append(now)
+            while self._failures and now - self._failures[0] > WINDOW:
+                self._failures.popleft()
+            count = len(self._failures)
+            if count > self.app.max_restarts:
+                log.error("gave up", app=self.id, failures=count, problem=self.problem)
+                await self._become("crashed")
+                return
+            delay = min(self.app.restart_delay_secs * 2 ** (count - 1), LONGEST_DELAY)
+            log.warning("failed", app=self.id, problem=self.problem, again_in=delay)
+            await self._become("waiting")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay)
+            self.restarts += 1
+        await self._become("stopped")
+
+    async def _once(self) -> bool:
+        """Run it to its end; True when that was a failure."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                _at_home(self.app.command),
+                *self.app.args,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=_at_home(self.app.cwd) or None,
+                env=environment(self.id, self.app, self._kernel),
+                start_new_session=True,
+            )
+        except OSError as problem:
+            self.problem = f"{self.app.command} cannot be started: {problem.strerror}"
+            return True
+        self._process, self.pid = process, process.pid
+        self._kin.trust(process.pid)  # children of ours are kept from our sockets, but not apps
+        await self._become("running")
+        log.info("started", app=self.id, pid=process.pid)
+        try:
+            if self._stopping.is_set():  # asked to stop while it was starting
+                self._signal(signal.SIGTERM)
+            await self._log_output(process)
+            code = await process.wait()
+        finally:
+            self._signal(signal.SIGKILL)  # what it left behind
+            self._kin.forget(process.pid)
+            self._process, self.pid = None, None
+            if self._kill is not None:
+                self._kill.cancel()
+                self._kill = None
+        self.exit_code = code
+        self.problem = f"ended with {code}" if code >= 0 else f"ended by signal {-code}"
+        log.info("ended", app=self.id, code=code)
+        return code != 0
+
+    async def _log_output(self, process: asyncio.subprocess.Process) -> None:
+        """Put what it prints into our log, until its output or the process itself ends."""
+        reader = process.stdout
+        assert reader is not None
+        ended = asyncio.ensure_future(process.wait())
+        rest = b""
+        try:
+            while not ended.done():
+                reading = asyncio.ensure_future(reader.read(_LINE))
+                await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done():  # a child of the app may hold the pipe open
+                    await asyncio.wait({reading}, timeout=0.05)
+                if not reading.done():
+                    reading.cancel()
+                    break
+                data = reading.result()
+                if not data:
+                    break
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._log_line(line)
+                if len(rest) > _LINE:
+                    self._log_line(rest)
+                    rest = b""
+        finally:
+            ended.cancel()
+            if rest:
+                self._log_line(rest)
+
+    def _log_line(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()
+        if text:
+            log.info("says", app=self.id, text=text)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Signal the whole group; the leader's id is the group's."""
+        if self.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    async def _become(self, state: str) -> None:
+        async with self.changed:
+            self.state = state
+            self.since = time.time_ns() // 1_000_000
+            self.changed.notify_all()
+
+    async def reach(self, *states: str) -> None:
+        """Wait until it is in one of these states."""
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.state in states)
+
+    def leaving(self, timeout_ms: float | None) -> None:
+        """The app said that it shuts down: kill it when it does not keep its own time."""
+        if timeout_ms is not None and self._process is not None and self._kill is None:
+            loop = asyncio.get_running_loop()
+            self._kill = loop.call_later(max(timeout_ms, 0) / 1000, self._signal, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL when that does not help in time."""
+        self._stopping.set()
+        if self._task is None:
+            return
+        self._signal(signal.SIGTERM)
+        done, _ = await asyncio.wait({self._task}, timeout=self.app.stop_timeout_secs)
+        if not done:
+            log.warning("killed", app=self.id)
+            self._signal(signal.SIGKILL)
+            await asyncio.wait({self._task}, timeout=_KILLED_SECONDS)
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "state": self.state,
+            "pid": self.pid,
+            "restarts": self.restarts,
+            "exit_code": self.exit_code,
+            "problem": self.problem if self.state in ("waiting", "crashed") else "",
+            "since": self.since,
+        }
+
+
+class Supervisor:
+    """All apps of the configuration."""
+
+    def __init__(self, apps: Mapping[str, App], kernel: str, kin: Kin | None = None) -> None:
+        self._kernel = kernel
+        self._kin = kin
+        self._applying = asyncio.Lock()
+        self.keepers: dict[str, Keeper] = {
+            id: Keeper(id, app, kernel, kin) for id, app in apps.items() if app.enabled
+        }
+
+    async def start(self) -> None:
+        for keeper in self.keepers.values():
+            keeper.start()
+
+    def status(self) -> list[dict[str, Any]]:
+        """Every app: id, state, pid, restarts, exit_code, problem, since."""
+        return [keeper.status() for keeper in self.keepers.values()]
+
+    def leaving(self, id: str, timeout_ms: float | None) -> None:
+        keeper = self.keepers.get(id)
+        if keeper is not None:
+            keeper.leaving(timeout_ms)
+
+    async def apply(self, apps: Mapping[str, App]) -> None:
+        """Follow a changed configuration: stop what went or changed, start what came."""
+        async with self._applying:
+            wanted = {id: app for id, app in apps.items() if app.enabled}
+            gone = [k for k in self.keepers.values() if wanted.get(k.id) != k.app]
+            await asyncio.gather(*(keeper.stop() for keeper in gone))
+            for keeper in gone:
+                del self.keepers[keeper.id]
+            for id, app in wanted.items():
+                if id not in self.keepers:
+                    self.keepers[id] = Keeper(id, app, self._kernel, self._kin)
+                    self.keepers[id].start()
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(keeper.stop() for keeper in self.keepers.values()))
+
+
+def environment(
+    id: str, app: App, kernel: str, source: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What an app sees: harmless names of ours, what its settings give it, and the kernel."""
+    given = os.environ if source is None else source
+    made = {
+        name: value
+        for name, value in given.items()
+        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
+    }
+    made |= app.env
+    made["OPENCLAWOS_KERNEL_SOCKET"] = made["OPENCLAW_KERNEL_SOCKET"] = kernel
+    made["OPENCLAWOS_APP_ID"] = id
+    return made
+
+
+def _at_home(path: str) -> str:
+    return os.path.expanduser(path)
