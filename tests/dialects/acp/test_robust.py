@@ -229,7 +229,7 @@ async def test_two_hundred_thousand_broken_lines() -> None:
     hearer = desk.hearer(sink)  # type: ignore[arg-type]
     client = Talker(desk)
     session = await client.new()
-    await client.call("session/close", {"sessionId": session})
+    await client.call("session/stop", {"sessionId": session})
     lines = seeds(session)
     for _ in range(2_000):
         hearer.hear([mutated(chance.choice(lines), chance) for _ in range(100)])

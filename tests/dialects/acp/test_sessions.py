@@ -133,8 +133,9 @@ async def test_further_directories(tmp_path: Path) -> None:
         assert (await client.refused("session/new", params))["code"] == -32602
 
 
-async def test_the_limit_of_sessions_and_a_free_place_after_a_close() -> None:
-    client = talker(memory_door(Scripted([])), max_sessions=2)
+async def test_the_limit_of_sessions_and_a_free_place_after_a_close(tmp_path: Path) -> None:
+    door = kept(tmp_path, Scripted([]))
+    client = talker(door, max_sessions=2)
     one, two = client.ask("session/new"), client.ask("session/new")
     third = client.ask("session/new")
     error = (await client.reply(third))["error"]
@@ -143,6 +144,14 @@ async def test_the_limit_of_sessions_and_a_free_place_after_a_close() -> None:
     await client.reply(two)
     await client.call("session/close", {"sessionId": session})
     await client.new()
+    await restart(door)
+
+
+async def test_without_a_store_a_session_is_stopped_not_closed() -> None:
+    client = talker(memory_door(Scripted([])))
+    session = await client.new()
+    assert (await client.refused("session/close", {"sessionId": session}))["code"] == -32000
+    assert (await client.call("session/stop", {"sessionId": session}))["stopped"] is True
 
 
 async def test_modes_and_options_are_in_step() -> None:
@@ -273,14 +282,16 @@ async def test_close_then_load_on_the_same_connection(tmp_path: Path) -> None:
     await restart(door)
 
 
-async def test_close_cancels_the_prompt_in_flight() -> None:
-    client = talker(memory_door(Scripted([turn("part", hang())])))
+async def test_close_cancels_the_prompt_in_flight(tmp_path: Path) -> None:
+    door = kept(tmp_path, Scripted([turn("part", hang())]))
+    client = talker(door)
     session = await client.new()
     prompt = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
     await client.update("agent_message_chunk")
     close = client.ask("session/close", {"sessionId": session})
     assert (await client.reply(prompt))["result"]["stopReason"] == "cancelled"
     assert (await client.reply(close))["result"] == {}
+    await restart(door)
 
 
 async def test_stop_waits_for_the_turn() -> None:

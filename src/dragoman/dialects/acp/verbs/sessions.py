@@ -178,6 +178,8 @@ def _alias_in(meta: Any) -> str:
 
 def close(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
     """Stop what runs for this client and let the session go; the store keeps it."""
+    if not conn.door.durable:  # nothing would bring it back: such a session is stopped, not closed
+        raise UnknownSession(params.session_id)
     return _close(conn, _leaving(conn, params))
 
 
