@@ -74,7 +74,6 @@ class Auth:
                 raise _unknown("The token is not known here.")
             if not self.required and request.local:
                 request.authed, request.via = True, "open"
-                self._check_page(request)
                 return
             raise _unknown("A token is needed.")
         request.authed, request.token_id, request.via = True, token.id, via
@@ -87,7 +86,7 @@ class Auth:
             if not is_same(request.header("origin"), request.header("host")):
                 raise Refusal(403, "bad_origin", "A WebSocket with a cookie needs our own page.")
             return
-        if request.mutates and request.via == "cookie":
+        if request.mutates:
             origin = request.header("origin")
             if not request.header(HEADER) or not is_same(origin, request.header("host")):
                 raise Refusal(

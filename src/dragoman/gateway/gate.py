@@ -312,7 +312,8 @@ class Gate:
             if self.links[link] and self.links[link] not in known:
                 link.close(1008, "the token was revoked")
         for connection in tuple(self.connections):
-            if connection.token_id and connection.token_id not in known:
+            # The next request of a quiet connection is looked at anyway.
+            if connection.streams and connection.token_id not in known | {""}:
                 connection.abort()
 
     def watch_work(self, work: Any) -> None:

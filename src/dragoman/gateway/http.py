@@ -16,6 +16,7 @@ REASONS = {
     415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
     426: "Upgrade Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
     500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
 }  # fmt: skip
 _encode = msgspec.json.Encoder().encode
 

@@ -210,6 +210,10 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, event: h11.Request) -> bool:
         """The head is there: look whether this client may do that before reading on."""
+        if event.http_version not in (b"1.1", b"1.0"):
+            raise Refusal(505, "bad_version", "HTTP/1.1 is spoken here.")
+        if sum(len(name) + len(value) for name, value in event.headers) > MAX_HEAD:
+            raise Refusal(431, "too_large", f"The head may have {MAX_HEAD} bytes.")
         fields = [(name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers]
         self._request = None
         host = self.peer.rpartition(":")[0]
@@ -408,9 +412,13 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         elif self._request is not None or self._h11.trailing_data[0]:
             self._refuse(408, "timeout", "The request did not arrive in time.")
-            self._wait(STALL_SECONDS)
         else:
             self.transport.close()
+
+    @property
+    def streams(self) -> bool:
+        """Whether an answer goes on and on."""
+        return self._outlet is not None
 
     def close(self) -> None:
         """The server goes down."""

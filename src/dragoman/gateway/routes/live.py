@@ -1,6 +1,7 @@
 """Server-sent events: of all sessions, of one, and what the dashboard needs in one stream."""
 
 from typing import Annotated
+from uuid import uuid4
 
 import msgspec
 from msgspec import Meta
@@ -75,7 +76,9 @@ async def live(call: Call) -> Stream:
     """One stream for one page: all sessions in short, one session in full, clients, the wire."""
     from ..board import Board
 
-    board = Board(call.gate, call.who)
+    # Two pages of one browser are two clients: one may leave while the other stays.
+    who = msgspec.structs.replace(call.who, id=f"{call.who.id}-{uuid4().hex[:8]}")
+    board = Board(call.gate, who)
     query: LiveQuery = call.query
     if query.session:
         await board.follow(query.session, query.since)

@@ -75,11 +75,11 @@ export class ConfigPage {
         save.hidden = true;
         note.className = "note";
         note.textContent = one.key.startsWith("gateway.") ? "Saved. Used from the next start." : "Saved. In use now.";
-        source.textContent = "file";
+        source.textContent = "set by file";
       } catch (problem) { note.className = "note wrong"; note.textContent = problem.message; }
       save.disabled = false;
     } });
-    const source = h("span.source", null, one.source.split(" ")[0]);
+    const source = h("span.source", null, `set by ${one.source.split(" ")[0]}`);
     this.fields.set(one.key, { ...one, input, save, refresh: () => {
       if (type === "boolean") input.checked = this.fields.get(one.key).value === true;
       else if (!one.secret) input.value = format(this.fields.get(one.key).value, one.schema);

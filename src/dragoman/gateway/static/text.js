@@ -94,8 +94,8 @@ export function diff(one) {
   });
   if (skipped) body.append(h("div.gap", null, `${skipped} unchanged`));
   return h("div.change", null,
-    h("div.file", null, h("span.path", { title: one.path }, one.path),
-      h("span.added", null, `+${added}`), h("span.removed", null, `−${removed}`)),
+    h("div.file", null, h("span.path", { title: one.path }, h("bdi", null, one.path)),
+      h("span.added", null, `+${added}`), removed ? h("span.removed", null, `−${removed}`) : null),
     body);
 }
 

@@ -1,0 +1,274 @@
+"""Who is let in: tokens, pairing, cookies, origins and hosts."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import websockets
+from tests.gateway.making import serving
+from websockets.asyncio.client import connect
+
+from dragoman.gateway import tokens
+from dragoman.observe import log
+
+EVIL = "https://evil.example"
+
+
+async def test_without_a_token_or_with_a_wrong_one_nothing_is_told():
+    async with serving() as served, served.stranger() as client:
+        for path in ("/api/sessions", "/api/config", "/api/events", "/api/live", "/api/tokens"):
+            answer = await client.get(path)
+            assert (
+                answer.status_code == 401 and "bearer" in answer.headers["www-authenticate"].lower()
+            )
+        almost = served.token[:-1] + ("A" if served.token[-1] != "A" else "B")
+        for wrong in (almost, "tok_00000000_x", "x", served.token[:12]):
+            answer = await client.get("/api/sessions", headers={"authorization": f"Bearer {wrong}"})
+            assert answer.status_code == 401
+        answer = await client.post("/api/sessions", json={})
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/acp", "/rpc"])
+async def test_a_websocket_needs_a_token_as_well(path: str):
+    async with serving() as served:
+        for target in (path, f"{path}?token=tok_00000000_wrong"):
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await connect(served.ws + target)
+            assert refused.value.response.status_code == 401
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            await connect(served.ws + path, subprotocols=["bearer.wrong"])
+        assert refused.value.response.status_code == 401
+
+
+async def test_a_token_may_come_by_header_subprotocol_or_query():
+    async with serving() as served:
+        bearer = {"Authorization": f"Bearer {served.token}"}
+        ways = (
+            ("/acp", {"additional_headers": bearer}),
+            ("/acp", {"subprotocols": [f"bearer.{served.token}"]}),
+            ("/acp", {"subprotocols": ["zeroclaw.acp.v1", f"bearer.{served.token}"]}),
+            (f"/acp?token={served.token}", {}),
+        )
+        for path, options in ways:
+            async with connect(served.ws + path, **options) as ws:
+                await ws.send('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}')
+                assert '"protocolVersion":1' in await ws.recv()
+                if "zeroclaw.acp.v1" in options.get("subprotocols", ()):
+                    assert ws.subprotocol == "zeroclaw.acp.v1"
+
+
+async def test_a_revoked_token_ends_what_is_open_at_once():
+    async with serving() as served:
+        shelf = served.door.host.store
+        made, secret = await tokens.new_token(shelf, "short")
+        bearer = {"Authorization": f"Bearer {secret}"}
+        async with connect(served.ws + "/acp", additional_headers=bearer) as ws:
+            async with served.client() as owner:
+                assert (await owner.delete(f"/api/tokens/{made.id}")).status_code == 204
+            with pytest.raises(websockets.ConnectionClosed) as closed:
+                async with asyncio.timeout(5):
+                    await ws.recv()
+            assert closed.value.rcvd is not None and closed.value.rcvd.code == 1008
+        async with served.stranger(headers={"authorization": f"Bearer {secret}"}) as client:
+            assert (await client.get("/api/status")).status_code == 401
+
+
+async def test_a_token_revoked_by_another_process_ends_a_stream():
+    async with serving() as served:
+        shelf = served.door.host.store
+        made, secret = await tokens.new_token(shelf)
+        async with served.stranger(headers={"authorization": f"Bearer {secret}"}) as client:
+            async with client.stream("GET", "/api/events") as stream:
+                lines = stream.aiter_lines()
+                assert await anext(lines) == ": hello"
+                await shelf.put(tokens.TOKENS, made.id, None)  # as `dragoman token revoke` does
+                with pytest.raises(Exception, match="."):
+                    async with asyncio.timeout(5):
+                        async for _ in lines:
+                            pass
+                        raise ConnectionError("ended")
+
+
+async def test_tokens_are_stored_as_hashes_only():
+    async with serving() as served:
+        rows = await served.door.host.store.pairs(tokens.TOKENS)
+        secret = served.token[13:]
+        assert len(rows) == 1 and secret.encode() not in rows[0][1]
+
+
+# --- pairing ---
+
+
+async def test_the_first_code_is_told_on_loopback_until_somebody_has_paired():
+    async with serving(token=False) as served, served.stranger() as client:
+        told = (await client.get("/pair/code")).json()
+        assert told["success"] and told["pairing_required"] and told["pairing_code"]
+        paired = await client.post("/pair", headers={"X-Pairing-Code": told["pairing_code"]})
+        token = paired.json()["token"]
+        bearer = {"authorization": f"Bearer {token}"}
+        assert (await client.get("/api/status", headers=bearer)).status_code == 200
+        assert (await client.get("/pair/code")).json()["pairing_code"] is None
+        again = await client.post("/pair", headers={"X-Pairing-Code": told["pairing_code"]})
+        assert again.status_code == 403
+
+
+async def test_a_code_works_once_even_for_two_who_come_together():
+    async with serving() as served, served.stranger() as client:
+        code = await tokens.new_code(served.door.host.store)
+        tries = [client.post("/pair", json={"code": text}) for text in (code, code.lower())]
+        answers = await asyncio.gather(*tries)
+        assert sorted(one.status_code for one in answers) == [200, 403]
+
+
+async def test_a_code_is_over_after_its_time():
+    async with serving() as served, served.stranger() as client:
+        code = await tokens.new_code(served.door.host.store, seconds=-1)
+        assert (await client.post("/pair", json={"code": code})).status_code == 403
+
+
+async def test_guessing_codes_is_slowed_down():
+    async with serving() as served, served.stranger() as client:
+        code = await tokens.new_code(served.door.host.store)
+        seen = [
+            (await client.post("/pair", json={"code": f"WRONG{n}"})).status_code for n in range(6)
+        ]
+        assert seen == [403] * 5 + [429]
+        refused = await client.post("/pair", json={"code": code})
+        assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0
+
+
+# --- browsers ---
+
+
+async def pair(served, client) -> dict[str, str]:
+    """Pair a browser; returns the headers that our own page sends."""
+    code = await tokens.new_code(served.door.host.store)
+    own = {"origin": served.address, "x-dragoman": "1"}
+    answer = await client.post("/pair", json={"code": code, "browser": True}, headers=own)
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    assert "token" not in answer.json()
+    return own
+
+
+async def test_a_cookie_acts_only_from_our_own_page():
+    async with serving() as served:
+        async with served.stranger() as client:
+            own = await pair(served, client)
+            assert (await client.get("/api/status")).status_code == 200
+            assert (await client.post("/api/sessions", json={}, headers=own)).status_code == 201
+            forged = (
+                {},
+                {"x-dragoman": "1"},
+                {"origin": served.address},
+                {"origin": EVIL, "x-dragoman": "1"},
+                {"origin": "null", "x-dragoman": "1"},
+                {"origin": f"http://127.0.0.1:{served.port + 1}", "x-dragoman": "1"},
+            )
+            for headers in forged:
+                answer = await client.post("/api/sessions", json={}, headers=headers)
+                assert answer.status_code == 403, headers
+            cross = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+            assert (await client.get("/api/sessions", headers=cross)).status_code == 403
+            cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await connect(served.ws + "/acp", additional_headers={"Cookie": cookie})
+            assert refused.value.response.status_code == 403
+            async with connect(
+                served.ws + "/acp",
+                additional_headers={"Cookie": cookie, "Origin": served.address},
+            ):
+                pass
+
+
+async def test_leaving_revokes_the_browser():
+    async with serving() as served:
+        async with served.stranger() as client:
+            own = await pair(served, client)
+            kept = dict(client.cookies)
+            assert (await client.post("/api/leave", headers=own)).status_code == 200
+            client.cookies.clear()
+            client.cookies.update(kept)
+            assert (await client.get("/api/status")).status_code == 401
+
+
+async def test_foreign_origins_are_refused_with_a_good_token_too():
+    async with serving() as served, served.client() as client:
+        for origin in (
+            EVIL,
+            "null",
+            "http://localhost:1",
+            f"http://127.0.0.1.evil.example:{served.port}",
+        ):
+            answer = await client.get("/api/sessions", headers={"origin": origin})
+            assert answer.status_code == 403, origin
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await connect(f"{served.ws}/acp?token={served.token}", origin=origin)
+            assert refused.value.response.status_code == 403
+
+
+async def test_names_that_point_here_are_not_taken_for_ours():
+    async with serving() as served, served.client() as client:
+        for host in (
+            "evil.example",
+            f"evil.example:{served.port}",
+            "127.0.0.1.evil.example",
+            "a@b",
+            "",
+        ):
+            said = await served.raw(
+                f"GET /livez HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+            )
+            assert said.split(b" ")[1] in (b"421", b"400"), (host, said[:80])
+        for host in ("localhost", f"localhost:{served.port}", "[::1]:1234", "192.168.1.7:42617"):
+            answer = await client.get("/livez", headers={"host": host})
+            assert answer.status_code == 200, host
+
+
+async def test_an_allowed_origin_may_ask_across_origins():
+    async with serving(allowed_origins=("https://agents.example",)) as served:
+        async with served.client() as client:
+            theirs = {"origin": "https://agents.example"}
+            asked = {**theirs, "access-control-request-method": "POST"}
+            first = await client.options("/api/sessions", headers=asked)
+            assert first.status_code == 204
+            assert first.headers["access-control-allow-origin"] == "https://agents.example"
+            assert "authorization" in first.headers["access-control-allow-headers"]
+            answer = await client.get("/api/sessions", headers=theirs)
+            assert answer.headers["access-control-allow-origin"] == "https://agents.example"
+            assert (await client.get("/livez", headers={"host": "agents.example"})).is_success
+            assert "access-control-allow-credentials" not in answer.headers
+
+
+async def test_without_pairing_loopback_is_let_in_but_not_foreign_pages():
+    async with serving(require_pairing=False) as served, served.stranger() as client:
+        assert (await client.get("/api/sessions")).status_code == 200
+        assert (await client.post("/api/sessions", json={})).status_code == 201
+        refused = await client.post("/api/sessions", json={}, headers={"origin": EVIL})
+        assert refused.status_code == 403
+        async with connect(served.ws + "/acp", origin=None):
+            pass
+
+
+async def test_no_token_reaches_the_log(tmp_path: Path):
+    file = tmp_path / "log"
+    log.configure("debug", file=str(file))
+    try:
+        async with serving() as served:
+            async with served.client() as client:
+                await client.get(f"/api/sessions?token={served.token}")
+                await client.get("/api/sessions")
+                await client.get("/nothing")
+                made = (await client.post("/api/tokens", json={"name": "x"})).json()["token"]
+            async with served.stranger() as client:
+                await client.get("/api/sessions?token=tok_00000000_a-wrong-but-secret-one")
+            async with connect(f"{served.ws}/acp?token={served.token}") as ws:
+                await ws.send("nonsense")
+                await ws.recv()
+    finally:
+        log.configure("warning")
+    said = file.read_text()
+    assert "/api/sessions" in said and "unauthorized" in said
+    assert served.token not in said and served.token[13:] not in said
+    assert made[13:] not in said and "a-wrong-but-secret-one" not in said

@@ -1,0 +1,193 @@
+"""The HTTP server against well-behaved, slow, greedy and hostile clients."""
+
+import asyncio
+
+import pytest
+from tests.gateway.making import serving
+
+from dragoman.gateway import server
+
+HEAD = "Host: 127.0.0.1\r\n"
+
+
+async def test_keeps_a_connection_for_several_requests():
+    async with serving() as served:
+        one = f"GET /livez HTTP/1.1\r\n{HEAD}\r\n"
+        last = f"GET /livez HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n"
+        said = await served.raw((one + one + last).encode())
+        assert said.count(b"HTTP/1.1 200 OK") == 3
+        assert said.endswith(b"ok\n")
+
+
+async def test_head_has_the_length_and_no_body():
+    async with serving() as served, served.stranger() as client:
+        answer = await client.head("/livez")
+        assert answer.status_code == 200 and answer.headers["content-length"] == "3"
+        assert answer.content == b""
+
+
+async def test_a_chunked_body_and_expect_continue_are_understood():
+    async with serving() as served, served.client() as client:
+
+        async def parts():
+            yield b'{"title"'
+            yield b':"in parts"}'
+
+        answer = await client.post(
+            "/api/sessions", content=parts(), headers={"content-type": "application/json"}
+        )
+        assert answer.status_code == 201 and answer.json()["title"] == "in parts"
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        head = (
+            f"POST /api/sessions HTTP/1.1\r\n{HEAD}Authorization: Bearer {served.token}\r\n"
+            "Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+        )
+        writer.write(head.encode())
+        async with asyncio.timeout(5):
+            assert b"100" in await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"{}")
+            assert b"201 Created" in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+
+async def test_paths_and_methods_that_do_not_exist():
+    async with serving() as served, served.client() as client:
+        assert (await client.get("/api/nothing")).status_code == 404
+        wrong = await client.put("/api/sessions")
+        assert wrong.status_code == 405 and "POST" in wrong.headers["allow"]
+        assert (await client.post("/")).status_code == 405
+        assert (await client.get("/acp")).status_code == 426
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../gate.py",
+        "/static/..%2fgate.py",
+        "/static/%2e%2e/gate.py",
+        "/static/%2e%2e%2fgate.py",
+        "/static/..%5cgate.py",
+        "/static/app.js%00.css",
+        "/static//app.js",
+        "//api/sessions",
+        "/api//sessions",
+        "/api/./sessions",
+        "/api/sessions/%2e%2e/status",
+        "/static/%c0%ae%c0%ae/gate.py",
+        "/%",
+        "/static/%252e%252e/gate.py",
+    ],
+)
+async def test_path_tricks_are_refused(path: str):
+    async with serving() as served:
+        head = f"{HEAD}Authorization: Bearer {served.token}\r\nConnection: close\r\n\r\n"
+        said = await served.raw(f"GET {path} HTTP/1.1\r\n{head}".encode())
+        status = said.split(b" ")[1]
+        assert status in (b"400", b"404"), said[:200]
+        assert b"class Gate" not in said
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "GET http://evil.example/ HTTP/1.1",
+        "CONNECT evil.example:443 HTTP/1.1",
+        "GET * HTTP/1.1",
+        "GET /livez HTTP/9.9",
+        "GET\x00 / HTTP/1.1",
+        "\x16\x03\x01\x02\x00\x01\x00\x01",
+    ],
+)
+async def test_what_is_no_request_of_ours_is_refused(request_line: str):
+    async with serving() as served:
+        said = await served.raw(f"{request_line}\r\n{HEAD}Connection: close\r\n\r\n".encode())
+        assert said[:10] in (b"HTTP/1.1 4", b"HTTP/1.1 5"), said[:100]
+
+
+async def test_smuggling_is_refused():
+    async with serving() as served:
+        head = f"POST /pair HTTP/1.1\r\n{HEAD}"
+        both = f"{head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        two = f"{head}Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd"
+        for text in (two,):
+            assert (await served.raw(text.encode())).startswith(b"HTTP/1.1 400")
+        said = await served.raw((both + "GET /livez HTTP/1.1\r\n\r\n").encode())
+        assert b"200 OK" not in said
+
+
+async def test_an_oversized_head_is_refused():
+    async with serving() as served:
+        fat = f"GET /livez HTTP/1.1\r\n{HEAD}X-Fat: {'x' * 100_000}\r\n\r\n"
+        said = await served.raw(fat.encode())
+        assert said.startswith(b"HTTP/1.1 431")
+
+
+async def test_an_oversized_body_is_refused_by_its_length_and_by_its_size():
+    async with serving() as served, served.client() as client:
+        answer = await client.post("/api/sessions", content=b"x" * 200_000)
+        assert answer.status_code == 413
+
+        async def endless():
+            for _ in range(50):
+                yield b"x" * 10_000
+
+        answer = await client.post("/api/sessions", content=endless())
+        assert answer.status_code == 413
+        assert (await client.get("/livez")).status_code == 200
+
+
+async def test_a_client_that_sends_its_head_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
+    async with serving() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        answer = asyncio.ensure_future(reader.read())
+        sent = 0
+        async with asyncio.timeout(5):
+            for byte in b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"y" * 10_000:
+                if answer.done():
+                    break
+                writer.write(bytes((byte,)))
+                sent += 1
+                await asyncio.wait({answer}, timeout=0.02)
+            said = await answer
+        assert said.startswith(b"HTTP/1.1 408") and sent < 100
+        writer.close()
+
+
+async def test_a_silent_client_and_a_slow_body_are_cut_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.2)
+    async with serving() as served:
+        assert await served.raw(b"") == b""
+        head = f"POST /pair HTTP/1.1\r\n{HEAD}Content-Length: 100\r\n\r\nhalf"
+        assert (await served.raw(head.encode())).startswith(b"HTTP/1.1 408")
+
+
+async def test_too_many_connections_are_told_so():
+    from dragoman.settings.host import Limits
+
+    async with serving(limits=Limits(max_clients=3)) as served:
+        ask = f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode()
+        held = []
+        async with asyncio.timeout(5):
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+                writer.write(ask)
+                assert b"200 OK" in await reader.readuntil(b"ok\n")
+                held.append((reader, writer))
+            assert (await served.raw(ask)).startswith(b"HTTP/1.1 503")
+            for reader, writer in held:
+                writer.write_eof()
+                await reader.read()
+                writer.close()
+            assert b"200 OK" in await served.raw(ask, until_closed=False)
+
+
+async def test_every_answer_has_the_headers_that_protect_it():
+    async with serving() as served, served.stranger() as client:
+        for path in ("/", "/livez", "/api/sessions", "/static/app.js", "/nothing"):
+            headers = (await client.get(path)).headers
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            assert "unsafe" not in headers["content-security-policy"]
