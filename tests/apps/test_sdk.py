@@ -204,11 +204,11 @@ async def test_hooks(kernel):
     tool = EchoTool()
     running = kernel([call("echo", text="rm -rf"), "my password"], [tool], mode="full")
     app = App("@a/a", socket=running.path)
-    seen = []
+    seen = asyncio.Queue()
 
     @app.observe("agent_completed")
     def completed(data, context):
-        seen.append(data["outcome"])
+        seen.put_nowait(data["outcome"])
 
     @app.intercept("tool_executing")
     async def guard(data, context):
@@ -229,9 +229,7 @@ async def test_hooks(kernel):
     assert finished.text == "MY ***" and tool.ran == []
     assert "Blocked: not here" in str(await door.messages(info.id))
     async with asyncio.timeout(5):
-        while not seen:
-            await asyncio.sleep(0.01)
-    assert seen == ["completed"]
+        assert await seen.get() == "completed"
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -283,10 +281,9 @@ async def test_an_app_comes_back_after_a_lost_connection(kernel):
         return "me"
 
     await running.start(app)
+    app.ready.clear()
     running.desk.apps["@a/a"].conn.link.abort()
     async with asyncio.timeout(5):
-        while app.ready.is_set():
-            await asyncio.sleep(0.01)
         await app.ready.wait()
     assert await app.call("who") == "me"
 

@@ -35,6 +35,13 @@ async def reach(keeper, *states):
         await keeper.reach(*states)
 
 
+async def until(holds):
+    """Wait for something that another process does."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0.02)
+
+
 async def test_one_that_ends_well_is_not_started_again(keep):
     keeper = keep(program("print('bye')"))
     await reach(keeper, "stopped")
@@ -88,16 +95,12 @@ async def test_stopping_asks_first_and_then_kills_the_whole_group(keep, tmp_path
     )
     keeper = keep(program(code, stop_timeout_secs=0.2))
     await reach(keeper, "running")
-    async with asyncio.timeout(10):
-        while not mark.exists():
-            await asyncio.sleep(0.02)
+    await until(mark.exists)
     child = int(mark.read_text())
     assert os.getpgid(child) == keeper.pid != os.getpgid(0)
     await keeper.stop()
     assert keeper.exit_code == -signal.SIGKILL and keeper.state == "stopped"
-    async with asyncio.timeout(5):
-        while _is_alive(child):
-            await asyncio.sleep(0.02)
+    await until(lambda: not _is_alive(child))
 
 
 def _is_alive(pid: int) -> bool:

@@ -11,7 +11,7 @@ METHODS = [
     "config.get", "config.watch", "nope", "gateway.call",
 ]  # fmt: skip
 VALUES = [
-    None, True, 0, -1, 1.5, "", "x", "ü😀", [], [1], {}, {"a": 1}, "telegram", "t1", "message_sending",
+    None, True, 0, -1, 1.5, "", "x", "ü😀", [], [1], {}, {"a": 1}, "telegram", "message_sending",
     "null", 10**30, "\u2028", ["message_sending"], {"id": "telegram"}, {"eventId": "x"},
 ]  # fmt: skip
 KEYS = ["id", "type", "timestamp", "method", "params", "token", "manifest", "config", "events",

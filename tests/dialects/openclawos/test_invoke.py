@@ -11,16 +11,26 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import ProviderFailed
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import (
-    ModelCallArgs, ModelCallBegan, ModelInfo, ModelOpened, ModelRequest, ModelStop, ModelText,
-    ModelThought, ModelUsage,
+    ModelCallArgs,
+    ModelCallBegan,
+    ModelInfo,
+    ModelOpened,
+    ModelRequest,
+    ModelStop,
+    ModelText,
+    ModelThought,
+    ModelUsage,
 )  # fmt: skip
 from dragoman.testing.script import call
 
 from .talking import FULL, app, desk_of
 
 ME = Who("test", id="me")
-TOOL = ("tool", {"name": "t1", "description": "Does it.", "kind": "fetch",
-                 "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}})  # fmt: skip
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
+TOOL = (
+    "tool",
+    {"name": "t1", "description": "Does it.", "kind": "fetch", "parameters": SCHEMA},
+)
 
 
 def with_offers(desk):
