@@ -2,13 +2,15 @@
 
 A command that an agent runs has the rights of the same user, and could otherwise connect to the
 daemon and approve its own calls. The kernel tells who connects; whoever descends from us is
-refused, unless it is a process that the user set up: a hosted agent, an MCP server, an app.
+refused, unless it is a process that the user set up: a hosted agent, an MCP server, an app. What a
+command of an earlier daemon left behind is known by its brand.
 """
 
 import os
 import sys
 
 from dragoman.observe.log import get_log
+from dragoman.sandbox import brand
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TRIES = 3
@@ -56,7 +58,11 @@ class Kin:
 
     def refuses(self, pid: int | None) -> bool:
         """Whether this process is one that a tool started."""
-        if not self.watching or not pid or pid == os.getpid():
+        if not pid or pid == os.getpid():
+            return False
+        if brand.is_ours(pid):
+            return True
+        if not self.watching:
             return False
         for _ in range(_TRIES):
             found = self._descends(pid)

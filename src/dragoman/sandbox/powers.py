@@ -21,6 +21,7 @@ _TAKEN = (
     20,  # SYS_PACCT
     21,  # SYS_ADMIN
     22,  # SYS_BOOT
+    24,  # SYS_RESOURCE: with it, limits could be raised again
     25,  # SYS_TIME
     26,  # SYS_TTY_CONFIG
     27,  # MKNOD

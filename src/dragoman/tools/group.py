@@ -1,7 +1,7 @@
 """Everything that a command started: its process group, its session, and those that left both.
 
 A child may ignore SIGTERM, start others, or leave the group with setsid. Members are found by
-group, by session, and by a mark in the environment that every descendant inherits.
+group, by session, by a mark in the environment, and by a limit that cannot be taken off.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterable
+
+from dragoman.sandbox import brand
 
 _CHECKED = 512  # processes waited for by descriptor at a time
 _ROUNDS = 5
@@ -18,11 +20,12 @@ _PROC = "/proc"
 class Group:
     """The processes of one command. `pid` leads their group and session."""
 
-    __slots__ = ("mark", "pid", "since")
+    __slots__ = ("brand", "mark", "pid", "since")
 
-    def __init__(self, pid: int, mark: str) -> None:
+    def __init__(self, pid: int, mark: str, brand: int = 0) -> None:
         self.pid = pid
         self.mark = mark.encode()
+        self.brand = brand
         self.since = _started(pid)
 
     def members(self) -> list[int]:
@@ -51,11 +54,24 @@ class Group:
             return True
         if pid == os.getpid() or int(fields[19]) < self.since:
             return False
+        if self.brand and self._is_branded(pid, int(fields[1])):
+            return True
         try:
             with open(f"{_PROC}/{pid}/environ", "rb") as file:
                 return self.mark in file.read(1 << 17)
         except OSError:
             return False  # gone, or not ours
+
+    def _is_branded(self, pid: int, parent: int) -> bool:
+        """Whether it carries our brand, or one that was tampered with.
+
+        A brand that is unknown here may be that of another host, unless the process was left to
+        us: then it lowered its brand and ran away.
+        """
+        found = brand.of(pid)
+        if found in (0, self.brand):
+            return found != 0
+        return found < brand.LEAST or (parent == os.getpid() and found not in brand.live)
 
     def signal(self, number: int, members: Iterable[int] = ()) -> None:
         """Send a signal to the group, and to members outside of it."""

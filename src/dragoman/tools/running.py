@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 
 from dragoman.engine.faults import BadInput
+from dragoman.sandbox import brand
 from dragoman.sandbox.launch import Launch
 
 from .group import Group
@@ -28,10 +30,18 @@ class Command:
         self.leftovers = 0
         self._process: asyncio.subprocess.Process | None = None
         self._group: Group | None = None
+        self._brand = 0
         self._pipe = -1
 
     async def run(self, limit: float | None) -> bool:
         """Run to the end; True when the time was over. A cancelled caller finds all ended."""
+        self._brand = brand.new()
+        try:
+            return await self._run(limit)
+        finally:
+            brand.live.discard(self._brand)
+
+    async def _run(self, limit: float | None) -> bool:
         try:
             await insist(self._start())
         except asyncio.CancelledError:
@@ -74,10 +84,10 @@ class Command:
                 stdout=write_end,
                 stderr=write_end,
                 start_new_session=True,
-                preexec_fn=launch.preexec,
+                preexec_fn=self._before_exec(),
                 pass_fds=launch.keep,
             )
-            self._group = Group(self._process.pid, self.mark)
+            self._group = Group(self._process.pid, self.mark, self._brand)
         except (OSError, ValueError) as error:
             os.close(self._pipe)
             raise BadInput(f"start: {error}", "Does the working directory exist?") from error
@@ -89,6 +99,20 @@ class Command:
             if launch.done is not None:
                 launch.done()
 
+    def _before_exec(self) -> Callable[[], None] | None:
+        """What the child does first: take its brand, then whatever the sandbox wants."""
+        confined = self.launch.preexec
+        if not self._brand:
+            return confined
+        burn = brand.burn(self._brand)
+
+        def both() -> None:
+            burn()
+            if confined is not None:
+                confined()
+
+        return both
+
     async def _wait(self, process: asyncio.subprocess.Process, limit: float | None) -> bool:
         try:
             async with asyncio.timeout(limit):
@@ -98,7 +122,7 @@ class Command:
         return False
 
     async def _end(self, process: asyncio.subprocess.Process, grace: float) -> None:
-        group = self._group or Group(process.pid, self.mark)
+        group = self._group or Group(process.pid, self.mark, self._brand)
         self.leftovers = await group.end(grace, leader_lives=process.returncode is None)
         await process.wait()
 

@@ -1,0 +1,80 @@
+"""A mark that a command and all it starts cannot take off.
+
+A child can leave its group, its session, its parent and its environment behind. It cannot raise a
+hard limit of the kernel. So every command gets one of its own, on something that nobody uses (the
+time that a real-time process may run without a pause, about nine years), and whoever carries it, or
+a lower one, descends from a command of ours, even after our own process was replaced.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+
+LEAST, MOST = 1 << 48, 1 << 50  # microseconds
+_LINE = b"Max realtime timeout"
+_NONE = 1 << 63  # no limit
+
+live: set[int] = set()  # marks of the commands that run now
+
+
+def _number() -> int | None:
+    try:
+        import resource
+    except ImportError:
+        return None  # not this system
+    return getattr(resource, "RLIMIT_RTTIME", None)
+
+
+def _ours() -> int:
+    import resource
+
+    number = _number()
+    if number is None:
+        return _NONE
+    hard = resource.getrlimit(number)[1]
+    return _NONE if hard == resource.RLIM_INFINITY else hard
+
+
+def new() -> int:
+    """A mark for one command; 0 where there can be none."""
+    if _number() is None:
+        return 0
+    room = min(_ours(), MOST) - LEAST
+    if room <= 1:  # we are a command of another host ourselves, deeper than the marks reach
+        return 0
+    mark = LEAST + secrets.randbelow(room)
+    live.add(mark)
+    return mark
+
+
+def burn(mark: int) -> Callable[[], None]:
+    """What a child calls before exec."""
+    import resource
+
+    number = _number()
+
+    def set_limit() -> None:
+        if mark and number is not None:
+            resource.setrlimit(number, (mark, mark))
+
+    return set_limit
+
+
+def of(pid: int, proc: str = "/proc") -> int:
+    """The mark of a process; 0 when it has none, or less than we have ourselves."""
+    try:
+        with open(f"{proc}/{pid}/limits", "rb") as file:
+            text = file.read(4096)
+    except OSError:
+        return 0
+    at = text.find(_LINE)
+    if at < 0:
+        return 0
+    hard = text[at + len(_LINE) :].split(None, 2)[1]
+    value = int(hard) if hard.isdigit() else _NONE
+    return value if value < _ours() else 0
+
+
+def is_ours(pid: int) -> bool:
+    """Whether a process of this user descends from a command of this host, or of one before."""
+    return pid != os.getpid() and of(pid) != 0
