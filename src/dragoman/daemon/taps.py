@@ -5,6 +5,7 @@ from functools import partial
 from time import time_ns
 from typing import Any
 
+from dragoman.dialects.sniff import AnyHearer, which
 from dragoman.observe.redact import redact, scrub
 from dragoman.wire.frames import Frames, Op
 from dragoman.wire.lines import Lines
@@ -23,7 +24,7 @@ class Taps:
     def __init__(self, guests: Guests) -> None:
         self._guests = guests
         self._followers: list[tuple[Link, Told]] = []
-        self._names: dict[Guest, str] = {}
+        self._numbers: dict[Guest, int] = {}
         self._count = 0
         guests.on_enter.append(self._entered)
 
@@ -39,7 +40,7 @@ class Taps:
             if entry in self._followers:
                 self._followers.remove(entry)
                 if not self._followers:
-                    for guest in tuple(self._names):
+                    for guest in tuple(self._numbers):
                         self._detach(guest)
 
         return stop
@@ -50,7 +51,7 @@ class Taps:
 
     def _attach(self, guest: Guest) -> None:
         self._count += 1
-        self._names[guest] = f"{guest.dialect}-{self._count}"
+        self._numbers[guest] = self._count
         heard = guest.inner.hear
 
         def hear(lines: list[bytes]) -> None:
@@ -64,7 +65,7 @@ class Taps:
             link.spy = partial(self._written, guest, _Out(link.peer.transport in ("ws", "wss")))
 
     def _detach(self, guest: Guest) -> None:
-        self._names.pop(guest, None)
+        self._numbers.pop(guest, None)
         guest.hear = guest.inner.hear
         link: Any = guest.link
         if hasattr(link, "spy"):
@@ -75,22 +76,41 @@ class Taps:
             self._show(guest, "out", line)
 
     def _show(self, guest: Guest, direction: str, line: bytes) -> None:
+        number = self._numbers.get(guest, 0)
         if guest not in self._guests.all:
-            self._names.pop(guest, None)
+            self._numbers.pop(guest, None)
         row: dict[str, Any] | None = None
         for own, told in tuple(self._followers):
             if own is guest.link:
                 continue
             if row is None:
+                dialect = _dialect(guest, line)
                 row = {
-                    "connection": self._names.get(guest, guest.dialect),
-                    "dialect": guest.dialect,
+                    "connection": f"{dialect}-{number}",
+                    "client": _client(guest),
+                    "dialect": dialect,
                     "peer": guest.link.peer.label,
                     "direction": direction,
                     "at": time_ns() // 1_000_000,
                     "line": hidden(line),
                 }
             told(row)
+
+
+def _dialect(guest: Guest, line: bytes) -> str:
+    """The protocol of a connection; where any is taken, that of its first line."""
+    if guest.dialect != "any":
+        return guest.dialect
+    return getattr(guest.inner, "dialect", "") or which(line)
+
+
+def _client(guest: Guest) -> str:
+    """The id under which a connection is known to the engine; empty while it is not."""
+    hearer: Any = guest.inner
+    if isinstance(hearer, AnyHearer):
+        hearer = hearer.inner
+    who = hearer._who if hasattr(hearer, "_who") else getattr(hearer, "who", None)
+    return str(who.id) if who is not None else ""
 
 
 class _Out:

@@ -34,7 +34,7 @@ def which(line: bytes) -> str:
     """The name of the dialect that this line belongs to."""
     try:
         message: Any = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return "zeroclaw"
     if isinstance(message, list) and message:
         message = message[0]
@@ -83,10 +83,16 @@ class AnyHearer:
         self._link = link
         self._openers = openers
         self._told = told
+        self.dialect = ""  # not known yet
         self._inner: Hearer | None = None
 
+    @property
+    def inner(self) -> Hearer | None:
+        """The dialect's own hearer, once it is known."""
+        return self._inner
+
     def _choose(self, line: bytes) -> Hearer:
-        name = which(line)
+        name = self.dialect = which(line)
         self._told(name, self._link)
         return self._openers[name](self._link)
 

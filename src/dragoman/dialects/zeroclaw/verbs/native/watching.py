@@ -15,7 +15,7 @@ from .shapes import ClientList, ClientRow, Name, Tap, Unwatch, Watch, Watching
 if TYPE_CHECKING:
     from ...hear import Call, ZeroclawHearer
 
-_MOST = 256  # watches of one connection
+_MOST = 64  # watches of one connection
 
 
 class Native:
@@ -36,21 +36,26 @@ def line(event: Event) -> bytes:
 
 
 async def watch(call: "Call", params: Watch) -> None:
-    """Follow one session or all; the answer comes before the first event."""
+    """Follow one session or all; the answer comes before the first event.
+
+    A second watch of the same takes the place of the first.
+    """
     conn = call.conn
     door = conn.door
-    if len(conn.watches) >= _MOST:
-        raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
     name = f"w{conn.counter()}"
     if params.session_id is None:
         last = await door.newest()
         hub = door.host.hub
         hub.last = max(hub.last, last)
-        key = None
+        key = ""
     else:
         session = await door.host.get(params.session_id)
         hub, last = session.hub, session.state.seq
         key = params.session_id
+    for other in [one for one, known in conn.watches.items() if known.hub.session == key]:
+        conn.watches.pop(other).close()
+    if len(conn.watches) >= _MOST:
+        raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
     call.reply(Watching(name, last))
     made = hub.watch(
         conn.who,
@@ -58,7 +63,7 @@ async def watch(call: "Call", params: Watch) -> None:
         conn.link.send_blob,
         conn.is_paused,
         since=params.since,
-        draft=params.draft and key is not None,
+        draft=params.draft and bool(key),
     )
     if conn.gone:
         made.close()
@@ -92,7 +97,11 @@ def hello(conn: "ZeroclawHearer", params: Name) -> Any:
 
 
 def tap(conn: "ZeroclawHearer", params: Tap) -> Any:
-    """Show the wire lines of all other connections, as `dragoman/wire` notifications."""
+    """Show the wire lines of all other connections, as `dragoman/wire` notifications.
+
+    With a session: of the connections that are attached to it or name it, and every other line
+    that mentions it.
+    """
     taps = conn.door.facts.get("taps")
     if taps is None:
         raise Refusal(INTERNAL_ERROR, "Taps are not available")
@@ -102,10 +111,22 @@ def tap(conn: "ZeroclawHearer", params: Tap) -> Any:
     if not params.on:
         return {"on": False}
     lost = 0
+    session = params.session_id
+    attached: set[str] = set()
+
+    def belongs(row: dict[str, Any]) -> bool:
+        if session is None or row["connection"] in attached:
+            return True
+        named = session in row["line"]
+        present = {one.id for one in conn.door.present(session)}
+        if row["client"] in present or named and row["direction"] == "in":
+            attached.add(row["connection"])
+            return True
+        return named
 
     def told(row: dict[str, Any]) -> None:
         nonlocal lost
-        if params.session_id is not None and params.session_id not in row["line"]:
+        if not belongs(row):
             return
         if conn.link.paused:
             lost += 1
