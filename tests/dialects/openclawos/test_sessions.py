@@ -4,6 +4,7 @@ import pytest
 
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
+from dragoman.engine.faults import StoreFailed
 from dragoman.engine.host import OpenSpec
 from dragoman.testing.script import Scripted, hang
 
@@ -146,3 +147,25 @@ async def test_a_message_to_nobodys_channel_is_not_queued():
     sent = {"sessionKey": "irc:5", "content": "x"}
     answer = await talker.call("message.dispatch", sent)
     assert answer["queued"] is False and answer["dispatchId"]
+
+
+async def test_a_store_that_fails_is_an_internal_error():
+    desk = desk_of()
+    talker = await app(desk)
+
+    async def broken(query):
+        raise StoreFailed("the disk is full")
+
+    desk.door.host.store.list = broken
+    error = await talker.refused("session.list", {})
+    assert error == {"code": "INTERNAL_ERROR", "message": "the disk is full"}
+
+    async def defect(**extra):
+        raise RuntimeError("a defect")
+
+    desk.door.host.store.find = defect
+    told = []
+    desk.door.host.trouble = lambda what, error, **data: told.append(what)
+    error = await talker.refused("session.get", {"key": "k"})
+    assert error == {"code": "INTERNAL_ERROR", "message": "RuntimeError: a defect"}
+    assert told == ["openclawos request broke"]
