@@ -1,7 +1,6 @@
 """What apps offer to the web: their routes under /apps/<app>/…, their methods by name."""
 
 import asyncio
-from base64 import b64decode
 from typing import Any
 
 import msgspec
@@ -27,7 +26,7 @@ async def method(call: Call) -> Any:
     offer = call.door.offers.find("gateway_method", name)
     if offer is None or offer.call is None:
         raise Refusal(404, "unknown_method", f"No app offers the method {name[:100]}.")
-    return reply(await _invoke(offer, {"method": name, "params": call.body}))
+    return reply(await _invoke(offer, call.body))
 
 
 async def route(call: Call) -> Any:
@@ -44,7 +43,7 @@ async def route(call: Call) -> Any:
         "path": rest,
         "query": {name: value for name, value in request.query.items() if name != "token"},
         "headers": headers,
-        "body": request.body.decode("utf-8", "replace"),
+        "body": request.body,
     }
     return _response(await _invoke(offer, given))
 
@@ -64,7 +63,7 @@ def _find(offers: list[Offer], app: str, path: str) -> Offer | None:
     return best
 
 
-async def _invoke(offer: Offer, given: dict[str, Any]) -> Any:
+async def _invoke(offer: Offer, given: Any) -> Any:
     assert offer.call is not None
     try:
         async with asyncio.timeout(_SECONDS):
@@ -77,9 +76,9 @@ async def _invoke(offer: Offer, given: dict[str, Any]) -> Any:
 
 def _response(result: Any) -> Response:
     """`{status, headers, body}` as an app gives it; anything else is the JSON body itself."""
-    if not isinstance(result, dict) or not ({"status", "statusCode", "body"} & result.keys()):
+    if not isinstance(result, dict) or not ({"status", "body"} & result.keys()):
         return reply(result, headers={"content-security-policy": _SANDBOX})
-    status = result.get("status", result.get("statusCode", 200))
+    status = result.get("status", 200)
     if not isinstance(status, int) or not 200 <= status <= 599:
         raise Refusal(502, "bad_app", "The app answered with a status that is none.")
     headers = {"content-security-policy": _SANDBOX}
@@ -90,8 +89,11 @@ def _response(result: Any) -> Response:
         if plain not in _NOT_TAKEN and plain.replace("-", "").isalnum() and line.isprintable():
             headers[plain] = line
     body = result.get("body", "")
-    if isinstance(body, str):
-        data = b64decode(body) if result.get("encoding") == "base64" else body.encode()
+    if isinstance(body, bytes):
+        data = body
+        headers.setdefault("content-type", "application/octet-stream")
+    elif isinstance(body, str):
+        data = body.encode()
         headers.setdefault("content-type", "text/plain; charset=utf-8")
     else:
         data = msgspec.json.encode(body)
