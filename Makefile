@@ -45,7 +45,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@# Older pips write a wrapper script that imports `re`, a quarter of the time of --help.
 	$(BIN)/python -m pip install -q -c constraints.txt -U pip
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[mcp,test,dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[mcp,providers,test,dev]'
 	@touch $@
 
 run: $(STAMP)
