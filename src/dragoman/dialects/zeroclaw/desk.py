@@ -1,5 +1,6 @@
 """What all connections of this protocol share: settings, who is there, the answer of `status`."""
 
+import asyncio
 from itertools import count
 from os import getpid, urandom
 from time import time_ns
@@ -9,6 +10,7 @@ import msgspec
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
+from dragoman.engine.state import State
 from dragoman.observe.log import get_log
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
@@ -65,6 +67,8 @@ class Desk:
         self.door = door
         self.settings: Configured = settings or Settings()
         self.tuis: dict[str, Tui] = {}  # by connection
+        self._reading: dict[str, asyncio.Future[State]] = {}
+        self.opening = 0  # sessions that are being made now
         self.started = time_ns()
         self._count = count(1)
         self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw]] = {}
@@ -116,6 +120,16 @@ class Desk:
         raw = msgspec.Raw(encode(spoken(made) if camel else made))
         self._status[camel] = (ids, self.settings, raw)
         return raw
+
+    async def state(self, session_id: str) -> State:
+        """A session's state; those who want one that is not in memory share one reading of it."""
+        if self.door.live(session_id) is not None:
+            return await self.door.state(session_id)
+        reading = self._reading.get(session_id)
+        if reading is None:
+            reading = self._reading[session_id] = asyncio.ensure_future(self.door.state(session_id))
+            reading.add_done_callback(lambda _: self._reading.pop(session_id, None))
+        return await asyncio.shield(reading)
 
     @property
     def pid(self) -> int:

@@ -63,9 +63,9 @@ async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["
             pass  # a new one under the client's own id
     settings = conn.desk.settings
     live = door.host.live
-    if len(live) >= settings.max_sessions:
+    if len(live) + conn.desk.opening >= settings.max_sessions:
         ours = sum(1 for session in live.values() if session.state.origin == "zeroclaw")
-        if ours >= settings.max_sessions:
+        if ours + conn.desk.opening >= settings.max_sessions:
             raise Refusal(SESSION_LIMIT, f"Session limit reached ({settings.max_sessions})")
     extra: dict[str, Any] = {"chat_mode": params.chat_mode or "chat"}
     if params.exclude_memory:
@@ -79,6 +79,7 @@ async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["
         check_cwd=False,  # the protocol takes any folder and says it back
         extra=extra,
     )
+    conn.desk.opening += 1
     try:
         info = await door.open(spec, conn.who)
     except UnknownAgent:
@@ -86,6 +87,8 @@ async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["
             INTERNAL_ERROR,
             f"Failed to create agent: agents.{params.agent_alias} is not configured",
         ) from None
+    finally:
+        conn.desk.opening -= 1
     return await door.state(info.id), False
 
 
@@ -185,7 +188,7 @@ def said(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 async def messages(conn: "ZeroclawHearer", params: Messages) -> Any:
     try:
-        found = said(await conn.door.messages(params.session_id))
+        found = said((await conn.desk.state(params.session_id)).messages)
     except UnknownSession:
         found = []
     end = len(found) if params.before_index is None else params.before_index

@@ -51,7 +51,7 @@ async def listed(conn: "ZeroclawHearer", params: Sessions) -> Any:
 
 async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
     door = conn.door
-    state = await door.state(params.session_id)
+    state = await conn.desk.state(params.session_id)
     live = door.live(params.session_id)
     return SessionFacts(
         state.info(),
