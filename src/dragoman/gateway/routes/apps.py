@@ -30,7 +30,11 @@ async def method(call: Call) -> Any:
 
 
 async def route(call: Call) -> Any:
-    app, rest = call.path["app"], "/" + call.path["rest"]
+    app, rest = call.path["app"], call.path["rest"]
+    if app.startswith("@"):  # ids of apps may have a scope: @scope/name
+        name, _, rest = rest.partition("/")
+        app = f"{app}/{name}"
+    rest = f"/{rest}"
     offer = _find(call.door.offers.all("http_route"), app, rest)
     if offer is None or offer.call is None:
         raise Refusal(404, "not_found", "No app answers at this path.")
