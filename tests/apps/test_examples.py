@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ async def guard(data, context):
 @app.intercept("message_sending")
 async def polish(data, context):
     return {"content": data["content"].replace("darn", "d***")}
+
+@app.route("/hello/*", public=True)
+async def hello(request):
+    return {"status": 202, "body": f"{request.method} {request.path} {request.body}"}
 
 app.run()
 """
@@ -161,4 +166,19 @@ def test_an_app_guards_a_zeroclaw_session(tmp_path):
             told = json.dumps(line.seen)
             assert "Blocked: this host keeps its forbidden things" in told
             assert "darn" not in told
+        assert daemon.stop() == 0
+
+
+def test_a_route_is_served_by_the_gateway(tmp_path):
+    guard = tmp_path / "guard.py"
+    guard.write_text(GUARD)
+    config = "[gateway]\nport = 0\n" + app_config("@test/guard", guard)
+    with Daemon(tmp_path, config=config, gateway=True).wait_ready() as daemon:
+        wait_for_app(daemon, "@test/guard")
+        address = daemon.log().split("dialect=gateway address=")[1].split()[0].strip('"')
+        url = f"http://{address.removeprefix('http://')}/apps/@test/guard/hello/you"
+        asked = urllib.request.Request(url, data=b"there", method="POST")
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            assert answer.status == 202
+            assert answer.read() == b"POST /hello/you there"
         assert daemon.stop() == 0

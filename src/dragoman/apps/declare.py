@@ -65,9 +65,12 @@ class Declared:
         config = {"methodName": name, "method": name}
         return lambda function: self._offer(OfferedMethod(name, function, config))
 
-    def route(self, path: str) -> Callable[[F], F]:
-        """An HTTP route: the function gets a `Request` and returns a body or a response."""
-        config = {"route": path, "path": path}
+    def route(self, path: str, *, public: bool = False) -> Callable[[F], F]:
+        """An HTTP route: the function gets a `Request` and returns a body or a response.
+
+        Only paired clients reach it, unless it is public.
+        """
+        config = {"route": path, "path": path, "public": public}
         return lambda function: self._offer(OfferedRoute(path, function, config))
 
     def provider(self, name: str, models: list[Any]) -> Callable[[F], F]:

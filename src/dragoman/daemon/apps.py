@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
 from dragoman.tools.environ import ALLOWED
 
+from .doctor import Row
 from .kin import Kin
 
 log = get_log("apps")
@@ -248,6 +249,23 @@ def environment(
     made["OPENCLAWOS_KERNEL_SOCKET"] = made["OPENCLAW_KERNEL_SOCKET"] = kernel
     made["OPENCLAWOS_APP_ID"] = id
     return made
+
+
+def findings(kept: list[dict[str, Any]], connected: list[dict[str, Any]]) -> list[Row]:
+    """What `doctor` says of apps: those we keep, and those that are connected."""
+    rows: list[Row] = []
+    for app in kept:
+        if app["state"] in ("waiting", "crashed"):
+            severity: Literal["warn", "error"] = "warn" if app["state"] == "waiting" else "error"
+            said = f"{app['id']} {app['problem']} ({app['restarts']} restarts)"
+            rows.append(Row(severity, "apps", said, "Look for its words in the daemon's log."))
+    for app in connected:
+        if app["stale"]:
+            said = f"{app['id']} has sent no heartbeat for a while"
+            rows.append(Row("warn", "apps", said, "Restart it."))
+        else:
+            rows.append(Row("ok", "apps", f"{app['id']} is {app['state']}"))
+    return rows
 
 
 def _at_home(path: str) -> str:

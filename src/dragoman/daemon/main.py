@@ -59,8 +59,6 @@ class Daemon:
         """What dialects may show of the process, and cannot know by themselves."""
         from dragoman.settings.explain import explain
 
-        from .doctor import examine
-
         places = self.composed.places
         facts = self.composed.door.facts
         facts["addresses"] = self.listening.main()
@@ -69,7 +67,15 @@ class Daemon:
         facts["taps"] = Taps(self.guests)
         facts["explain"] = lambda key: explain(self.config.loaded, key)
         facts["check_config"] = self._check_config
-        facts["doctor"] = lambda: asyncio.to_thread(examine, places)
+        facts["doctor"] = self._examine
+
+    async def _examine(self) -> list[Any]:
+        from .apps import findings
+        from .doctor import examine
+
+        rows = await asyncio.to_thread(examine, self.composed.places)
+        connected = self.composed.door.facts.get("connected_apps", list)()
+        return rows + findings(self._apps.status() if self._apps else [], connected)
 
     def _check_config(self) -> str:
         from dragoman.settings.load import load
