@@ -10,6 +10,7 @@ from .routes.table import Route
 if TYPE_CHECKING:
     from .gate import Gate
 
+_NAME = {"type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._:-]*$"}
 _REF = "#/components/schemas/{name}"
 
 
@@ -68,7 +69,7 @@ def _operation(route: Route, body: Any, returns: Any, failure: Any) -> dict[str,
     if route.tag:
         operation["tags"] = [route.tag]
     parameters = [
-        {"name": piece[1:-1], "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": piece[1:-1], "in": "path", "required": True, "schema": _NAME}
         for piece in route.pattern
         if piece.startswith("{")
     ]

@@ -1,0 +1,94 @@
+"""The OpenAPI document is true: schemathesis asks everything it says, in odd ways."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from tests.gateway.making import serving
+
+from dragoman.gateway.auth import Throttle
+from dragoman.gateway.openapi import document
+from dragoman.gateway.routes import all_routes
+from dragoman.testing.script import Scripted
+
+
+async def test_the_document_names_every_route():
+    async with serving() as served, served.stranger() as client:
+        served_one = (await client.get("/openapi.json")).json()
+        assert served_one["openapi"].startswith("3.1")
+        shown = [route for route in served.gate.routes if not route.hidden]
+        there = {(method, path) for path, ops in served_one["paths"].items() for method in ops}
+        assert there == {(route.method.lower(), route.path) for route in shown}
+        ids = [op["operationId"] for ops in served_one["paths"].values() for op in ops.values()]
+        assert len(ids) == len(set(ids))
+
+
+class Beside:
+    """A gateway in a thread of its own, because schemathesis asks synchronously."""
+
+    def __init__(self) -> None:
+        self.ready = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self.thread.start()
+        assert self.ready.wait(10)
+
+    async def _run(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.stop = asyncio.Event()
+        async with serving(Scripted(["hello"] * 10_000)) as served:
+            self.served = served
+            self.ready.set()
+            await self.stop.wait()
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.stop.set)
+        self.thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def beside():
+    made = Beside()
+    yield made
+    made.close()
+
+
+# The document depends on the table of routes alone, so the cases can be made before a host runs.
+BARE = SimpleNamespace(routes=all_routes(), door=SimpleNamespace(facts={}), prefix="")
+schema = schemathesis.openapi.from_dict(document(BARE))
+STREAMS = ("/api/events", "/api/live", "/api/sessions/{id}/stream")
+
+
+@schema.exclude(path=list(STREAMS)).parametrize()
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+def test_answers_are_as_the_document_says(case: schemathesis.Case, beside: Beside):
+    served = beside.served
+    served.gate.auth.throttle = Throttle()
+    headers = {"Authorization": f"Bearer {served.token}"}
+    case.call_and_validate(
+        base_url=served.address,
+        headers=headers,
+        timeout=10,
+        # What is well formed may still be refused: an unknown directory, a code that was used.
+        excluded_checks=[positive_data_acceptance],
+    )
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_streams_begin_as_the_document_says(beside: Beside, path: str):
+    bearer = {"Authorization": f"Bearer {beside.served.token}"}
+    with httpx.Client(base_url=beside.served.address, headers=bearer, timeout=5) as client:
+        id = client.post("/api/sessions").json()["id"]
+        with client.stream("GET", path.replace("{id}", id)) as stream:
+            assert stream.status_code == 200
+            assert stream.headers["content-type"] == "text/event-stream"
+            assert next(stream.iter_lines()) in (": hello", "event: hello")
