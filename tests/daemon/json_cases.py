@@ -71,7 +71,8 @@ def _no():
     marks = (
         b"\xef\xbb\xbf{}", b"\xe9", b"\xff\xfe", b'"\xff"', b'["\xe5"]', b'["\xc0\xaf"]',
         b'["\xed\xa0\x80"]', b'["\xf4\xbf\xbf\xbf"]', b'{"\xb9":"0"}', b"[1\xe5]", b"\x00",
-        b"[\x00]", b"\x1a", b"#!json", b"<.>", b"//", b"/**/", b"{}/**//", b"\x80", b"\xf8\x88\x80\x80\x80",
+        b"[\x00]", b"\x1a",
+        b"#!json", b"<.>", b"//", b"/**/", b"{}/**//", b"\x80", b"\xf8\x88\x80\x80\x80",
     )  # fmt: skip
     yield from _named("n", [*numbers, *texts, *arrays, *objects, *words, *marks])
 
