@@ -1,0 +1,116 @@
+"""The guides say what is so: their programs run, their links lead somewhere, flags exist."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.living import WITHIN, Living
+
+from dragoman.cli import table
+from dragoman.cli.parse import parse
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MINE = [ROOT / "README.md"] + [
+    ROOT / "docs" / "guides" / f"{name}.md" for name in ("editors", "humanlayer", "zot", "clients")
+]
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    return re.findall(rf"^ *```{kind}\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
+    made = Living(tmp_path_factory.mktemp("g"))
+    made.start()
+    yield made
+    made.stop()
+
+
+PROGRAMS = blocks(ROOT / "docs" / "guides" / "clients.md", "python")
+SAYS = ["completed", "while nobody looked", "."]
+
+
+def test_every_program_is_here() -> None:
+    assert len(PROGRAMS) == len(SAYS)
+
+
+@pytest.mark.parametrize("number", range(len(SAYS)))
+def test_the_programs_of_the_guide_run(living: Living, number: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAMS[number]],
+        env=living.env,
+        cwd=living.work,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+    )
+    assert done.returncode == 0 and SAYS[number] in done.stdout, done.stderr
+
+
+def commands(block: str) -> Iterator[list[str]]:
+    """Every call of `dragoman` in a block of shell."""
+    for row in block.splitlines():
+        lexer = shlex.shlex(row, posix=True, punctuation_chars="|&;()<>{}")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in [*lexer, ";"]:
+            if set(word) <= set("|&;()<>{}"):
+                if words and Path(words[0]).name == "dragoman":
+                    yield words
+                words = []
+            elif words or not (re.fullmatch(r"\w+=.*", word) or word == "$"):
+                words.append(word)
+
+
+@pytest.mark.parametrize("page", MINE, ids=lambda page: page.name)
+def test_commands_in_the_pages_are_understood(page: Path) -> None:
+    found = 0
+    for block in blocks(page, "sh"):
+        for words in commands(block):
+            if words[1:2] in ([], ["--help"]):
+                continue
+            top = next((one for one in table.declared() if one.name == words[1]), None)
+            assert top is not None, words
+            if not top.raw:
+                parse(top, words[2:])
+            found += 1
+    assert found or page.name in ("clients.md",)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'src="([^"]+)"', text):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_json_in_the_guides_is_json() -> None:
+    for page in MINE:
+        for block in blocks(page, "json"):
+            try:
+                json.loads(block)
+            except ValueError:
+                for row in block.strip().splitlines():
+                    json.loads(row)
+
+
+def test_the_scripts_of_the_zot_guide_say_something(living: Living) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "rpc", "--provider", "demo"],
+        input='{"id":"1","type":"prompt","message":"run echo hi"}\n',
+        env=living.env,
+        cwd=living.work,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+    )
+    kinds = [json.loads(row)["type"] for row in done.stdout.splitlines()]
+    assert kinds[0] == "response" and kinds[-1] == "done"
