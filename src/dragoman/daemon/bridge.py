@@ -11,6 +11,7 @@ import asyncio
 import signal
 import sys
 from collections import deque
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -69,8 +70,8 @@ def read(line: bytes) -> Head | None:
 class Bridge:
     """One editor's connection through to the gateway."""
 
-    def __init__(self, address: str, token: str, context: Any, agent: str = "") -> None:
-        self._address = address
+    def __init__(self, find: Callable[[], str], token: str, context: Any, agent: str = "") -> None:
+        self._find = find  # where the gateway listens: a host that comes back may have moved
         self._token = token
         self._context = context
         self._query = {"agent": agent, "connection": uuid4().hex}
@@ -109,7 +110,7 @@ class Bridge:
 
     async def _connect(self) -> None:
         self._ws = await dial.connect(
-            self._address,
+            self._find(),
             self._token,
             lambda link: Gateway(self, link),
             context=self._context,
@@ -344,15 +345,23 @@ def main(args: Any) -> int:
     try:
         where, settings = passes.read_settings(args.config_dir)
         token = dial.find_token(where, settings, args.pair_code or "")
-        address = passes.address(where, settings)
-        return run(_serve(wire, address, token, dial.tls(address, settings), args.agent or ""))
+        context = dial.tls(passes.address(where, settings), settings)
+        return run(
+            _serve(
+                wire,
+                lambda: passes.address(where, settings),
+                token,
+                context,
+                args.agent or "",
+            )
+        )
     except Fault as fault:
         print(f"dragoman acp-bridge: {fault}", file=sys.stderr)
         return 1
 
 
-async def _serve(wire: int, address: str, token: str, context: Any, agent: str) -> int:
-    bridge = Bridge(address, token, context, agent)
+async def _serve(wire: int, find: Callable[[], str], token: str, context: Any, agent: str) -> int:
+    bridge = Bridge(find, token, context, agent)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, bridge.editor_gone)

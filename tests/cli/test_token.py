@@ -1,0 +1,51 @@
+"""`dragoman token` and `dragoman pair`, with and without a running daemon."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.daemon.running import Daemon
+
+from dragoman.cli.main import main
+
+
+def test_a_token_is_made_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    where = ["--config-dir", str(tmp_path)]
+    assert main(["token", "new", "--name", "laptop", *where]) == 0
+    token = capsys.readouterr().out.split()[-1]
+    assert token.startswith("tok_") and len(token) > 50
+    assert main(["token", "list", "--json", *where]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["name"] == "laptop" and token.startswith(row["id"])
+    assert token[13:] not in json.dumps(row)
+    assert main(["token", "revoke", row["id"], *where]) == 0
+    capsys.readouterr()
+    assert main(["token", *where]) == 0
+    assert "no tokens" in capsys.readouterr().out
+    assert main(["token", "revoke", row["id"], *where]) == 1
+
+
+def test_a_running_daemon_sees_new_and_revoked_tokens_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    where = ["--config-dir", str(tmp_path)]
+    with Daemon(tmp_path, config="[gateway]\nport = 0\n", gateway=True) as daemon:
+        daemon.wait_ready()
+        address = json.loads((tmp_path / "data/gateway.json").read_text())["address"]
+        assert f"open {address}/ and pair with the code".encode() in daemon.said
+        assert main(["token", "new", *where]) == 0
+        token = capsys.readouterr().out.split()[-1]
+        with httpx.Client(base_url=address, headers={"authorization": f"Bearer {token}"}) as client:
+            assert client.get("/api/status").status_code == 200
+            assert main(["pair", "--json", *where]) == 0
+            told = json.loads(capsys.readouterr().out)
+            assert told["address"] == address
+            paired = client.post("/pair", headers={"x-pairing-code": told["code"]})
+            assert paired.status_code == 200
+            assert main(["token", "revoke", token[:12], *where]) == 0
+            assert client.get("/api/status").status_code == 401
+            other = {"authorization": f"Bearer {paired.json()['token']}"}
+            assert client.get("/api/status", headers=other).status_code == 200
+        assert daemon.stop() == 0
+        assert token[13:] not in daemon.log()

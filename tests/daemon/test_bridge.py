@@ -1,0 +1,180 @@
+"""`dragoman acp-bridge` between a client on stdio and a real daemon's gateway."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.daemon.running import Daemon
+
+CONFIG = "[gateway]\nport = 0\n"
+
+
+class Bridge:
+    """The bridge as an editor sees it."""
+
+    def __init__(self, folder: Path, *flags: str, **env: str) -> None:
+        words = [
+            sys.executable,
+            "-m",
+            "dragoman",
+            "acp-bridge",
+            "--config-dir",
+            str(folder),
+            *flags,
+        ]
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, **env},
+        )  # fmt: skip
+        self.rest = b""
+        self.said: list[dict] = []
+
+    def send(self, id: int, method: str, **params) -> None:
+        row = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(row).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def read(self, within: float = 15.0) -> dict | None:
+        """The next message; None at the end."""
+        while b"\n" not in self.rest:
+            ready, _, _ = select.select([self.process.stdout], [], [], within)
+            assert ready, f"nothing came; before: {self.said[-3:]}"
+            more = os.read(self.process.stdout.fileno(), 65536)
+            if not more:
+                return None
+            self.rest += more
+        line, _, self.rest = self.rest.partition(b"\n")
+        self.said.append(json.loads(line))
+        return self.said[-1]
+
+    def until(self, fits) -> dict:
+        while True:
+            message = self.read()
+            assert message is not None, "the bridge ended"
+            if fits(message):
+                return message
+
+    def answer(self, id: int) -> dict:
+        return self.until(lambda one: one.get("id") == id and "method" not in one)
+
+    def open(self, cwd: Path) -> str:
+        self.send(1, "initialize", protocolVersion=1)
+        assert self.answer(1)["result"]["protocolVersion"] == 1
+        self.send(2, "session/new", cwd=str(cwd), mcpServers=[])
+        return self.answer(2)["result"]["sessionId"]
+
+    def ended(self) -> tuple[int, str]:
+        self.process.stdin.close()
+        while self.read() is not None:
+            pass
+        code = self.process.wait(10)
+        return code, self.process.stderr.read().decode()
+
+    def __enter__(self) -> "Bridge":
+        return self
+
+    def __exit__(self, *problem) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
+
+
+def test_it_waits_for_outstanding_answers_at_the_end_of_input(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as daemon:
+        daemon.wait_ready()
+        with Bridge(tmp_path) as bridge:
+            id = bridge.open(tmp_path)
+            bridge.send(3, "session/prompt", sessionId=id, prompt="count slowly to 8")
+            code, _ = bridge.ended()
+            assert code == 0
+            last = [one for one in bridge.said if one.get("id") == 3]
+            assert last and last[0]["result"]["stopReason"] == "end_turn"
+        kept = tmp_path / "acp-bridge-token"
+        assert kept.read_text().startswith("tok_") and kept.stat().st_mode & 0o777 == 0o600
+        secret = kept.read_text().strip()
+        assert secret not in daemon.log()
+
+
+def test_a_question_that_nobody_can_answer_any_more_is_withdrawn(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as daemon:
+        daemon.wait_ready()
+        with Bridge(tmp_path) as bridge:
+            id = bridge.open(tmp_path)
+            bridge.send(3, "session/prompt", sessionId=id, prompt="run echo hello")
+            bridge.until(lambda one: one.get("method") == "session/request_permission")
+            code, _ = bridge.ended()
+            assert code == 0
+            assert any(one.get("id") == 3 for one in bridge.said)
+
+
+@pytest.mark.timeout(60)
+def test_it_comes_back_with_its_sessions_when_the_daemon_does(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as first:
+        first.wait_ready()
+        with Bridge(tmp_path) as bridge:
+            id = bridge.open(tmp_path)
+            bridge.send(3, "session/prompt", sessionId=id, prompt="say the first word")
+            assert bridge.answer(3)["result"]["stopReason"] == "end_turn"
+            assert first.stop() == 0
+            # Said while nobody listens: it must arrive all the same.
+            bridge.send(4, "session/prompt", sessionId=id, prompt="say the second word")
+            with Daemon(tmp_path, gateway=True) as second:
+                second.wait_ready()
+                done = bridge.answer(4)
+                assert "second word" in done["result"]["content"]
+                code, said = bridge.ended()
+                assert code == 0 and "back" in said
+                # Nothing that the bridge asked for itself reached the editor.
+                assert not [one for one in bridge.said if "bridge" in str(one.get("id"))]
+
+
+@pytest.mark.timeout(60)
+def test_a_prompt_in_flight_is_answered_once_and_run_once(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as first:
+        first.wait_ready()
+        with Bridge(tmp_path) as bridge:
+            id = bridge.open(tmp_path)
+            bridge.send(3, "session/prompt", sessionId=id, prompt="count slowly to 5000")
+            bridge.until(lambda one: "agent_message_chunk" in json.dumps(one))
+            first.process.kill()
+            first.process.wait(10)
+            with Daemon(tmp_path, gateway=True) as second:
+                second.wait_ready()
+                done = bridge.answer(3)
+                assert done["result"]["stopReason"] == "cancelled"  # the host died in the middle
+                bridge.send(4, "session/prompt", sessionId=id, prompt="say still here")
+                assert "still here" in bridge.answer(4)["result"]["content"]
+                code, _ = bridge.ended()
+                assert code == 0
+                assert len([one for one in bridge.said if one.get("id") == 3]) == 1
+
+
+def test_tokens_come_from_the_environment(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as daemon:
+        daemon.wait_ready()
+        made = subprocess.run(
+            [sys.executable, "-m", "dragoman", "token", "new", "--config-dir", str(tmp_path)],
+            capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+        token = made.stdout.split()[-1]
+        for name in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
+            with Bridge(tmp_path, **{name: token}) as bridge:
+                bridge.open(tmp_path)
+                assert bridge.ended()[0] == 0
+        assert not (tmp_path / "acp-bridge-token").exists()
+        with Bridge(tmp_path, DRAGOMAN_ACP_BRIDGE_TOKEN="tok_00000000_wrong") as bridge:
+            code, said = bridge.ended()
+            assert code == 1 and "token" in said and "wrong" not in said
+
+
+def test_without_a_daemon_it_says_so(tmp_path: Path):
+    (tmp_path / "config.toml").write_text("[gateway]\nport = 1\n")
+    with Bridge(tmp_path) as bridge:
+        code, said = bridge.ended()
+        assert code == 1 and "dragoman daemon" in said
