@@ -255,13 +255,12 @@ class App(Declared):
         def send(result: Any) -> None:
             if self._kernel is None:
                 return
-            try:
-                self._kernel.send("hook.result", {"eventId": event_id, "result": result})
-            except ValueError as problem:
-                failed = {"eventId": event_id, "result": {"error": {"message": str(problem)}}}
-                self._kernel.send("hook.result", failed)
-            except ConnectionError:
-                return
+            with suppress(ConnectionError):  # nobody is there who could hear it
+                try:
+                    self._kernel.send("hook.result", {"eventId": event_id, "result": result})
+                except ValueError as problem:  # too large
+                    failed = {"error": {"message": str(problem)}}
+                    self._kernel.send("hook.result", {"eventId": event_id, "result": failed})
 
         return send
 
