@@ -1,0 +1,150 @@
+"""A command cannot drive the daemon that runs it: not directly, not as an orphan, not later."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.daemon.running import Daemon, Line, call, say, script
+
+from dragoman.daemon.kin import Kin
+from dragoman.sandbox import brand
+
+TRY = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(5)
+s.connect(open("where").read())
+try:
+    s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\\n')
+    print("HEARD" if s.recv(100) else "closed")
+except OSError as problem:
+    print("closed:", problem)
+"""
+WAYS = {
+    "plain": "python3 try.py",
+    "orphan": "setsid sh -c '(python3 try.py > said 2>&1; mv said done) &' ; "
+    "while [ ! -e done ]; do sleep 0.05; done; cat done",
+    "without environment": "env -i setsid python3 try.py",
+    "lower brand": "python3 -c 'import resource as r, runpy, sys; "
+    "r.setrlimit(r.RLIMIT_RTTIME, (7, 7)); "
+    'runpy.run_path("try.py")\'',
+}
+
+
+@pytest.mark.parametrize("backend", ["auto", "none"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tool_cannot_talk_to_the_daemon(tmp_path: Path, way: str, backend: str) -> None:
+    work, home = tmp_path / "work", tmp_path / "d"
+    work.mkdir()
+    home.mkdir()
+    (work / "try.py").write_text(TRY)
+    (work / "where").write_text(str(home / "data/daemon.sock"))
+    python, command = os.path.realpath(sys.executable), WAYS[way]
+    config = script(tmp_path, [call("bash", command=command), say("done")])
+    config += f'mode = "full"\n[sandbox]\nbackend = "{backend}"\n'
+    path = f"{os.path.dirname(python)}:{os.environ['PATH']}"
+    with Daemon(home, config=config, env={"PATH": path}) as daemon:
+        daemon.wait_ready()
+        with Line(daemon.socket) as client:  # we ourselves are welcome
+            session = client.ask("session/new", {"agentAlias": "default", "cwd": str(work)})
+            client.ask("session/prompt", {"sessionId": session["sessionId"], "prompt": "go"})
+            results = [m["params"] for m in client.seen if m["params"].get("type") == "tool_result"]
+        (result,) = results
+        shown = str(result.get("rawOutput") or result.get("raw_output"))
+        shown = shown.replace(command, "")
+        assert "closed" in shown and "HEARD" not in shown, shown
+        assert "refused" in daemon.log()
+
+
+def test_an_orphan_of_an_earlier_host_is_known_by_its_brand(tmp_path: Path) -> None:
+    mark = brand.new()
+    brand.live.discard(mark)
+    process = subprocess.Popen(["sleep", "30"], preexec_fn=brand.burn(mark))
+    plain = subprocess.Popen(["sleep", "30"])
+    try:
+        assert brand.of(process.pid) == mark and brand.of(plain.pid) == 0
+        kin = Kin()
+        assert kin.refuses(process.pid)
+        kin.trust(process.pid)
+        assert kin.refuses(process.pid)  # a brand says more than a number
+        assert not kin.refuses(plain.pid)  # nobody watches here: it may be anybody's
+        assert not kin.refuses(os.getpid()) and not kin.refuses(None)
+    finally:
+        for one in (process, plain):
+            one.kill()
+            one.wait()
+
+
+def test_the_family_tree() -> None:
+    """Children are refused when we watch, trusted ones and theirs are not."""
+    kin = Kin()
+    kin.watching = True
+    child = subprocess.Popen(["sh", "-c", "sleep 30 & echo $!; wait"], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    grandchild = int(child.stdout.readline())
+    try:
+        assert kin.refuses(child.pid) and kin.refuses(grandchild)
+        kin.trust(child.pid)
+        assert not kin.refuses(child.pid) and not kin.refuses(grandchild)
+        kin.forget(child.pid)
+        assert kin.refuses(grandchild)
+        assert not kin.refuses(os.getppid())
+    finally:
+        os.kill(grandchild, 9)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    assert kin.refuses(grandchild)  # gone: nobody is there
+
+
+def test_a_marked_child_is_found() -> None:
+    kin = Kin()
+    kin.watching = True
+    mark = "SERVER=abcdef0123456789"
+    child = subprocess.Popen(["sleep", "30"], env={"SERVER": "abcdef0123456789"})
+    try:
+        assert kin.trust_marked(mark) == child.pid and not kin.refuses(child.pid)
+        assert kin.trust_marked("SERVER=other") is None
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_the_dead_that_were_left_to_us_are_collected() -> None:
+    code = f"""
+import os, sys, time
+sys.path[:0] = {sys.path!r}
+from dragoman.daemon.kin import Kin
+kin = Kin()
+assert kin.adopt()
+read, write = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.read(read, 1)  # until our parent is gone
+        os._exit(0)
+    os._exit(0)
+os.wait()
+os.write(write, b"x")
+for _ in range(200):
+    if kin.bury():
+        print("collected")
+        break
+    time.sleep(0.01)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.stdout == "collected\n", done.stderr
+
+
+def test_nobody_else_is_kept_out(tmp_path: Path) -> None:
+    with Daemon(tmp_path) as daemon:
+        daemon.wait_ready()
+        with socket.socket(socket.AF_UNIX) as plain:
+            plain.connect(daemon.socket)
+        (tmp_path / "where").write_text(daemon.socket)
+        done = subprocess.run(
+            [sys.executable, "-c", TRY], capture_output=True, text=True, timeout=20, cwd=tmp_path
+        )
+        assert done.stdout == "HEARD\n"
