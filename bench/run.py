@@ -53,7 +53,7 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         with daemon(os.path.join(folder, "turns"), TOOL) as host:
             rows += streams.turns(host, 2.0 if options.quick else 5.0)
     if wanted("growth"):
-        few, many = (1_000, 10_000) if options.quick else (1_000, 100_000)
+        few, many = (1_000, 10_000) if options.quick else (1_000, 250_000)
         rows += sizes.growth(folder, few, many)
     return rows, notes
 

@@ -104,16 +104,30 @@ def growth(folder: str, few: int, many: int) -> list[Row]:
     for count in (few, many):
         home = os.path.join(folder, f"stored-{count}")
         asyncio.run(_fill(os.path.join(home, "data"), count))
+        start = time.perf_counter()
         with daemon(home, ["x"]) as host:
-            costs[count] = _costs(host)
+            ready = (time.perf_counter() - start) * 1e6
+            costs[count] = {"start to ready": ready, "resident": host.resident() / 1e3}
+            costs[count] |= _costs(host)
     rows = []
-    for what in costs[few]:
+    for what, bar in _BARS.items():
         a, b = costs[few][what], costs[many][what]
+        unit = {"resident": "KB", "start to ready": "us"}.get(what, "us cpu")
         rows.append(
-            Row("growth", f"{what}: {many:,} stored sessions against {few:,}", f"{b:.1f} us cpu",
-                f"{a:.1f}", b / a, "<= 1.1" if what != "list of 100" else "<= 1.25")
+            Row("growth", f"{what}: {many:,} sessions ({many * 4:,} messages) against {few:,}",
+                f"{b:.0f} {unit}", f"{a:.0f}", b / a, bar)
         )  # fmt: skip
     return rows
+
+
+# Wall-clock time and pages of a list vary more than CPU on a shared machine.
+_BARS = {
+    "status": "<= 1.1",
+    "open": "<= 1.1",
+    "list of 100": "<= 1.25",
+    "resident": "<= 1.1",
+    "start to ready": "<= 1.5",
+}
 
 
 def _costs(host: Running) -> dict[str, float]:
