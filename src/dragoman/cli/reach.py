@@ -46,10 +46,13 @@ def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
 
 def session_id(on: "Host", given: str) -> str:
     """The whole id for a beginning of one. Raises UnknownSession, BadInput when it is not clear."""
+    try:
+        on.call("dragoman/history", {"session_id": given, "limit": 1})
+        return given
+    except UnknownSession:
+        pass  # not a whole id: look for one that begins so
     found: list[dict[str, Any]] = []
     for row in sessions(on):
-        if row["id"] == given:
-            return given
         if row["id"].startswith(given):
             found.append(row)
     if not found:

@@ -28,6 +28,8 @@ class Plain:
         self._seen = 0  # bytes of `_data` that hold no newline
         self._held: list[dict[str, Any]] = []
         self._greetings: list[int] = []
+        if not hasattr(socket, "AF_UNIX"):
+            raise not_running(path, "this system has no Unix sockets")
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock.settimeout(wait)
         try:

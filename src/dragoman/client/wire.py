@@ -46,6 +46,8 @@ class Wire:
 
     async def open(self) -> None:
         """Connect and greet. Raises NotRunning."""
+        if not hasattr(asyncio, "open_unix_connection"):
+            raise not_running(self.path, "this system has no Unix sockets")
         try:
             reader, writer = await asyncio.open_unix_connection(self.path, limit=_LINE_LIMIT)
         except (FileNotFoundError, ConnectionRefusedError):
