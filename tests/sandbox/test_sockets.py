@@ -97,7 +97,7 @@ def test_the_family_tree() -> None:
         child.kill()
         child.wait()
         child.stdout.close()
-    assert kin.refuses(grandchild)  # gone: nobody is there
+    assert kin.refuses(child.pid)  # gone: nobody is there
 
 
 def test_a_marked_child_is_found() -> None:

@@ -49,6 +49,7 @@ class Composed:
         self.models = models
         self.roster = roster
         self.notices = notices
+        self.recollection: Recollection
         self.closers: list[Callable[[], None]] = []
         self.endings: tuple[Callable[[], Awaitable[None]], ...] = ()
 
@@ -145,6 +146,7 @@ async def compose(
     host.hooks.subscribe("agent_completed", recollection, intercepts=False)
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, Door(host, config, facts), models, roster, notices)
+    composed.recollection = recollection
     composed.closers.append(recollection.close)
     composed.endings += (servers.close, budgets.flush)
     config.applied.append(servers.apply)
