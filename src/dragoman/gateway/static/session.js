@@ -194,7 +194,8 @@ export class SessionPage {
 
   rename() {
     const input = h("input.rename", { value: this.info.title || titleOf(this.info), "aria-label": "Title" });
-    const done = (save) => { if (!input.isConnected) return; input.replaceWith(this.title); if (save && input.value !== this.info.title) this.change({ title: input.value }); };
+    let over = false; // taking the input away blurs it, which would end it twice
+    const done = (save) => { if (over) return; over = true; input.replaceWith(this.title); if (save && input.value !== this.info.title) this.change({ title: input.value }); };
     input.addEventListener("blur", () => done(true));
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") done(true); if (event.key === "Escape") done(false); });
     this.title.replaceWith(input);
