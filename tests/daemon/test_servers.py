@@ -1,0 +1,152 @@
+"""MCP servers of the configuration: shared by sessions, tried again, never in the way."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.tape import ME, Tape
+
+from dragoman.daemon import servers as module
+from dragoman.daemon.compose import Composed, compose
+from dragoman.engine import events as ev
+from dragoman.engine.content import Text, text_of
+from dragoman.engine.host import OpenSpec
+from dragoman.testing.script import Scripted, call
+
+SERVER = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
+SUMS = f'[mcp.sums]\ncommand = "{sys.executable}"\nargs = ["{SERVER}"]\n'
+AGENTS = """
+[agents.all]
+model = "script/m"
+mode = "full"
+[agents.some]
+model = "script/m"
+mode = "full"
+mcp = ["gone"]
+[agents.none]
+model = "script/m"
+mode = "full"
+runtime_profile = "alone"
+[runtime_profiles.alone]
+mcp = []
+[acp]
+default_agent = "all"
+"""
+GONE = '[mcp.gone]\ncommand = "/does/not/exist"\n'
+
+
+class Talk:
+    def __init__(self, host: Composed, cwd: Path) -> None:
+        self.host, self.cwd = host, cwd
+        self.tape = Tape()
+
+    async def turn(self, agent: str, *script: Any) -> Scripted:
+        """A turn in a session of its own, which stays open."""
+        scripted = Scripted([*script, "done"])
+        self.host.models.offer("script", scripted)
+        info = await self.host.door.open(OpenSpec(agent=agent, cwd=str(self.cwd)), ME)
+        self.tape = Tape()
+        await self.host.door.watch(info.id, ME, self.tape, lambda said: None)
+        async with asyncio.timeout(40):
+            await (await self.host.door.prompt(info.id, (Text("go"),), ME)).done
+        self.session = info.id
+        return scripted
+
+    def result(self) -> str:
+        return text_of(self.tape.of(ev.CallEnded)[-1].content)
+
+    def status(self) -> dict[str, Any]:
+        return {row["name"]: row for row in self.host.door.facts["mcp"]()}
+
+
+@pytest.fixture
+async def talks(tmp_path: Path):
+    made: list[Composed] = []
+
+    async def make(config: str) -> Talk:
+        (tmp_path / "config.toml").write_text(AGENTS + config)
+        host = await compose(config_dir=str(tmp_path))
+        made.append(host)
+        return Talk(host, tmp_path)
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+def names(script: Scripted) -> set[str]:
+    return {tool.name for tool in script.requests[0].tools if tool.name.startswith("mcp__")}
+
+
+async def test_one_process_serves_all_sessions_and_goes_with_the_host(talks) -> None:
+    talk = await talks(SUMS + GONE)
+    add = call("mcp__sums__add", a=2, b=3)
+    script = await talk.turn("all", add)
+    assert names(script) == {"mcp__sums__add", "mcp__sums__fail"}
+    assert talk.result() == "5"
+    (note,) = talk.tape.of(ev.Noted)
+    assert note.title == "MCP server gone could not be reached" and note.level == "warning"
+    (pid,) = talk.host.kin._trusted
+    await talk.turn("all", add)
+    assert talk.result() == "5" and talk.host.kin._trusted == {pid}
+    (note,) = talk.tape.of(ev.Noted)  # every session is told
+    assert "gone" in note.title
+    rows = talk.status()
+    assert (rows["sums"]["state"], rows["sums"]["tools"], rows["sums"]["sessions"]) == (
+        "connected", 2, 2,
+    )  # fmt: skip
+    assert rows["gone"]["state"] == "failed" and rows["gone"]["problem"]
+    await talk.host.door.close(talk.session)
+    assert talk.status()["sums"]["sessions"] == 1 and os.path.exists(f"/proc/{pid}")
+    await talk.host.close()
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+async def test_agents_may_use_some_or_none(talks) -> None:
+    talk = await talks(SUMS + GONE)
+    assert names(await talk.turn("none")) == set()
+    assert talk.status()["sums"]["state"] == "not used yet"  # and nothing was started
+    assert names(await talk.turn("some")) == set()
+    assert talk.status()["gone"]["state"] == "failed"
+
+
+async def test_a_server_that_dies_is_noted_and_comes_back(
+    talks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FIRST_DELAY", 0.05)
+    talk = await talks(SUMS + GONE.replace("command", "enabled = false\ncommand"))
+    add = call("mcp__sums__add", a=1, b=1)
+    await talk.turn("all")
+    (pid,) = talk.host.kin._trusted
+    os.kill(pid, signal.SIGKILL)
+    await talk.turn("all", add)
+    assert "2" not in talk.result() and talk.tape.of(ev.CallEnded)[-1].is_error
+    noted = await talk.tape.until(ev.Noted)
+    assert noted.body.title == "MCP server sums was lost"
+    async with asyncio.timeout(20):
+        while talk.status()["sums"]["state"] != "connected":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    await talk.turn("all", add)
+    assert talk.result() == "2"
+
+
+async def test_a_changed_configuration_is_used(talks, tmp_path: Path) -> None:
+    talk = await talks(GONE)
+    await talk.turn("all")
+    changed = AGENTS + SUMS + GONE.replace("command", "enabled = false\ncommand")
+    (tmp_path / "config.toml").write_text(changed)
+    talk.host.config.reload()
+    assert {row["state"] for row in talk.status().values()} == {"not used yet", "off"}
+    assert names(await talk.turn("all")) == {"mcp__sums__add", "mcp__sums__fail"}
+    assert talk.tape.of(ev.Noted) == []
+
+
+async def test_a_name_that_leads_nowhere_is_an_error(talks) -> None:
+    from dragoman.engine.faults import Fault
+
+    with pytest.raises(Fault, match="there is no \\[mcp.gone\\]"):
+        await talks(SUMS)
