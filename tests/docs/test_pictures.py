@@ -1,4 +1,4 @@
-"""What the README shows is what happens: its example runs, its pictures are drawn from real runs."""
+"""What the README shows is what happens: its example runs, its pictures come from real runs."""
 
 import os
 import subprocess
