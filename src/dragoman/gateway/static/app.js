@@ -80,7 +80,10 @@ class App {
     return {
       state: (state) => {
         document.body.dataset.live = state;
-        if (state === "live" && this.was === "away") { this.refresh().catch(() => {}); toast("Connected again."); }
+        if (state === "live") {
+          this.refresh().catch(() => {}); // what happened while no stream was open
+          if (this.was === "away") toast("Connected again.");
+        }
         this.was = state;
       },
       session: (one) => { this.sessions.set(one.id, one); this.changed(one.id); },

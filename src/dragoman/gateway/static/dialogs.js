@@ -39,7 +39,7 @@ export async function newSession(app) {
     try {
       const made = await post("/api/sessions", { agent: agent.value, cwd: cwd.value, mode: mode.value, model: model.value });
       if (text.value.trim()) await post(`/api/sessions/${made.id}/prompt`, { text: text.value, wait: false });
-      app.sessions.set(made.id, made);
+      if (!app.sessions.has(made.id)) app.sessions.set(made.id, made);
       node.close();
       app.go(`/sessions/${made.id}`);
     } catch (problem) { begin.disabled = false; toast(problem.message, true); }

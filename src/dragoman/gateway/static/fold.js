@@ -97,7 +97,7 @@ export class Talk {
       else if (block.type === "thinking" && block.text) this.add({ kind: "thinking", text: block.text, at });
       else if (block.type === "tool_call") this.call(block.id, block.name, { args: block.args, raw: block.raw });
     }
-    if (body.error) this.add({ kind: "note", level: "error", text: body.error, at });
+    if (body.error && body.stop !== "aborted") this.add({ kind: "note", level: "error", text: body.error, at });
   }
 
   // --- tools ---

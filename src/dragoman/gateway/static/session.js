@@ -62,7 +62,8 @@ export class SessionPage {
       return;
     }
     if (this.closed) return;
-    this.app.sessions.set(this.id, { ...this.info });
+    this.app.sessions.set(this.id, this.info);
+    this.app.changed(this.id);
     this.paint();
     this.toEnd();
     this.app.live.open(() => `session=${encodeURIComponent(this.id)}&since=${this.talk.seq}`);
@@ -282,7 +283,11 @@ function call(item, old) {
   if (waits) body.push(h("div.ask.inline", { "data-ask": item.ask.id }, what(item.ask), preview(item), buttons(item.ask)));
   changes.forEach((one) => body.push(diff(one)));
   if (!changes.length || item.state === "failed") {
-    if (wide && item.args?.command) body.push(h("pre.term", { tabindex: "0" }, h("span.cmd", null, `$ ${item.args.command}`), text ? `\n${cut(text)}` : ""));
+    if (wide && item.args?.command) {
+      const line = `$ ${item.args.command}`; // our own shell tool says it itself, others do not
+      const rest = text.startsWith(line) ? text.slice(line.length).replace(/^\n+/, "") : text;
+      body.push(h("pre.term", { tabindex: "0" }, h("span.cmd", null, line), rest ? `\n${cut(rest)}` : ""));
+    }
     else if (text) body.push(h("pre.term", { tabindex: "0" }, cut(text)));
   }
   if (item.images?.length) body.push(content(item.images));
