@@ -3,6 +3,10 @@ import { get, put, url } from "./api.js";
 import { fill, h, icon, toast } from "./dom.js";
 import { choice } from "./dialogs.js";
 
+const MAPS = {
+  agents: "name of an agent", providers: "name of a provider", mcp: "name of a server", "gateway.webhooks": "name of a webhook",
+  "gateway.callbacks": "name of a callback", "openclawos.apps": "name of an app",
+};
 const SECTIONS = [
   ["acp", "ACP", "Editors and IDEs: default agent, how many sessions, when idle ones are dropped"],
   ["agents", "Agents", "Names, models, prompts and tools"],
@@ -36,18 +40,29 @@ export class ConfigPage {
 
   async form() {
     const name = SECTIONS.find(([id]) => id === this.section)?.[1] || this.section;
-    const head = h("header.top", null, h("a.back", { href: url("/config"), "data-link": true, "aria-label": "All settings" }, icon("back")), h("h1", null, name));
+    const head = h("header.top", null, h("a.back", { href: url(this.section.includes(".") ? `/config/${this.section.split(".")[0]}` : "/config"), "data-link": true, "aria-label": "Back" }, icon("back")), h("h1", null, name));
     fill(this.body, head);
     let fields, agents;
     try { [fields, agents] = await Promise.all([get(`/api/config/fields?path=${encodeURIComponent(this.section)}`), get("/api/agents")]); }
     catch (problem) { fill(this.body, head, h("p.calm", null, problem.message)); return; }
     this.fields = new Map();
-    const shown = fields.filter((one) => !one.key.includes("<name>"));
-    const forms = fields.filter((one) => one.key.includes("<name>"));
+    const maps = Object.keys(MAPS).filter((map) => map === this.section || map.startsWith(`${this.section}.`));
+    const shown = fields.filter((one) => !maps.some((map) => one.key.startsWith(`${map}.`)));
     fill(this.body, head,
-      h("div.settings", null, shown.map((one) => this.field(one, agents))),
-      forms.length ? h("p.says", null, `None is configured yet. Keys of an entry: ${forms.map((one) => one.key.split(".").pop()).join(", ")}. Add one with `, h("code", null, `dragoman config set ${forms[0].key} …`)) : null,
+      shown.length ? h("div.settings", null, shown.map((one) => this.field(one, agents))) : null,
+      maps.map((map) => this.map(map, fields)),
       !fields.length ? h("p.calm", null, "Nothing to set here.") : null);
+  }
+
+  // Entries that have names of their own: one page each, and a way to begin another.
+  map(map, fields) {
+    const rest = fields.filter((one) => one.key.startsWith(`${map}.`)).map((one) => one.key.slice(map.length + 1));
+    const names = [...new Set(rest.map((one) => one.split(".")[0]))].filter((one) => one !== "<name>" && !one.startsWith('"'));
+    const name = h("input", { "aria-label": "Name", placeholder: MAPS[map], pattern: "[A-Za-z0-9_-]+", required: true, spellcheck: "false", autocapitalize: "off" });
+    return h("section.map", null,
+      map === this.section ? null : h("h2", null, map.split(".").pop()),
+      names.length ? h("div.cards", null, names.map((one) => h("a.card", { href: url(`/config/${map}.${one}`), "data-link": true }, h("strong", null, one)))) : h("p.says", null, "None is configured yet."),
+      h("form.begin", { onsubmit: (event) => { event.preventDefault(); this.app.go(`/config/${map}.${name.value}`); } }, name, h("button", { type: "submit" }, icon("plus"), "Add")));
   }
 
   field(one, agents) {
@@ -56,12 +71,15 @@ export class ConfigPage {
     const note = h("span.note", { role: "status" });
     const shown = format(one.value, one.schema);
     let input;
-    const type = one.schema.type;
-    if (one.schema.enum) input = choice(one.schema.enum.map((value) => [String(value), value === "" ? "not set" : String(value)]), shown, { id });
+    const optional = one.default === null || one.default === undefined;
+    const type = optional && one.schema.type === "boolean" ? "maybe" : one.schema.type;
+    const unset = optional ? [["", "not set"]] : [];
+    if (type === "maybe") input = choice([...unset, ["true", "yes"], ["false", "no"]], shown, { id });
+    else if (one.schema.enum) input = choice([...unset, ...one.schema.enum.map((value) => [String(value), value === "" ? "not set" : String(value)])], shown, { id });
     else if (type === "boolean") input = h("input.switch", { id, type: "checkbox", role: "switch", checked: one.value === true });
     else if (one.key === "acp.default_agent") input = choice([["", "the only one there is"], ...agents.map((agent) => [agent.alias, agent.alias])], shown, { id });
-    else if (type === "integer" || type === "number") input = h("input", { id, type: "number", value: shown, min: one.schema.minimum ?? null, max: one.schema.maximum ?? null, step: type === "integer" ? "1" : "any" });
-    else input = h("input", { id, type: "text", value: one.secret ? "" : shown, placeholder: one.secret && one.value ? "hidden; type to replace" : "", spellcheck: "false", autocomplete: "off" });
+    else if (type === "integer" || type === "number") input = h("input", { id, type: "number", value: shown, min: one.schema.minimum ?? null, max: one.schema.maximum ?? null, placeholder: optional ? "not set" : null, step: type === "integer" ? "1" : "any" });
+    else input = h("input", { id, type: "text", value: one.secret ? "" : shown, placeholder: one.secret && one.value ? "hidden; type to replace" : optional ? "not set" : "", spellcheck: "false", autocomplete: "off" });
     const save = h("button.primary.save", { type: "submit", hidden: true }, "Save");
     const read = () => (type === "boolean" ? input.checked : input.value);
     const before = () => (type === "boolean" ? this.fields.get(one.key).value === true : one.secret ? "" : format(this.fields.get(one.key).value, one.schema));
@@ -70,7 +88,7 @@ export class ConfigPage {
       event.preventDefault();
       save.disabled = true;
       try {
-        const made = await put("/api/config", { key: one.key, value: parse(read(), one.schema) });
+        const made = await put("/api/config", { key: one.key, value: parse(read(), one.schema, optional) });
         this.fields.get(one.key).value = made.value;
         save.hidden = true;
         note.className = "note";
@@ -105,8 +123,10 @@ function format(value, schema) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-function parse(text, schema) {
+function parse(text, schema, optional) {
   if (typeof text === "boolean") return text;
+  if (optional && text === "") return null;
+  if (schema.type === "boolean") return text === "true";
   if (schema.type === "integer" || schema.type === "number") return text === "" ? null : Number(text);
   if (schema.type === "array") return text.split(",").map((one) => one.trim()).filter(Boolean);
   if (schema.type === "object") return JSON.parse(text || "{}");
