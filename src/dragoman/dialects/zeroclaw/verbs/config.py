@@ -14,7 +14,7 @@ from ..shapes import CatalogModels, ConfigGet, ConfigList, ConfigPath, ConfigPro
 from .table import Verb
 
 if TYPE_CHECKING:
-    from dragoman.engine.door import ConfigPort
+    from dragoman.engine.ports.config import ConfigPort
 
     from ..hear import ZeroclawHearer
 

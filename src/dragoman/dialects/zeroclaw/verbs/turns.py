@@ -126,7 +126,7 @@ async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
     if live is None:
         raise Refusal(SESSION_NOT_FOUND, "No active turn for this session")
     if live.turn is None and live.inbox:  # the prompt came just before: let it begin
-        await live.inbox[0].started
+        await asyncio.wait({live.inbox[0].started})
     try:
         conn.door.cancel(session_id, "client")
     except NothingRunning:

@@ -1,5 +1,6 @@
 """Sessions as the engine knows them: opened, driven, read, changed."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Text
@@ -138,7 +139,7 @@ async def steer(conn: "ZeroclawHearer", params: Steer) -> Any:
 async def cancel(conn: "ZeroclawHearer", params: Cancel) -> Any:
     live = conn.door.live(params.session_id)
     if live is not None and live.turn is None and live.inbox:
-        await live.inbox[0].started
+        await asyncio.wait({live.inbox[0].started})
     if live is None or live.turn is None and live.state.turn:
         return Queued(await conn.door.interrupt(params.session_id, conn.who))
     return Queued(conn.door.cancel(params.session_id, params.cause))
