@@ -93,11 +93,13 @@ async def compose(
     notices = list(loaded.warnings)
     if for_daemon or loaded.settings.log.file:
         _open_log(loaded.settings, where, notices)
+    closers: list[Callable[[], None]] = []
     kept = await _open_store(loaded.settings, where, store, notices)
     models = ModelRegistry(provider_configs(loaded.settings, providers))
     offers = Offers()
     offers.listeners.append(lambda offer, there: _offer_provider(models, offer, there))
-    roster = Roster(lambda: config.settings, models, offers, where)
+    private = "" if kept.durable else _passing_folder(closers)
+    roster = Roster(lambda: config.settings, models, offers, where, private)
     roster.overrides = dict(overrides or {})
     host = Host(
         kept,
@@ -147,7 +149,7 @@ async def compose(
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection
-    composed.closers.append(recollection.close)
+    composed.closers += [*closers, recollection.close]
     composed.endings += (servers.close, budgets.flush)
     config.applied.append(servers.apply)
     return composed
@@ -277,6 +279,21 @@ def _apply(
             session.configure()
         except Exception as problem:  # its agent is gone or broken now: it keeps what it has
             log.warning("kept the old agent", session=session.id, problem=str(problem))
+
+
+def _passing_folder(closers: list[Callable[[], None]]) -> str:
+    """Where tools may leave files while nothing of ours is to stay."""
+    parent = os.environ.get("TMPDIR") or "/tmp"
+    folder = os.path.join(parent, f"dragoman-{os.getpid()}-{os.urandom(4).hex()}")
+
+    def remove() -> None:
+        if os.path.isdir(folder):
+            from shutil import rmtree
+
+            rmtree(folder, ignore_errors=True)
+
+    closers.append(remove)
+    return folder
 
 
 def _offer_provider(models: ModelRegistry, offer: Offer, there: bool) -> None:

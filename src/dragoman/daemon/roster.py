@@ -37,7 +37,9 @@ class Roster:
         models: Any,
         offers: Offers,
         places: Places,
+        private: str = "",
     ) -> None:
+        """`private` is where tools may leave files of ours; empty: the data directory."""
         self._settings = settings
         self._models = models
         self._offers = offers
@@ -45,7 +47,8 @@ class Roster:
         self._policies: dict[str, tuple[Rules, AutonomyPolicy]] = {}
         self._registries: dict[str, tuple[Policy, Any, Any]] = {}
         self._chosen: dict[str, str] = {}
-        self._outputs = os.path.join(places.data_dir, "outputs")
+        self._private = private or places.data_dir
+        self._outputs = os.path.join(self._private, "outputs")
         self._builtin = BuiltinAgent(models, self._extras)
         self._hosted: AcpProcessAgent | None = None
         self.kin = Kin()
@@ -182,8 +185,9 @@ class Roster:
         return choose(wanted.backend, network=wanted.network, processes=processes)
 
     def _tool_env(self) -> dict[str, str]:
-        scratch = os.path.join(self._places.data_dir, "tmp")
-        os.makedirs(scratch, mode=0o700, exist_ok=True)
+        scratch = os.path.join(self._private, "tmp")
+        for folder in (self._private, scratch):  # `makedirs` would leave the upper one open
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         return {"TMPDIR": scratch}
 
     def _bounds(self, profile: AgentProfile, info: SessionInfo) -> Any:
