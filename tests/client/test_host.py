@@ -205,6 +205,20 @@ async def test_what_goes_wrong_is_the_hosts_own_fault(host: HostClient) -> None:
     assert (await host.status())["pid"]  # the connection goes on
 
 
+async def test_the_wire_of_others_and_answers_that_always_get_through(
+    host: HostClient, house: House
+) -> None:
+    await host.call("dragoman/tap")
+    async with connect(house.socket("daemon"), name="noisy") as noisy:
+        for _ in range(400):
+            await noisy.status()
+        assert (await host.status())["pid"]  # though nobody has taken what was told
+        async with asyncio.timeout(5):
+            async for method, row in host.notices():
+                assert method == "dragoman/wire" and row["dialect"] == "zeroclaw"
+                break
+
+
 async def test_nobody_listens(tmp_path: Path) -> None:
     with pytest.raises(NotRunning, match="dragoman daemon"):
         async with connect(str(tmp_path / "no.sock")):

@@ -14,6 +14,7 @@ from dragoman.engine.info import SessionInfo
 from . import answers
 from .address import socket_path
 from .answers import AgentRow, Approval, ClientRow, Facts, Finished, ModelRow
+from .problems import ConnectionGone
 from .stream import Stream, event_of
 from .wire import Wire
 
@@ -38,7 +39,7 @@ class HostClient:
     def __init__(self, path: str, name: str) -> None:
         self.path = path
         self.name = name
-        self._wire = Wire(path, name)
+        self._wire = Wire(path, name, patient=False)
 
     async def __aenter__(self) -> Self:
         await self._wire.open()
@@ -56,6 +57,19 @@ class HostClient:
         """Any method of the host, with its plain result."""
         raw = await self._wire.send(method, params or {})
         return msgspec.json.decode(raw)
+
+    async def notices(self) -> AsyncIterator[tuple[str, Any]]:
+        """What the host tells after such a method (`dragoman/tap`), as (method, params).
+
+        Take them as they come: when more than a few hundred wait, the oldest are forgotten.
+        """
+        while True:
+            try:
+                message = await self._wire.told()
+            except ConnectionGone:
+                return
+            if message is not None:
+                yield message.method, msgspec.json.decode(message.params)
 
     async def _ask(self, method: str, kind: type[T], /, **params: Any) -> T:
         raw = await self._wire.send(f"dragoman/{method}", _given(params))

@@ -1,7 +1,8 @@
 """One connection of the asynchronous client: requests out, answers and events in.
 
 What the host tells is read only as fast as it is taken: a reader that is slow makes the host merge
-and, in the end, skip what passes (`Lagged`), never what is kept.
+and, in the end, skip what passes (`Lagged`), never what is kept. An impatient connection, which
+mostly asks, forgets the oldest of what nobody takes instead, so that answers always get through.
 """
 
 import asyncio
@@ -32,9 +33,10 @@ _encode = msgspec.json.Encoder().encode
 class Wire:
     """A connection that has said hello."""
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str, name: str, *, patient: bool = True) -> None:
         self.path = path
         self.name = name
+        self._patient = patient
         self._next = 0
         self._calls: dict[int, asyncio.Future[msgspec.Raw]] = {}
         # A notification, the id of an answered call that was marked, or the end.
@@ -115,6 +117,8 @@ class Wire:
 
     async def _take(self, message: Message) -> None:
         if message.method:
+            if not self._patient and self._told.full():
+                self._told.get_nowait()
             await self._told.put(message)
             return
         answer = self._calls.pop(message.id, None) if isinstance(message.id, int) else None
