@@ -149,7 +149,7 @@ def tuis(conn: "ZeroclawHearer", _: None) -> Any:
 
 VERBS = {
     "initialize": Verb(initialize, Initialize, sees_names=True),
-    "status": Verb(status),
+    "status": Verb(status, native=True),  # the desk keeps it ready in both spellings
     "health": Verb(health),
     "doctor/run": Verb(doctor),
     "tui/list": Verb(tuis),
