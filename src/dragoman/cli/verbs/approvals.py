@@ -1,11 +1,11 @@
-"""`dragoman approvals [--watch]`: questions that wait for an answer, and a live inbox."""
+"""`dragoman approvals [--watch]`: questions that wait for an answer; answered as they come."""
 
 import sys
 
 from dragoman.client.problems import ConnectionGone
 
 from .. import reach, say
-from ..inbox import Inbox
+from ..questions import Questions
 from ..screen import brief, who
 from ..times import ago
 
@@ -49,14 +49,14 @@ def _answer(one: "dict[str, Any]") -> str:
 def _watch(args: "Any") -> int:
     with reach.daemon(args) as host:
         host.call("dragoman/watch", {})
-        inbox = Inbox(host)
+        questions = Questions(host)
         typing = sys.stdin.isatty() and not args.json
         for one in host.call("dragoman/approvals", {"pending": True})["approvals"]:
-            _came(args, inbox, one["ask"], typing)
-        if typing and not inbox.count:
+            _came(args, questions, one["ask"], typing)
+        if typing and not questions.count:
             say.err(say.style("waiting for approvals; Ctrl-C ends", "dim", stream=sys.stderr))
         while True:
-            if typing and not inbox.wait():
+            if typing and not questions.wait():
                 continue
             try:
                 message = host.message()
@@ -65,27 +65,27 @@ def _watch(args: "Any") -> int:
                 return 1
             event = (message.get("params") or {}).get("event", {})
             if event.get("type") == "asked":
-                _came(args, inbox, event["ask"], typing)
+                _came(args, questions, event["ask"], typing)
             elif event.get("type") == "settled":
-                _went(args, inbox, event, typing)
+                _went(args, questions, event, typing)
 
 
-def _came(args: "Any", inbox: Inbox, ask: "dict[str, Any]", typing: bool) -> None:
+def _came(args: "Any", questions: Questions, ask: "dict[str, Any]", typing: bool) -> None:
     if args.json:
         say.plain_json({"asked": ask}, indent=None)
     elif typing:
-        inbox.add(ask)
+        questions.add(ask)
     else:
         say.out(f"{ask['id']}  {brief(ask['title'])} {brief(ask.get('summary', ''))}".rstrip())
     sys.stdout.flush()
 
 
-def _went(args: "Any", inbox: Inbox, event: "dict[str, Any]", typing: bool) -> None:
+def _went(args: "Any", questions: Questions, event: "dict[str, Any]", typing: bool) -> None:
     by = who(event.get("by"), "the host")
     if args.json:
         say.plain_json({"settled": event}, indent=None)
     elif typing:
-        inbox.settled(event["ask_id"], event["verdict"], by)
+        questions.settled(event["ask_id"], event["verdict"], by)
     else:
         say.out(f"{event['ask_id']}  {event['verdict']} by {by}")
     sys.stdout.flush()

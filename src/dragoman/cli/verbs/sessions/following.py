@@ -5,7 +5,7 @@ import sys
 from dragoman.client.plain import result_of
 
 from ... import reach, say
-from ...inbox import Inbox
+from ...questions import Questions
 from ...screen import Screen, who
 
 TYPE_CHECKING = False
@@ -49,12 +49,12 @@ def send(args: "Any") -> int:
         params = {"session_id": session, "text": " ".join(args.prompt), "key": _key()}
         waited = host.begin("dragoman/prompt", params)
         screen = Screen(quiet=True)
-        inbox = Inbox(host)
+        questions = Questions(host)
         asks = sys.stdin.isatty() and not args.json
         turn = ""
         try:
             while True:
-                if asks and not inbox.wait():
+                if asks and not questions.wait():
                     continue
                 message = host.message()
                 if "method" not in message:
@@ -71,7 +71,7 @@ def send(args: "Any") -> int:
                     say.plain_json(told, indent=None)
                     sys.stdout.flush()
                     continue
-                _ask(inbox, event, asks)
+                _ask(questions, event, asks)
                 if not (asks and event["type"] in ("asked", "settled")):
                     screen.show(told)
         except KeyboardInterrupt:
@@ -81,11 +81,11 @@ def send(args: "Any") -> int:
             return 130
 
 
-def _ask(inbox: Inbox, event: "dict[str, Any]", asks: bool) -> None:
+def _ask(questions: Questions, event: "dict[str, Any]", asks: bool) -> None:
     if asks and event["type"] == "asked":
-        inbox.add(event["ask"])
+        questions.add(event["ask"])
     elif asks and event["type"] == "settled":
-        inbox.settled(event["ask_id"], event["verdict"], who(event.get("by"), "the host"))
+        questions.settled(event["ask_id"], event["verdict"], who(event.get("by"), "the host"))
 
 
 def _turn(event: "dict[str, Any]") -> str:

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.living import WITHIN, Living
 from tests.cli.test_everyday import new_session
 
-from dragoman.cli.inbox import decide
+from dragoman.cli.questions import decide
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.client.plain import Plain
 
 
-class Inbox:
+class Questions:
     """Open questions, oldest first; one is on the screen at a time."""
 
     def __init__(self, host: "Plain") -> None:
