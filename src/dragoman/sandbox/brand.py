@@ -7,7 +7,6 @@ a lower one, descends from a command of ours, even after our own process was rep
 """
 
 import os
-import secrets
 from collections.abc import Callable
 
 LEAST, MOST = 1 << 48, 1 << 50  # microseconds
@@ -42,6 +41,8 @@ def new() -> int:
     room = min(_ours(), MOST) - LEAST
     if room <= 1:  # we are a command of another host ourselves, deeper than the marks reach
         return 0
+    import secrets
+
     mark = LEAST + secrets.randbelow(room)
     live.add(mark)
     return mark
