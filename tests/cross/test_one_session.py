@@ -84,6 +84,14 @@ async def test_a_turn_prompted_hooked_approved_and_watched_in_five_protocols(
     assert seeing.humanlayer(humanlayer) == seeing.only(words, "user call asked settled done end")
     assert seeing.openclawos(app) == seeing.only(words, "user done end")
 
+    # the editor is shown what really runs
+    begun = [
+        m["params"]["update"]
+        for m in acp.seen
+        if m.get("params", {}).get("update", {}).get("status") == "in_progress"
+    ]
+    assert begun[0]["rawInput"]["content"] == "blue" and "rawInput" not in begun[1]
+
     # who answered, from where, is kept
     rows = await reference.call("dragoman/approvals", {"session_id": session, "pending": False})
     (row,) = rows["approvals"]

@@ -113,12 +113,26 @@ class Speaker:
         return Said(lines, body, live=self._usage() if body.usage.context else ())
 
     def _started(self, body: ev.CallStarted, event: Event) -> Said:
-        update = {
+        update: dict[str, Any] = {
             "sessionUpdate": "tool_call_update",
             "toolCallId": body.call_id,
             "status": "in_progress",
         }
+        if self._was_changed(body):
+            update["title"] = calls.title_of(body.name, body.args)
+            update["rawInput"] = body.args
         return Said((), body, live=(self.line(update),))
+
+    def _was_changed(self, body: ev.CallStarted) -> bool:
+        """Whether a hook made something else of what the model asked for."""
+        session = self._door.live(self.id)
+        if session is None:
+            return False
+        for message in reversed(session.state.messages):
+            if message.role == "assistant":
+                asked = [b for b in message.content if isinstance(b, ToolCall)]
+                return any(b.id == body.call_id and b.args != body.args for b in asked)
+        return False
 
     def _ended(self, body: ev.CallEnded, event: Event) -> Said:
         update = calls.result_update(body, object_output=self._quirks.object_output)
