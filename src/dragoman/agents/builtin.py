@@ -146,9 +146,11 @@ class BuiltinAgent:
 
 
 def _unanswered(turn: TurnPort) -> list[ToolCall]:
-    """Calls of the last assistant message without a result after it."""
+    """Calls of the last message without a result; none when the user has spoken since."""
     answered: set[str] = set()
     for message in reversed(turn.messages):
+        if message.role == "user":
+            return []
         if message.role == "assistant":
             return [
                 block

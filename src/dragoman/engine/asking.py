@@ -189,17 +189,18 @@ class Asking(Ledger):
 
     def settled_for(self: "Session", call_id: str) -> Settled | None:  # type: ignore[misc]
         """The answer already given about this call (it waited across a restart)."""
-        for settled in self.state.settled.values():
-            if settled.call_id == call_id:
-                return settled
-        return None
+        return self.state.answers.get(call_id)
+
+    def asks_of(self: "Session", turn_id: str) -> list[Ask]:  # type: ignore[misc]
+        """Open questions that a turn waits for."""
+        asks = self.state.asks.values()
+        return [ask for ask in asks if turn_id and ask.turn == turn_id and not ask.external]
 
     def withdraw(self: "Session", turn_id: str) -> list[ev.Kept]:  # type: ignore[misc]
         """Questions of a turn that is over are not open any more."""
         return [
             Settled(ask.id, "cancelled", call_id=ask.call_id, tool=ask.tool)
-            for ask in self.state.asks.values()
-            if ask.turn == turn_id and not ask.external
+            for ask in self.asks_of(turn_id)
         ]
 
 

@@ -11,12 +11,13 @@ from uuid import uuid4
 import msgspec
 
 from . import events as ev
+from .asking import already
 from .content import Message, Prompt, text_of
+from .copying import copied
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .faults import (
     BadInput,
     Busy,
-    NothingRunning,
     UnknownAsk,
     UnknownSession,
     WrongState,
@@ -121,7 +122,7 @@ class Door:
         )
         session = await self.host.open(spec, by)
         if parent.messages:
-            await session.append(ev.Seeded(session_id, tuple(parent.messages)))
+            await session.append(ev.Seeded(session_id, copied(parent.messages)))
         return session.state.info()
 
     def live(self, session_id: str) -> Session | None:
@@ -196,9 +197,8 @@ class Door:
         session = self.host.live.get(session_id)
         if session is not None:
             session.emit(ev.Deleted(by))
-            await self.host.close(session_id, "delete")
         self.deletions += 1
-        return await self.host.store.delete(session_id)
+        return await self.host.delete(session_id)
 
     # --- driving ---
 
@@ -220,15 +220,16 @@ class Door:
         `data`), so a client may retry safely.
         """
         session = await self.host.get(session_id)
-        if key and key in session.state.keys:
-            turn = session.state.keys[key]
+        content = await self.host.expanded(content, session.state.cwd)
+        session = await self.host.get(session_id)  # it may have been let go meanwhile
+        turn = session.taken(key) if key else ""
+        if turn:
             raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
         if when_busy == "refuse" and session.busy:
             raise Busy(
                 f"Session already has an active prompt turn: {session_id}",
                 "Wait for it to end, or cancel it.",
             )
-        content = await self.host.expanded(content, session.state.cwd)
         work = Work("prompt", f"trn_{uuid4().hex}", content, by, key, metadata)
         session.enqueue(work, limit=limit, wait=wait)
         session.tell("message_received", {"content": text_of(content), "metadata": metadata or {}})
@@ -260,8 +261,6 @@ class Door:
             words.append(ev.StatusChanged(state.status, "interrupted", "interrupt"))
             await session.append(*words)
             return ""
-        if session.turn is None:
-            raise NothingRunning("No active turn for this session", status=state.status)
         turn_id = session.cancel("interrupt", interrupt=True)
         if state.status in ("running", "waiting_input", "starting"):
             await session.append(ev.StatusChanged(state.status, "interrupting"))
@@ -277,6 +276,8 @@ class Door:
         session = await self.host.get(session_id)
         if session.busy:
             raise Busy("The agent is busy.", "Cancel the turn first.")
+        if session.state.turn:  # waits for an answer since before a restart
+            session.cancel("clear")
         await session.append(ev.Cleared(by))
 
     # --- changing ---
@@ -390,5 +391,7 @@ class Door:
     ) -> Settled:
         """Answer an approval or a question. Raises UnknownAsk, AlreadySettled, BadInput."""
         row = await self.ask(ask_id)
+        if row.settled is not None:
+            raise already(row.settled)
         session = await self.host.get(row.ask.session)
         return await session.answer(ask_id, verdict, by, comment=comment, text=text)

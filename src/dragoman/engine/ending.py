@@ -8,7 +8,7 @@ from .content import Text, text_of
 from .faults import Fault
 from .ports import TurnResult
 from .state import State
-from .turn import NOT_RUN, Turn
+from .turn import ABORTED, NOT_RUN, Turn
 
 RESTARTED = "daemon restarted while session was active"
 UNKNOWN = (
@@ -30,25 +30,28 @@ def verdict(turn: Turn, result: TurnResult | BaseException) -> tuple[ev.Outcome,
     return "failed", "error", text
 
 
-def not_run(state: State, turn_id: str) -> list[ev.Kept]:
-    """Results for the calls of a turn that ends before they were run."""
-    return [
-        ev.CallEnded(turn_id, call.id, call.name, "cancelled", (Text(NOT_RUN),), True)
-        for call in state.unanswered()
-    ]
+def unfinished(state: State, turn_id: str) -> list[ev.Kept]:
+    """Results for the calls of a turn that ends before they were run, or without their end."""
+    words: list[ev.Kept] = []
+    for call in state.unanswered():
+        text = ABORTED if state.journal[call.id][1] else NOT_RUN
+        words.append(ev.CallEnded(turn_id, call.id, call.name, "cancelled", (Text(text),), True))
+    return words
 
 
-def cut_off(state: State, withdrawn: Sequence[ev.Kept], cause: str) -> list[ev.Kept]:
+def cut_off(
+    state: State, withdrawn: Sequence[ev.Kept], cause: str, outcome: ev.Outcome = "interrupted"
+) -> list[ev.Kept]:
     """The facts that end a turn whose task is gone (restart, takeover)."""
     words: list[ev.Kept] = []
     for call in state.unanswered():
         started = state.journal[call.id][1]
         text = UNKNOWN if started else NOT_RUN_RESTART
-        outcome: ev.CallOutcome = "unknown" if started else "cancelled"
-        words.append(ev.CallEnded(state.turn, call.id, call.name, outcome, (Text(text),), True))
+        end: ev.CallOutcome = "unknown" if started else "cancelled"
+        words.append(ev.CallEnded(state.turn, call.id, call.name, end, (Text(text),), True))
     words += withdrawn
     error = RESTARTED if cause == "restart" else ""
-    words.append(ev.TurnEnded(state.turn, "interrupted", "aborted", last_text(state), error, cause))
+    words.append(ev.TurnEnded(state.turn, outcome, "aborted", last_text(state), error, cause))
     return words
 
 

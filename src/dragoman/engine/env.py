@@ -66,6 +66,7 @@ class Env:
     async def ask(self, question: str, choices: Sequence[str] = ()) -> Answer:
         if not question.strip():
             raise BadInput("The question is empty.", "Give the text to ask the human.")
+        self._turn._open()
         return await self._turn.session.ask_human(self._turn, self.call_id, question, choices)
 
     async def plan(self, entries: Sequence[PlanEntry]) -> None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from time import monotonic, time_ns
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -11,48 +10,31 @@ import msgspec
 
 from . import events as ev
 from .content import Prompt, Text
-from .ending import UNKNOWN
-from .events import ACTIVE, Event, Mode, Who
-from .faults import BadInput, Busy, InUse, TooMany, UnknownAgent, UnknownSession, WrongState
+from .events import ACTIVE, Event, Who
+from .faults import (
+    BadInput,
+    Busy,
+    Fault,
+    InUse,
+    TooMany,
+    UnknownAgent,
+    UnknownSession,
+    WrongState,
+)
 from .hooks import Hooks
 from .info import SessionInfo
 from .offers import Offers
+from .opening import OpenSpec as OpenSpec
+from .opening import WallClock
 from .ports import Agents, Budget, Clock, Models, Store
 from .ports.commands import Command, Commands
+from .recovery import mend
 from .session import Session
 from .state import State
 from .watch import Hub
 from .work import Work
 
 _PAGE = 4_096
-
-
-class WallClock:
-    """The real time."""
-
-    __slots__ = ()
-
-    def now_ms(self) -> int:
-        return time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return monotonic()
-
-
-class OpenSpec(msgspec.Struct, frozen=True):
-    """What a new session is to be. Everything has a default."""
-
-    agent: str = ""  # "": the default agent
-    cwd: str = ""  # "": where the host was started
-    id: str = ""  # "": a new UUID
-    model: str = ""
-    mode: Mode | None = None
-    title: str = ""
-    interactive: bool = True  # False: ends with its first turn (humanlayer)
-    reasoning: str = ""
-    parent: str | None = None
-    check_cwd: bool = True
-    extra: dict[str, Any] = {}
 
 
 class Host:
@@ -90,7 +72,9 @@ class Host:
         self.hub = Hub("", self._read_all, self.spawn, by_gseq=True)
         self.stopping = False
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._loading: dict[str, asyncio.Task[Session]] = {}
+        self._loading: dict[str, asyncio.Task[Session]] = {}  # being made or brought back
+        self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
+        self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
 
     def spawn(self, work: Awaitable[Any]) -> asyncio.Task[Any]:
@@ -144,9 +128,8 @@ class Host:
         model = spec.model or profile.model
         _, model_info = self.models.resolve(model)
         session_id = spec.id or str(uuid4())
-        if session_id in self.live:
+        if session_id in self.live or session_id in self._loading:
             raise WrongState(f"Session {session_id} is already open.", status="live")
-        state = State(session_id)
         opened = ev.Opened(
             agent=alias,
             cwd=cwd,
@@ -158,25 +141,55 @@ class Host:
             by=by,
             extra=spec.extra or None,
         )
-        now = self.clock.now_ms()
-        blank = SessionInfo(
-            session_id, alias, cwd, opened.model, opened.mode, "idle", now, now, extra=spec.extra
-        )
-        epoch = await self.store.create(blank, self.owner)
-        session = self._admit(state, epoch, opened)
         bodies: list[ev.Kept] = [opened]
         if spec.reasoning:
             bodies.append(ev.ReasoningSet(spec.reasoning, by))
-        await session.append(*bodies)
+        session = await self._hold(session_id, self._make(session_id, opened, bodies))
         self.hooks.tell("session_start", {"sessionId": session_id}, session._hook_context(""))
         return session
+
+    async def _make(self, session_id: str, opened: ev.Opened, bodies: list[ev.Kept]) -> Session:
+        now = self.clock.now_ms()
+        extra = opened.extra or {}
+        blank = SessionInfo(
+            session_id, opened.agent, opened.cwd, opened.model, opened.mode, "idle", now, now,
+            extra=extra,
+        )  # fmt: skip
+        epoch = await self.store.create(blank, self.owner)
+        session = self._admit(State(session_id), epoch, opened)
+        try:
+            await session.append(*bodies)
+        except Fault:
+            self.drop(session)
+            try:
+                await self.store.delete(session_id)  # a row without a history is no session
+            except Fault as problem:
+                self.trouble("an empty session stays in the store", problem, session=session_id)
+            raise
+        return session
+
+    async def _hold(self, session_id: str, work: Coroutine[Any, Any, Session]) -> Session:
+        """Finish what makes or loads a session, also when its caller leaves; others wait for it."""
+        # Not spawned: whoever waits is told what went wrong, it is no trouble of the host's.
+        task = self._loading[session_id] = asyncio.create_task(work)
+
+        def over(task: asyncio.Task[Session]) -> None:
+            del self._loading[session_id]
+            if not task.cancelled():
+                task.exception()  # heard, also when nobody waits any more
+
+        task.add_done_callback(over)
+        return await asyncio.shield(task)
 
     def _admit(self, state: State, epoch: int, opened: ev.Opened | None = None) -> Session:
         if opened is not None:  # the session needs its agent before its first event is folded
             state.agent, state.model, state.cwd = opened.agent, opened.model, opened.cwd
             state.extra = dict(opened.extra or {})
-        session = Session(self, state, epoch)
-        session.vision = self.models.resolve(state.model)[1].vision
+        session = Session(self, state, epoch, self._hubs.pop(state.id, None))
+        try:
+            session.vision = self.models.resolve(state.model)[1].vision
+        except Fault:  # gone from the configuration, or its key: told when a turn needs it
+            session.vision = False
         self.live[state.id] = session
         return session
 
@@ -191,17 +204,19 @@ class Host:
 
     async def get(self, session_id: str) -> Session:
         """The live session, brought back from the store when need be."""
-        session = self.live.get(session_id)
-        if session is not None:
-            return session
-        if self.stopping:
-            raise Busy("The host is shutting down.", "Connect again when it is back.")
-        loading = self._loading.get(session_id)
-        if loading is None:
-            # Not spawned: whoever waits is told what went wrong, it is no trouble of the host's.
-            loading = self._loading[session_id] = asyncio.create_task(self._load(session_id))
-            loading.add_done_callback(lambda _: self._loading.pop(session_id, None))
-        return await asyncio.shield(loading)
+        while True:
+            loading = self._loading.get(session_id)
+            if loading is not None:
+                return await asyncio.shield(loading)
+            session = self.live.get(session_id)
+            if session is not None and not session.closing:
+                return session
+            if self.stopping:
+                raise Busy("The host is shutting down.", "Connect again when it is back.")
+            leaving = self._leaving.get(session_id)
+            if leaving is None:
+                return await self._hold(session_id, self._load(session_id))
+            await asyncio.wait({leaving})
 
     async def _load(self, session_id: str) -> Session:
         if len(self.live) >= self.max_sessions:
@@ -217,7 +232,7 @@ class Host:
             state.agent = fallback
         session = self._admit(state, epoch)
         if state.status in ACTIVE or state.turn:
-            await self._recover(session)
+            await mend(session)
         return session
 
     async def rebuild(self, session_id: str) -> State:
@@ -233,43 +248,29 @@ class Host:
             raise UnknownSession(session_id)
         return state
 
-    async def _recover(self, session: Session) -> None:
-        """A turn was under way when its process died: keep its open questions, close the rest."""
-        state = session.state
-        waiting = [a for a in state.asks.values() if a.turn == state.turn and not a.external]
-        if state.turn and waiting:
-            lost: list[ev.Kept] = [
-                ev.CallEnded(state.turn, call.id, call.name, "unknown", (Text(UNKNOWN),), True)
-                for call in state.unanswered()
-                if state.journal[call.id][1]
-            ]
-            if state.status != "waiting_input":
-                lost.append(ev.StatusChanged(state.status, "waiting_input", "restart"))
-            if lost:
-                await session.append(*lost)
-            for ask in waiting:
-                session.watch_expiry(ask)
-            return
-        words = session.closing_words("restart") if state.turn else []
-        if state.status in ACTIVE:
-            words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
-        if words:
-            await session.append(*words)
-
     async def recover(self) -> int:
         """After a start: take up every session that was active when its process died."""
         from .info import SessionQuery
 
         found = 0
-        page = await self.store.list(SessionQuery(status=tuple(ACTIVE), limit=1_000))
-        for info in page.sessions:
-            if info.id in self.live:
+        query = SessionQuery(status=tuple(ACTIVE), limit=1_000)
+        active = []
+        while True:
+            page = await self.store.list(query)
+            active += [info.id for info in page.sessions]
+            if not page.cursor:
+                break
+            query = msgspec.structs.replace(query, cursor=page.cursor)
+        for session_id in active:
+            if session_id in self.live:
                 continue
             try:
-                await self.get(info.id)
+                await self.get(session_id)
                 found += 1
             except InUse:
                 continue  # its process lives
+            except Exception as problem:  # one that cannot be read must not keep the others
+                self.trouble("a session could not be taken up", problem, session=session_id)
         return found
 
     def take_up(self, session: Session) -> Work:
@@ -293,29 +294,62 @@ class Host:
     def drop(self, session: Session) -> None:
         if self.live.get(session.id) is session:
             del self.live[session.id]
+            if session.hub.watches:  # they see on when somebody takes the session up again
+                self._hubs[session.id] = session.hub
+
+    def unwatched(self, session: Session) -> None:
+        """Nobody watches any more a session that was let go."""
+        if self._hubs.get(session.id) is session.hub:
+            del self._hubs[session.id]
 
     async def close(self, session_id: str, cause: str = "close") -> None:
         """Stop what runs and forget the session here; the store keeps it."""
         session = self.live.get(session_id)
         if session is None:
             raise UnknownSession(session_id)
-        session.closing = True
-        session.fail_waiting(Busy(f"Session {session_id} was closed."))
-        if session.turn is not None:
-            session.cancel(cause)
+        leaving = self._leaving.get(session_id)
+        if leaving is None:
+            session.closing = True
+            session.fail_waiting(Busy(f"Session {session_id} was closed."))
+            if session.turn is not None:
+                session.cancel(cause)
+            leaving = self._leaving[session_id] = asyncio.create_task(self._close(session))
+            leaving.add_done_callback(lambda _: self._leaving.pop(session_id))
+        await asyncio.shield(leaving)
+
+    async def _close(self, session: Session) -> None:
         await session.idle()
+        await self._let_go(session)
+        self.hooks.tell("session_end", {"sessionId": session.id}, session._hook_context(""))
+
+    async def _let_go(self, session: Session) -> None:
         await session.shut()
         self.drop(session)
-        await self.store.give(session_id, session.epoch)
-        self.hooks.tell("session_end", {"sessionId": session_id}, session._hook_context(""))
+        try:
+            await self.store.give(session.id, session.epoch)
+        except Fault as problem:  # it stays ours until this process ends
+            self.trouble("a session was not given back", problem, session=session.id)
+
+    async def delete(self, session_id: str) -> bool:
+        """Close a session and remove it from the store; False when there was none."""
+        if session_id in self.live:
+            await self.close(session_id, "delete")
+        found = await self.store.delete(session_id)
+        session = self.live.get(session_id)
+        if session is not None:  # somebody asked for it in between
+            self.drop(session)
+        self._hubs.pop(session_id, None)
+        return found
 
     async def sweep(self, idle_seconds: float) -> list[str]:
         """Let go of sessions that nobody watched or used for a while."""
         now = self.clock.monotonic()
         gone = []
         for session in tuple(self.live.values()):
-            unused = now - session.last_used > idle_seconds
-            if unused and not session.busy and not session.hub.watches and not session.state.asks:
+            unused = now - session.last_used > idle_seconds and not session.busy
+            if not unused or session.closing or session.hub.watches or session.state.asks:
+                continue
+            if self.live.get(session.id) is session:
                 await self.close(session.id, "idle")
                 gone.append(session.id)
         return gone
@@ -323,20 +357,21 @@ class Host:
     async def stop(self, grace: float = 5.0) -> None:
         """Cancel what runs, commit, let everything go."""
         self.stopping = True
+        busy = []
         for session in tuple(self.live.values()):
             session.fail_waiting(Busy("The host is shutting down."))
-            if session.turn is not None and session.state.status != "waiting_input":
+            turn = session.turn
+            if turn is not None and not session.asks_of(turn.id):
                 session.cancel("shutdown", interrupt=True)
-        busy = [s._task for s in self.live.values() if s._task and not s.state.asks]
+                if session._task is not None:
+                    busy.append(session._task)
         if busy:
             await asyncio.wait(busy, timeout=grace)
         for session in tuple(self.live.values()):
             # Turns that wait for a human stay open in the store: the answer may come after a start.
             if session._task is not None:
                 session.park()
-            await session.shut()
-            self.drop(session)
-            await self.store.give(session.id, session.epoch)
+        await asyncio.gather(*(self._let_go(session) for session in tuple(self.live.values())))
         for task in tuple(self._tasks):
             task.cancel()
         if self._tasks:

@@ -13,8 +13,9 @@ import msgspec
 
 from . import events as ev
 from .events import Event
-from .faults import Fault, StaleEpoch, StoreFailed
+from .faults import StaleEpoch
 from .ports import Batch, Entry
+from .state import State
 
 if TYPE_CHECKING:
     from .session import Session
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 class Ledger:
     """Facts of one session. Base of `Session`."""
 
-    __slots__ = ("_committing", "parked")
+    __slots__ = ("_committing", "_mending", "parked")
 
     def __init__(self) -> None:
         self.parked = False  # the host stopped: nothing more is written here
         # Batches on their way to the store, oldest first: [events, committed].
         self._committing: deque[list[Any]] = deque()
+        self._mending: asyncio.Task[None] | None = None
 
     async def append(self: "Session", *bodies: ev.Kept) -> None:  # type: ignore[misc]
         """Keep these facts in one transaction; returns when they are stored and told."""
@@ -48,29 +50,33 @@ class Ledger:
         at = self.host.clock.now_ms()
         state = self.state
         entries, events = [], []
-        for body in bodies:
+        encoded = [ev.encode_body(body) for body in bodies]  # may fail: before anything is folded
+        for body, data in zip(bodies, encoded, strict=True):
             seq = state.apply(body, at)
             tag = type(body).__struct_config__.tag
-            entries.append(Entry(seq, at, str(tag), ev.encode_body(body)))
+            entries.append(Entry(seq, at, str(tag), data))
             events.append(Event(self.id, at, body, seq))
         asked = [b.ask for b in bodies if type(b) is ev.Asked]
         settled = [b for b in bodies if type(b) is ev.Settled]
         batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
         slot: list[Any] = [events, False]
         self._committing.append(slot)
-        return asyncio.ensure_future(self._commit(batch, slot))
+        return asyncio.ensure_future(self._commit(batch, slot, state))
 
     def unheard(self: "Session", task: asyncio.Task[None]) -> None:  # type: ignore[misc]
         if not task.cancelled() and (error := task.exception()) is not None:
             self.host.trouble("append failed", error, session=self.id)
 
-    async def _commit(self: "Session", batch: Batch, slot: list[Any]) -> None:  # type: ignore[misc]
+    async def _commit(  # type: ignore[misc]
+        self: "Session", batch: Batch, slot: list[Any], state: State
+    ) -> None:
         try:
             first = await self.host.store.append(batch)
         except BaseException as error:
             if slot in self._committing:
                 self._committing.remove(slot)
-            await self._lost(error)
+            if isinstance(error, Exception):
+                await self._lost(error, state)
             raise
         slot[0] = [msgspec.structs.replace(e, gseq=first + i) for i, e in enumerate(slot[0])]
         slot[1] = True
@@ -78,15 +84,29 @@ class Ledger:
             for event in self._committing.popleft()[0]:
                 self._tell(event)
 
-    async def _lost(self: "Session", error: BaseException) -> None:  # type: ignore[misc]
+    async def _lost(self: "Session", error: Exception, state: State) -> None:  # type: ignore[misc]
         """A commit failed: what was folded is not stored. Go back to what is."""
         if isinstance(error, StaleEpoch):
-            self.host.drop(self)
-        elif isinstance(error, Fault):
-            try:
-                self.state = await self.host.rebuild(self.id)
-            except StoreFailed:
-                self.host.drop(self)  # read again by whoever comes next
+            self._let_down()
+        elif self.state is state:  # else another failure of the same moment went back already
+            if self._mending is None:
+                self._mending = asyncio.ensure_future(self._mend())
+            await asyncio.shield(self._mending)
+
+    async def _mend(self: "Session") -> None:  # type: ignore[misc]
+        try:
+            self.state = await self.host.rebuild(self.id)
+        except Exception as problem:
+            self.host.trouble("a session could not be read again", problem, session=self.id)
+            self._let_down()  # it is read again by whoever comes next
+        finally:
+            self._mending = None
+
+    def _let_down(self: "Session") -> None:  # type: ignore[misc]
+        """This object cannot speak for the session any more."""
+        self.host.drop(self)
+        if self.turn is not None:
+            self.turn.closed = True
 
     def _tell(self: "Session", event: Event) -> None:  # type: ignore[misc]
         self.hub.emit(event)

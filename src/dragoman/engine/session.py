@@ -18,7 +18,7 @@ from . import events as ev
 from .asking import Asking
 from .content import Prompt, ToolCall, text_of
 from .events import Event, Who
-from .faults import Busy, Fault, NothingRunning
+from .faults import Busy, Fault, NothingRunning, WrongState
 from .hooks import Block, HookContext
 from .ports import (
     Agent,
@@ -60,14 +60,14 @@ class Session(Asking):
         "vision",
     )  # fmt: skip
 
-    def __init__(self, host: "Host", state: State, epoch: int) -> None:
+    def __init__(self, host: "Host", state: State, epoch: int, hub: Hub | None = None) -> None:
         super().__init__()
         self.host = host
         self.id = state.id
         self.state = state
         self.epoch = epoch
-        self.hub = Hub(state.id, self._read, host.spawn, draft=self.draft, changed=self._presence)
-        self.hub.last = state.seq
+        self.hub = hub or Hub(state.id, self._read, host.spawn, trouble=host.trouble)
+        self.hub.serve(self._read, self.draft, self._presence, state.seq)
         self.inbox: deque[Work] = deque()
         self.turn: Turn | None = None
         self.toolbox: Toolbox | None = None
@@ -114,6 +114,8 @@ class Session(Asking):
     def _presence(self) -> None:
         if self.host.live.get(self.id) is self:
             self.emit(ev.Presence(self.present()))
+        elif not self.hub.watches:
+            self.host.unwatched(self)
 
     def present(self) -> tuple[Who, ...]:
         return tuple(dict.fromkeys(watch.who for watch in self.hub.watches))
@@ -162,6 +164,13 @@ class Session(Asking):
         if self._task is None:
             self._task = self.host.spawn(self._run())
 
+    def taken(self, key: str) -> str:
+        """The turn of the prompt that came with this key, begun or waiting; empty: none."""
+        for work in self.inbox:
+            if work.key == key:
+                return work.turn
+        return self.state.keys.get(key, "")
+
     def _give_up(self, work: Work) -> None:
         if work in self.inbox:
             self.inbox.remove(work)
@@ -175,8 +184,8 @@ class Session(Asking):
                     continue
                 try:
                     await self._do(work)
-                except asyncio.CancelledError as error:
-                    work.fail(error)
+                except asyncio.CancelledError:
+                    work.fail(Busy("The host is shutting down.", "Connect again when it is back."))
                     raise
                 except Exception as error:
                     self.turn = None
@@ -190,15 +199,20 @@ class Session(Asking):
     async def _do(self, work: Work) -> None:
         turn = Turn(self, work.turn, work.metadata)
         self.turn = turn
+        if work.stopped is not None:
+            turn.cancelled = True
+            turn.cause, turn.interrupted = work.stopped
         state = self.state
-        running = ev.StatusChanged(state.status, "running")
         try:
+            if work.kind == "resume":
+                if state.turn != work.turn:
+                    raise WrongState(f"Turn {work.turn} is over.", status=state.status)
+            elif state.turn:  # left open by a restart, and now overtaken
+                await self.append(*self.closing_words("superseded"))
+                state = self.state
+            running = ev.StatusChanged(state.status, "running")
             if work.kind == "prompt":
-                if state.turn:  # left open by a restart, and now overtaken by a new prompt
-                    await self.append(*self.closing_words("superseded"))
-                    state = self.state
                 began = ev.TurnBegan(turn.id, work.content, work.by, work.key, work.metadata)
-                running = ev.StatusChanged(state.status, "running")
                 await self.append(began, *([running] if state.status != "running" else []))
                 self.tell("agent_starting", {"prompt": text_of(work.content)}, turn.id)
             elif state.status != "running":
@@ -216,14 +230,17 @@ class Session(Asking):
     async def _supervise(self, turn: Turn, kind: str) -> TurnResult | BaseException:
         """Run the agent in a task of its own, so that it can be cancelled and, if need be, left."""
         turn.task = task = asyncio.create_task(self._take(turn, kind))
+        turn.left = left = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait({task})
+            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:  # the host stops: unwind the turn, then go
             turn.cancelled, turn.cause = True, turn.cause or "shutdown"
             task.cancel()
             await asyncio.wait({task}, timeout=_UNWIND_SECONDS)
-        if not task.done():
+        if not task.done():  # it ignores that it was cancelled: go on without it
+            turn.closed = True
             self.host.trouble("turn did not unwind", TimeoutError(), session=self.id)
+            self.host.spawn(task)
             return asyncio.CancelledError()
         if task.cancelled():
             return asyncio.CancelledError()
@@ -263,17 +280,19 @@ class Session(Asking):
         if isinstance(result, Exception) and not isinstance(result, Fault):
             self.host.trouble("agent broke", result, session=self.id)
         tail, turn.tail = turn.tail, []
-        bodies = [*tail, *ending.not_run(state, turn.id), *self.withdraw(turn.id)]
+        said, turn.steer = turn.steer, []  # taken, but no step came to see it: the next turn will
+        bodies = [*tail, *ending.unfinished(state, turn.id), *self.withdraw(turn.id), *said]
+        cause = turn.cause if turn.cancelled and outcome in ("cancelled", "interrupted") else ""
         text = ""
         if kind != "compact":
             text = ending.last_text(state, tail)
-            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, turn.cause))
+            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
         rest = ending.rest(state, outcome, kind)
         if rest != state.status:
-            bodies.append(ev.StatusChanged(state.status, rest, turn.cause or error))
+            bodies.append(ev.StatusChanged(state.status, rest, cause or error))
         if bodies:
             await self.append(*bodies)
-        return Finished(turn.id, outcome, stop, text, error, turn.cause)
+        return Finished(turn.id, outcome, stop, text, error, cause)
 
     def closing_words(self, cause: str) -> list[ev.Kept]:
         """The facts that end a turn whose task is gone (restart, takeover)."""
@@ -284,8 +303,8 @@ class Session(Asking):
     def cancel(self, cause: str = "client", *, interrupt: bool = False) -> str:
         """Stop the running turn; returns its id. The turn ends by itself soon after."""
         turn = self.turn
-        if turn is None or turn.task is None and not self._task:
-            raise NothingRunning("No active turn for this session")
+        if turn is None:
+            return self._cancel_ahead(cause, interrupt)
         if not turn.cancelled:
             turn.cancelled = True
             turn.interrupted = interrupt
@@ -293,20 +312,45 @@ class Session(Asking):
             if turn.task is not None:
                 turn.task.cancel()
                 loop = asyncio.get_running_loop()
-                loop.call_later(_UNWIND_SECONDS, self._abandon, turn)
+                loop.call_later(_UNWIND_SECONDS, self._abandon, turn, False)
         return turn.id
 
-    def _abandon(self, turn: Turn) -> None:
-        if self.turn is turn and turn.task is not None and not turn.task.done():
-            turn.task.cancel()  # an agent or tool swallowed the first cancellation
+    def _cancel_ahead(self, cause: str, interrupt: bool) -> str:
+        """Stop what was asked for and has not begun, or what waits since before a restart."""
+        if self.inbox:
+            work = self.inbox[0]
+            work.stopped = work.stopped or (cause, interrupt)
+            return work.turn
+        state = self.state
+        if not state.turn:
+            raise NothingRunning("No active turn for this session", status=state.status)
+        turn_id = state.turn
+        outcome: ev.Outcome = "interrupted" if interrupt else "cancelled"
+        words = ending.cut_off(state, self.withdraw(turn_id), cause, outcome)
+        rest = ending.rest(state, outcome, "prompt")
+        words.append(ev.StatusChanged(state.status, rest, cause))
+        self.put(*words).add_done_callback(self.unheard)
+        return turn_id
+
+    def _abandon(self, turn: Turn, last: bool) -> None:
+        """An agent or tool swallowed its cancellation: cancel once more, then leave it."""
+        if self.turn is not turn or turn.task is None or turn.task.done():
+            return
+        if not last:
+            turn.task.cancel()
+            loop = asyncio.get_running_loop()
+            loop.call_later(_UNWIND_SECONDS, self._abandon, turn, True)
+        elif turn.left is not None and not turn.left.done():
+            turn.left.set_result(None)
 
     def steer(self, content: Prompt, by: Who | None) -> str:
-        if self.turn is None:
+        turn = self.turn
+        if turn is None or turn.task is not None and turn.task.done():
             raise NothingRunning("No active turn for this session", "Send it as a prompt instead.")
-        if len(self.turn.steer) >= 32:
+        if len(turn.steer) >= 32:
             raise Busy("Too many messages wait for the running turn already.")
-        self.turn.steer.append(ev.Steered(self.turn.id, content, by))
-        return self.turn.id
+        turn.steer.append(ev.Steered(turn.id, content, by))
+        return turn.id
 
     async def idle(self) -> None:
         """Wait until nothing runs and nothing waits."""
@@ -319,7 +363,11 @@ class Session(Asking):
         self.stop_timers()
         if self.toolbox is not None:
             toolbox, self.toolbox = self.toolbox, None
-            await toolbox.close()
+            try:
+                async with asyncio.timeout(_UNWIND_SECONDS):
+                    await toolbox.close()
+            except Exception as problem:  # a broken tool must not keep the session
+                self.host.trouble("tools were not closed", problem, session=self.id)
 
     def park(self) -> None:
         """Leave a turn that waits for a human as it is: nothing more is written here."""

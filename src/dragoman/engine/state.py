@@ -22,10 +22,10 @@ class State:
     """What a session is now. Only `apply` changes it."""
 
     __slots__ = (
-        "active_ms", "agent", "allowed", "archived", "asks", "began_at", "cost", "created_at",
-        "cwd", "denied", "ended_at", "error", "extra", "id", "interactive", "journal", "keys",
-        "last_usage", "messages", "mode", "model", "origin", "parent", "plan", "query",
-        "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn", "turns",
+        "active_ms", "agent", "allowed", "answers", "archived", "asks", "began_at", "cost",
+        "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
+        "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
+        "query", "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn", "turns",
         "updated_at", "usage",
     )  # fmt: skip
 
@@ -62,6 +62,9 @@ class State:
         self.plan: tuple[Any, ...] = ()
         self.asks: dict[str, Ask] = {}
         self.settled: OrderedDict[str, Settled] = OrderedDict()
+        # What was said about calls that have no result yet: call id -> answer. Models may use an
+        # id again, so an answer must not outlive its call.
+        self.answers: dict[str, Settled] = {}
         self.keys: OrderedDict[str, str] = OrderedDict()
         self.allowed: set[str] = set()
         self.denied: set[str] = set()
@@ -176,6 +179,7 @@ def _call_started(state: State, body: ev.CallStarted, at: int) -> None:
 
 def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
     state.journal.pop(body.call_id, None)
+    state.answers.pop(body.call_id, None)
     result = ToolResult(body.call_id, body.content, body.is_error, body.name, body.detail)
     if state.messages and state.messages[-1].role == "tool":
         last = state.messages[-1]
@@ -187,6 +191,7 @@ def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
 def _turn_ended(state: State, body: ev.TurnEnded, at: int) -> None:
     state.turn = ""
     state.journal.clear()
+    state.answers.clear()
     state.result = body.text[:_CUT]
     state.error = body.error
     state.ended_at = at
@@ -200,6 +205,8 @@ def _asked(state: State, body: ev.Asked, at: int) -> None:
 def _settled(state: State, body: ev.Settled, at: int) -> None:
     state.asks.pop(body.ask_id, None)
     _remember(state.settled, body.ask_id, body)
+    if body.call_id and body.call_id in state.journal:
+        state.answers[body.call_id] = body
 
 
 def _status(state: State, body: ev.StatusChanged, at: int) -> None:

@@ -33,7 +33,7 @@ class Turn(Foreign):
 
     __slots__ = (
         "_call_id", "cancelled", "cause", "closed", "draft", "held", "id", "interrupted",
-        "metadata", "profile", "session", "steer", "tail", "task",
+        "left", "metadata", "profile", "session", "steer", "tail", "task",
     )  # fmt: skip
 
     def __init__(self, session: "Session", turn_id: str, metadata: dict[str, Any] | None) -> None:
@@ -51,6 +51,7 @@ class Turn(Foreign):
         self.cause = ""
         self.closed = False
         self.task: asyncio.Task[Any] | None = None
+        self.left: asyncio.Future[None] | None = None  # done: the task is waited for no longer
 
     # --- what the agent may look at ---
 
@@ -199,10 +200,13 @@ class Turn(Foreign):
         await self._append(ev.Planned(tuple(entries)))
 
     async def _append(self, *bodies: ev.Kept) -> None:
-        if self.closed:
-            raise asyncio.CancelledError("this turn is over")
+        self._open()
         tail, self.tail = self.tail, []
         await self.session.append(*tail, *bodies)
+
+    def _open(self) -> None:
+        if self.closed:
+            raise asyncio.CancelledError("this turn is over")
 
     # --- tool calls ---
 
@@ -249,6 +253,7 @@ class Turn(Foreign):
         if judgement.verdict == "ask":
             settled = session.settled_for(call.id)
             if settled is None:
+                self._open()
                 settled = await session.ask_about(self, call, tool, judgement)
             if settled.verdict == "edit":
                 await self._end(call, "done", settled.text)
@@ -280,6 +285,7 @@ class Turn(Foreign):
             raise  # the model could do nothing about it: the turn ends here
         started = ev.CallStarted(self.id, call.id, call.name, call.args)
         if tool.spec.repeatable:  # nothing is lost if its mark is: it may be run again
+            self._open()
             self.session.put(started).add_done_callback(self.session.unheard)
         else:
             await self._append(started)

@@ -194,8 +194,8 @@ class Hub:
     """Fans the events of one session (or of all) out to its watchers."""
 
     __slots__ = (
-        "_changed", "_draft", "_pending", "_read", "_shapes", "_spawn", "_timer", "by_gseq",
-        "last", "session", "watches",
+        "_changed", "_draft", "_pending", "_read", "_shapes", "_spawn", "_timer", "_trouble",
+        "by_gseq", "last", "session", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -205,8 +205,7 @@ class Hub:
         spawn: Callable[[Awaitable[None]], Any],
         *,
         by_gseq: bool = False,
-        draft: Callable[[], Sequence[Event]] = lambda: (),
-        changed: Callable[[], None] = lambda: None,
+        trouble: Callable[..., None] = lambda what, error, **data: None,
     ) -> None:
         self.session = session  # "" for the hub of the whole host
         self.watches: list[Watch] = []
@@ -214,11 +213,26 @@ class Hub:
         self.last = 0  # place of the newest kept event that was emitted
         self._read = read
         self._spawn = spawn
-        self._draft = draft
-        self._changed = changed
+        self._draft: Callable[[], Sequence[Event]] = lambda: ()
+        self._changed: Callable[[], None] = lambda: None
+        self._trouble = trouble
         self._pending: list[Event] = []
         self._timer: asyncio.TimerHandle | None = None
         self._shapes: dict[Any, Shape] = {}
+
+    def serve(
+        self,
+        read: Reader,
+        draft: Callable[[], Sequence[Event]],
+        changed: Callable[[], None],
+        last: int,
+    ) -> None:
+        """Take the events of this live session, whose newest kept one is `last`, from now on."""
+        self._read, self._draft, self._changed = read, draft, changed
+        behind, self.last = self.last < last, last
+        if behind:  # somebody else wrote to it since
+            for watch in self.watches:
+                self.replay(watch)
 
     def place(self, event: Event) -> int:
         return event.gseq if self.by_gseq else event.seq

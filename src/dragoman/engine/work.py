@@ -24,7 +24,9 @@ class Finished(msgspec.Struct, frozen=True):
 class Work:
     """A prompt, a compaction, or a turn to take up again. `started` and `done` are futures."""
 
-    __slots__ = ("by", "content", "done", "key", "kind", "metadata", "started", "timer", "turn")
+    __slots__ = (
+        "by", "content", "done", "key", "kind", "metadata", "started", "stopped", "timer", "turn",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class Work:
         self.by = by
         self.key = key
         self.metadata = metadata
+        self.stopped: tuple[str, bool] | None = None  # cancelled before it began: cause, interrupt
         self.timer: asyncio.TimerHandle | None = None
         self.started: asyncio.Future[str] = loop.create_future()
         self.done: asyncio.Future[Finished] = loop.create_future()

@@ -1,0 +1,35 @@
+"""What becomes of a session whose process died in the middle of a turn."""
+
+from typing import TYPE_CHECKING
+
+from . import events as ev
+from .content import Text
+from .ending import UNKNOWN
+from .events import ACTIVE
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+async def mend(session: "Session") -> None:
+    """A turn was under way when its process died: keep its open questions, close the rest."""
+    state = session.state
+    waiting = session.asks_of(state.turn)
+    if state.turn and waiting:
+        lost: list[ev.Kept] = [
+            ev.CallEnded(state.turn, call.id, call.name, "unknown", (Text(UNKNOWN),), True)
+            for call in state.unanswered()
+            if state.journal[call.id][1]
+        ]
+        if state.status != "waiting_input":
+            lost.append(ev.StatusChanged(state.status, "waiting_input", "restart"))
+        if lost:
+            await session.append(*lost)
+        for ask in waiting:
+            session.watch_expiry(ask)
+        return
+    words = session.closing_words("restart") if state.turn else []
+    if state.status in ACTIVE:
+        words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
+    if words:
+        await session.append(*words)

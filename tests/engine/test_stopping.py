@@ -1,0 +1,416 @@
+"""Races around cancel, close, stop and delete: whatever meets, the session ends up sound."""
+
+import asyncio
+
+import pytest
+from tests.engine.tape import ME, Tape
+
+from dragoman.engine import events as ev
+from dragoman.engine import session as session_module
+from dragoman.engine.content import Text, ToolCall, ToolResult
+from dragoman.engine.faults import AlreadySettled, Fault, NothingRunning, UnknownSession, WrongState
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.ports import Outcome
+from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.script import Scripted, call, call_with, hang, say, turn
+
+GO = (Text("go"),)
+
+
+async def start(door, **spec):
+    info = await door.open(OpenSpec(cwd="/", **spec), ME)
+    tape = Tape()
+    await door.watch(info.id, ME, tape, lambda said: None, exact=True)
+    return info.id, tape
+
+
+def check_results(messages):
+    """Every call has exactly one result, and no result is without its call."""
+    calls = [b.id for m in messages for b in m.content if isinstance(b, ToolCall)]
+    results = [b.call_id for m in messages for b in m.content if isinstance(b, ToolResult)]
+    assert sorted(calls) == sorted(results)
+
+
+class Stubborn(EchoTool):
+    """Runs until it is released; may ignore that it was cancelled."""
+
+    def __init__(self, ignores: bool = False) -> None:
+        super().__init__("stubborn", "read")
+        self.ignores = ignores
+        self.began = asyncio.Event()
+        self.released = asyncio.Event()
+
+    async def run(self, args, env):
+        self.began.set()
+        for _ in range(4):  # it gives in at last, so that a failing test can end
+            try:
+                await self.released.wait()
+                break
+            except asyncio.CancelledError:
+                if not self.ignores:
+                    raise
+        return Outcome((Text("late"),))
+
+
+async def test_a_cancel_right_behind_its_prompt_is_not_lost():
+    script = Scripted([say("never asked")])
+    door = memory_door(script)
+    sid, _ = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    door.cancel(sid)
+    done = await asyncio.wait_for(work.done, 5)
+    assert (done.outcome, done.cause) == ("cancelled", "client")
+    assert not script.requests
+    assert (await door.info(sid)).status == "idle"
+
+
+async def test_a_second_cancel_changes_nothing():
+    script = Scripted([hang()])
+    door = memory_door(script)
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await script.hanging.wait()
+    assert door.cancel(sid) == door.cancel(sid, "again") == work.turn
+    assert (await work.done).cause == "client"
+    assert len(tape.of(ev.TurnEnded)) == 1
+    with pytest.raises(NothingRunning):
+        door.cancel(sid)
+
+
+async def test_a_tool_that_ignores_its_cancellation_is_left_behind(monkeypatch):
+    monkeypatch.setattr(session_module, "_UNWIND_SECONDS", 0.02)
+    tool = Stubborn(ignores=True)
+    door = memory_door(Scripted([call("stubborn"), "fine", "on we go"]), [tool])
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await tool.began.wait()
+    door.cancel(sid)
+    done = await asyncio.wait_for(work.done, 2)
+    assert done.outcome == "cancelled"
+    check_results(await door.messages(sid))
+    again = await (await door.prompt(sid, GO, ME)).done
+    assert again.outcome == "completed"
+    before = len(tape.events)
+    tool.released.set()
+    await door.idle(sid)
+    await asyncio.sleep(0.01)
+    assert len(tape.events) == before  # the one left behind writes nothing any more
+
+
+async def test_a_cancelled_call_that_had_begun_says_so(monkeypatch):
+    tool = Stubborn()
+    door = memory_door(Scripted([[call("stubborn"), call("stubborn")]]), [tool])
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await tool.began.wait()
+    door.cancel(sid)
+    await work.done
+    ends = [e.content[0].text for e in tape.of(ev.CallEnded)]
+    assert "before this call finished" in ends[0]
+    assert "before this call was run" in ends[1]
+
+
+async def test_a_cancel_that_comes_while_the_end_is_written_does_not_change_it():
+    script = Scripted([say("done")])
+    door = memory_door(script)
+    sid, tape = await start(door)
+    store = door.host.store
+    append = store.append
+
+    async def slow(batch):
+        if any(entry.kind == "turn_ended" for entry in batch.entries):
+            door.cancel(sid)
+            await asyncio.sleep(0)
+        return await append(batch)
+
+    store.append = slow
+    done = await (await door.prompt(sid, GO, ME)).done
+    ended = tape.of(ev.TurnEnded)[0]
+    assert (done.outcome, done.cause) == (ended.outcome, ended.cause) == ("completed", "")
+
+
+async def test_steering_that_comes_too_late_is_refused_not_lost():
+    script = Scripted([say("done")])
+    door = memory_door(script)
+    sid, _ = await start(door)
+    store = door.host.store
+    append = store.append
+    refused = []
+
+    async def slow(batch):
+        if any(entry.kind == "turn_ended" for entry in batch.entries):
+            with pytest.raises(NothingRunning) as told:
+                await door.steer(sid, (Text("wait!"),), ME)
+            refused.append(told.value)
+        return await append(batch)
+
+    store.append = slow
+    await (await door.prompt(sid, GO, ME)).done
+    assert refused
+
+
+async def test_steering_that_was_taken_is_kept_even_when_the_turn_is_cancelled():
+    script = Scripted([hang()])
+    door = memory_door(script)
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await script.hanging.wait()
+    await door.steer(sid, (Text("and mind the gap"),), ME)
+    door.cancel(sid)
+    await work.done
+    assert [m.content[0].text for m in await door.messages(sid)] == ["go", "and mind the gap"]
+    kinds = tape.kinds()
+    assert kinds.index("Steered") < kinds.index("TurnEnded")
+
+
+async def test_two_answers_at_once_have_one_winner():
+    tool = EchoTool()
+    door = memory_door(Scripted([call("echo", text="x"), "ok"]), [tool])
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    ask = (await tape.until(ev.Asked)).body.ask.id
+    told = await asyncio.gather(
+        *(door.answer(ask, verdict, ME) for verdict in ("allow", "deny", "allow")),
+        return_exceptions=True,
+    )
+    assert not isinstance(told[0], Exception)
+    assert all(isinstance(one, AlreadySettled) for one in told[1:])
+    await work.done
+    assert len(tape.of(ev.Settled)) == 1 and len(tool.ran) == 1
+
+
+async def test_cancel_while_an_answer_is_written_gives_the_call_one_result():
+    tool = EchoTool()
+    door = memory_door(Scripted([call("echo", text="x"), "ok"]), [tool])
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    ask = (await tape.until(ev.Asked)).body.ask.id
+    answering = asyncio.ensure_future(door.answer(ask, "allow", ME))
+    await asyncio.sleep(0)
+    door.cancel(sid)
+    await answering
+    assert (await work.done).outcome == "cancelled"
+    check_results(await door.messages(sid))
+    assert not await door.asks(sid) and not tool.ran
+    assert (await door.info(sid)).status == "idle"
+
+
+async def test_cancel_during_a_compaction_leaves_the_history():
+    script = Scripted([*["a"] * 3, hang(), "still here"])
+    door = memory_door(script)
+    sid, _ = await start(door)
+    for _ in range(3):
+        await (await door.prompt(sid, GO, ME)).done
+    work = await door.compact(sid, ME)
+    await script.hanging.wait()
+    door.cancel(sid)
+    assert (await work.done).outcome == "cancelled"
+    assert len(await door.messages(sid)) == 6
+    assert (await (await door.prompt(sid, GO, ME)).done).text == "still here"
+
+
+async def test_close_fails_what_waits_and_ends_what_runs():
+    script = Scripted([hang(), "later"])
+    door = memory_door(script)
+    sid, _ = await start(door)
+    first = await door.prompt(sid, GO, ME)
+    second = await door.prompt(sid, GO, ME)
+    await script.hanging.wait()
+    await asyncio.wait_for(door.close(sid), 5)
+    assert (await first.done).outcome == "cancelled"
+    with pytest.raises(Fault):
+        await second.done
+    assert door.live(sid) is None
+
+
+async def test_a_prompt_that_meets_a_session_being_let_go_is_taken_all_the_same():
+    gate = asyncio.Event()
+    door = memory_door(Scripted(["one", "two"]), [EchoTool()])
+    sid, tape = await start(door)
+    await (await door.prompt(sid, GO, ME)).done
+    session = door.live(sid)
+
+    async def slow_close():
+        await gate.wait()
+
+    session.toolbox.close = slow_close
+    closing = asyncio.ensure_future(door.close(sid))
+    await asyncio.sleep(0)
+    prompting = asyncio.ensure_future(door.prompt(sid, GO, ME))
+    await asyncio.sleep(0)
+    gate.set()
+    await closing
+    work = await asyncio.wait_for(prompting, 5)
+    assert (await work.done).text == "two"
+
+
+async def test_those_who_watch_see_on_when_a_session_was_closed_and_taken_up_again():
+    door = memory_door(Scripted(["one", "two"]))
+    sid, tape = await start(door)
+    await (await door.prompt(sid, GO, ME)).done
+    await door.close(sid)
+    await (await door.prompt(sid, GO, ME)).done
+    assert tape.text() == "onetwo"
+    seqs = [e.seq for e in tape.events if e.seq]
+    assert seqs == sorted(set(seqs)) == list(range(seqs[0], seqs[-1] + 1))
+    assert [w.who for w in door.live(sid).hub.watches] == [ME]
+
+
+async def test_a_toolbox_that_cannot_be_closed_does_not_keep_the_session():
+    door = memory_door(Scripted(["one", "two"]))
+    sid, _ = await start(door)
+    await (await door.prompt(sid, GO, ME)).done
+
+    async def broken():
+        raise OSError("stuck")
+
+    door.live(sid).toolbox.close = broken
+    await door.close(sid)
+    assert (await (await door.prompt(sid, GO, ME)).done).text == "two"
+
+
+async def test_delete_while_running_leaves_nothing():
+    script = Scripted([hang()])
+    door = memory_door(script)
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await script.hanging.wait()
+    assert await door.delete(sid, ME)
+    assert (await work.done).outcome == "cancelled"
+    assert tape.of(ev.Deleted)
+    for reading in (door.info(sid), door.prompt(sid, GO, ME), door.history(sid)):
+        with pytest.raises(UnknownSession):
+            await reading
+    assert not door.host.live
+
+
+async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
+    script = Scripted([hang()])
+    door = memory_door(script, [EchoTool()])
+    running, _ = await start(door)
+    run = await door.prompt(running, GO, ME)
+    queued = await door.prompt(running, GO, ME)
+    await script.hanging.wait()
+    door.host.models.provider = Scripted([call("echo", text="x")])
+    waiting, tape = await start(door)
+    wait = await door.prompt(waiting, GO, ME)
+    await tape.until(ev.Asked)
+    await asyncio.wait_for(door.host.stop(1.0), 5)
+    assert (await run.done).outcome == "interrupted"
+    for work in (queued, wait):
+        with pytest.raises(Fault):
+            await work.done
+    assert len(await door.asks(waiting)) == 1
+    assert not door.host.live
+    assert (await door.host.store.info(waiting)).status == "waiting_input"
+
+
+async def test_a_session_can_be_asked_for_while_it_is_being_opened():
+    door = memory_door(Scripted(["hi"]))
+    create = door.host.store.create
+
+    async def slow(info, owner):
+        epoch = await create(info, owner)
+        await asyncio.sleep(0.01)
+        return epoch
+
+    door.host.store.create = slow
+    opening = asyncio.ensure_future(door.open(OpenSpec(cwd="/", id="mine"), ME))
+    await asyncio.sleep(0)
+    got = asyncio.ensure_future(door.load("mine"))
+    with pytest.raises(WrongState):
+        await door.open(OpenSpec(cwd="/", id="mine"), ME)
+    assert (await opening).id == (await got).id == "mine"
+    assert (await (await door.prompt("mine", GO, ME)).done).text == "hi"
+
+
+async def test_an_opening_whose_client_left_is_finished():
+    door = memory_door(Scripted(["hi"]))
+    create = door.host.store.create
+
+    async def slow(info, owner):
+        epoch = await create(info, owner)
+        await asyncio.sleep(0.01)
+        return epoch
+
+    door.host.store.create = slow
+    opening = asyncio.ensure_future(door.open(OpenSpec(cwd="/", id="mine"), ME))
+    await asyncio.sleep(0)
+    opening.cancel()
+    assert (await door.load("mine")).last_seq == 1
+
+
+async def test_the_same_key_twice_at_once_is_one_turn():
+    script = Scripted([hang(), "b", "c"])
+    door = memory_door(script)
+    sid, _ = await start(door)
+    first = await door.prompt(sid, GO, ME, key="k1")
+    with pytest.raises(WrongState) as told:
+        await door.prompt(sid, GO, ME, key="k1")
+    assert told.value.data["turn"] == first.turn
+    second = await door.prompt(sid, GO, ME, key="k2")
+    with pytest.raises(WrongState) as told:
+        await door.prompt(sid, GO, ME, key="k2")
+    assert told.value.data["turn"] == second.turn
+    await script.hanging.wait()
+    script.release()
+    await second.done
+    assert (await door.info(sid)).turns == 2
+
+
+async def test_an_answer_about_one_call_does_not_allow_another_of_the_same_id():
+    tool = EchoTool()
+    script = Scripted(
+        [call_with("echo", {"text": "a"}, id="c0"), "ok", call_with("echo", {"text": "b"}, id="c0")]
+    )
+    door = memory_door(script, [tool])
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await door.answer((await tape.until(ev.Asked)).body.ask.id, "allow", ME)
+    await work.done
+    tape.events.clear()
+    work = await door.prompt(sid, GO, ME)
+    await tape.until(ev.Asked)
+    assert tool.ran == [{"text": "a"}]
+    door.cancel(sid)
+    await work.done
+
+
+async def test_a_fork_of_a_running_session_does_not_run_its_calls():
+    tool = EchoTool()
+    door = memory_door(Scripted([[call("echo", text="rm"), call("echo", text="rf")], "ok"]), [tool])
+    sid, tape = await start(door)
+    work = await door.prompt(sid, GO, ME)
+    await tape.until(ev.Asked)
+    door.host.models.provider = Scripted(["forked"])
+    copy = await door.fork(sid, ME)
+    done = await (await door.prompt(copy.id, (Text("and you?"),), ME)).done
+    assert (done.outcome, done.text) == ("completed", "forked")
+    assert not tool.ran
+    messages = await door.messages(copy.id)
+    check_results(messages)
+    assert [m.role for m in messages] == ["user", "assistant", "tool", "user", "assistant"]
+    door.cancel(sid)
+    await work.done
+
+
+async def test_sweep_lets_go_of_the_unused_only():
+    door = memory_door(Scripted([turn("x", hang())]))
+    watched, _ = await start(door)
+    idle = (await door.open(OpenSpec(cwd="/"), ME)).id
+    assert await door.host.sweep(-1.0) == [idle]
+    assert set(door.host.live) == {watched}
+    broken = (await door.open(OpenSpec(cwd="/"), ME)).id
+    other = (await door.open(OpenSpec(cwd="/"), ME)).id
+    give = door.host.store.give
+
+    async def fails(session, epoch):
+        if session == broken:
+            raise Fault("no")
+        await give(session, epoch)
+
+    door.host.store.give = fails
+    assert other in await door.host.sweep(-1.0)
+    assert set(door.host.live) == {watched}
+
+
