@@ -10,7 +10,7 @@ from dragoman.engine.events import Event, Who
 
 from . import views
 from .feed import Feed
-from .server import Outlet
+from .outlet import Outlet
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door

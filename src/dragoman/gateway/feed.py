@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .server import Outlet
+from .outlet import Outlet
 
 _MOST_HELD = 1_000  # pieces that may wait between the watch and the first byte of the answer
 

@@ -17,9 +17,10 @@ from .board import ShortShape
 from .http import Answer, Refusal, Request, Response, Stream, problem
 from .metrics import Meter
 from .origin import Origins
+from .outlet import Outlet
 from .routes import all_routes
 from .routes.table import LARGE, SMALL, Call, find, run
-from .server import Connection, Outlet
+from .server import Connection
 from .static import Static
 from .views import EventShape
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from .. import views
 from ..feed import Feed
 from ..http import Stream
-from ..server import Outlet
+from ..outlet import Outlet
 from .table import Call, Route
 
 Place = Annotated[int, Meta(ge=0, le=2**53)]

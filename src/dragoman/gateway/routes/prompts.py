@@ -15,7 +15,7 @@ from dragoman.engine.work import Finished, Work
 from .. import views
 from ..feed import Feed
 from ..http import Refusal, Stream, reply
-from ..server import Outlet
+from ..outlet import Outlet
 from .table import LARGE, Call, Route
 
 

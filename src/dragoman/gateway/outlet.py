@@ -1,0 +1,79 @@
+"""The two sides of a connection: what it asks of the application, and where a stream is written."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from .http import Answer, Request, Response, Stream
+
+if TYPE_CHECKING:
+    from .server import Connection
+
+
+class Rules(Protocol):
+    """What a server asks of the application behind it."""
+
+    def limit(self, request: Request) -> int:
+        """How many bytes the body may have; called when the head is there. Raises Refusal."""
+        ...
+
+    async def admit(self, request: Request) -> None:
+        """Raises Refusal when the client may not do this; called before the body is read."""
+        ...
+
+    async def answer(self, request: Request) -> Answer: ...
+
+    def dress(self, request: Request | None, response: Response | Stream) -> None:
+        """Add the headers that every answer has."""
+        ...
+
+    def joined(self, connection: "Connection") -> bool:
+        """A client connected; False refuses it."""
+        ...
+
+    def left(self, connection: "Connection") -> None: ...
+
+    def trouble(self, request: Request, problem: BaseException) -> None: ...
+
+
+class Outlet:
+    """Where a stream is written to."""
+
+    __slots__ = ("_connection", "_resumed", "closed", "on_close")
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._resumed: list[Callable[[], None]] = []
+        self.closed = False
+        self.on_close: list[Callable[[], None]] = []
+
+    @property
+    def paused(self) -> bool:
+        return self._connection.paused
+
+    def write(self, data: bytes) -> None:
+        if not self.closed and data:
+            self._connection.write_chunk(data)
+
+    def on_resume(self, callback: Callable[[], None]) -> None:
+        """Call back when the client reads again."""
+        if self.closed or not self.paused:
+            callback()
+        else:
+            self._resumed.append(callback)
+
+    def resumed(self) -> None:
+        waiting, self._resumed = self._resumed, []
+        for callback in waiting:
+            callback()
+
+    def close(self) -> None:
+        """End the answer."""
+        if not self.closed:
+            self._connection.end_stream(self)
+
+    def lost(self) -> None:
+        if not self.closed:
+            self.closed = True
+            for callback in self.on_close:
+                callback()
+            self._resumed.clear()
