@@ -244,6 +244,24 @@ def test_without_a_daemon_sessions_are_read_from_the_store(idle: Living) -> None
         assert done.returncode == 1 and "Start it with: dragoman daemon" in done.stderr
 
 
+def test_a_session_of_another_process_is_shown_and_how_to_share_it_is_said(
+    living: Living,
+) -> None:
+    editor = living.spawn("acp")
+    assert editor.stdin and editor.stdout
+    new = {"cwd": str(living.work), "mcpServers": []}
+    for number, method, params in ((1, "initialize", {}), (2, "session/new", new)):
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        editor.stdin.write(json.dumps(request) + "\n")
+    editor.stdin.flush()
+    session = json.loads(line(editor, '"sessionId"'))["result"]["sessionId"]
+    assert session in living.says("sessions")
+    done = living.run("sessions", "rename", session, "mine")
+    assert done.returncode == 1 and "in use" in done.stderr and "acp-bridge" in done.stderr
+    editor.communicate(timeout=WITHIN)
+    living.says("sessions", "rename", session, "mine")
+
+
 # --- logs and tap ---
 
 

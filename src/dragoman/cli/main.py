@@ -17,6 +17,9 @@ OK = 0
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
+_SHARE = (
+    "An editor that runs `dragoman acp-bridge` shares its sessions with the daemon and with you."
+)
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
@@ -95,6 +98,8 @@ def _run(command: Command, args: object) -> int:
         if not isinstance(problem, Fault):
             raise
         print(f"dragoman: {problem}", file=sys.stderr)
+        if problem.code == "in_use" and command.name != "daemon":
+            print(_SHARE, file=sys.stderr)
         return FAILED
 
 
