@@ -17,7 +17,7 @@ OK = 0
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
-_SHARE = (
+_SHARE = "An editor that runs `dragoman acp-bridge` shares its sessions with the daemon."
     "An editor that runs `dragoman acp-bridge` shares its sessions with the daemon and with you."
 )
 
