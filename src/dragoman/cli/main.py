@@ -18,8 +18,6 @@ FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 _SHARE = "An editor that runs `dragoman acp-bridge` shares its sessions with the daemon."
-    "An editor that runs `dragoman acp-bridge` shares its sessions with the daemon and with you."
-)
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
