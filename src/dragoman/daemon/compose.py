@@ -146,6 +146,8 @@ async def compose(
     roster.parts.append(recollection.tools)
     roster.extras.append(recollection.recalled)
     host.hooks.subscribe("agent_completed", recollection, intercepts=False)
+    if kept.durable:
+        facts["memory"] = recollection.of
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection

@@ -48,6 +48,10 @@ class Recollection:
             )
         return self._made
 
+    def of(self, agent: str) -> Any:
+        """One agent's memory, for clients that look after it. Raises StoreFailed."""
+        return self.memories.of(agent)
+
     def applies(self, info: SessionInfo) -> bool:
         """Whether a session has to do with memory at all."""
         excluded = info.origin == "acp" or info.extra.get("exclude_memory")

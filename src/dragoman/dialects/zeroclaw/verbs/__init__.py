@@ -5,6 +5,7 @@ from .agents import VERBS as AGENTS
 from .config import VERBS as CONFIG
 from .files import VERBS as FILES
 from .logs import VERBS as LOGS
+from .memory import VERBS as MEMORY
 from .native.calls import VERBS as NATIVE
 from .sessions import VERBS as SESSIONS
 from .table import Verb
@@ -17,6 +18,7 @@ VERBS: dict[str, Verb] = {
     **FILES,
     **CONFIG,
     **AGENTS,
+    **MEMORY,
     **LOGS,
     **NATIVE,
 }

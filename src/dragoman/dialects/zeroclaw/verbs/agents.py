@@ -1,12 +1,10 @@
-"""`agents/*`, `cost/query`, and the memory that there is none of yet."""
+"""`agents/*` and `cost/query`."""
 
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo, SessionQuery
-from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
-from ..faults import Refusal
 from ..shapes import CostQuery
 from .table import Verb
 
@@ -96,13 +94,8 @@ def _day_of_month(now: int) -> int:
     return gmtime(now // 1000).tm_mday
 
 
-def no_memory(conn: "ZeroclawHearer", _: None) -> Any:
-    raise Refusal(INTERNAL_ERROR, "Memory subsystem is not available")
-
-
 VERBS = {
     "agents/list": Verb(agents),
     "agents/status": Verb(agents_status),
     "cost/query": Verb(cost, CostQuery),
-    **{f"memory/{name}": Verb(no_memory) for name in ("list", "search", "get", "store", "delete")},
 }

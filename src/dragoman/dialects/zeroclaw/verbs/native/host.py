@@ -45,6 +45,8 @@ async def status(conn: "ZeroclawHearer", _: None) -> Any:
         "log": {"lost": log.lost()},
         "rss_bytes": resident(),
         "notices": facts.get("notices", []),
+        "sandbox": facts.get("sandbox", ""),
+        "mcp": facts.get("mcp", list)(),
     }
 
 
