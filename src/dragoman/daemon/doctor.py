@@ -5,8 +5,8 @@ import shutil
 import socket
 import stat
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -188,6 +188,17 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
         )  # fmt: skip
     else:
         yield Row("ok", "sandbox", describe(confine))
+
+
+def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    """What a running host knows of its MCP servers."""
+    for server in status:
+        said = f"{server['name']} is {server['state']}"
+        if server["state"] == "failed":
+            fix = f"See mcp.{server['name']}; it is tried again by itself."
+            yield Row("warn", "mcp", f"{said}: {server['problem']}", fix)
+        elif server["state"] == "connected":
+            yield Row("ok", "mcp", f"{said}, {server['tools']} tools")
 
 
 def _programs(loaded: Loaded) -> Iterator[Row]:

@@ -30,7 +30,7 @@ class Ground:
         bounds: BoundsOf,
         confine: Callable[[AgentProfile], Confine],
         outputs: str,
-        extra_env: Callable[[], dict[str, str]],
+        extra_env: Callable[[AgentProfile], dict[str, str]],
     ) -> None:
         self._bounds = bounds
         self._confine = confine
@@ -59,7 +59,7 @@ class Ground:
         command = str(params["command"])
         args = [str(one) for one in params.get("args") or ()]
         argv = (command, *args) if args else ("/bin/sh", "-c", command)
-        variables = environment((), self._extra_env())
+        variables = environment((), self._extra_env(turn.profile))
         for one in params.get("env") or ():
             if isinstance(one, dict) and isinstance(one.get("name"), str):
                 if not secret(one["name"]):

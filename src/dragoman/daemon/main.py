@@ -71,9 +71,10 @@ class Daemon:
 
     async def _examine(self) -> list[Any]:
         from .apps import findings
-        from .doctor import examine
+        from .doctor import examine, servers
 
         rows = await asyncio.to_thread(examine, self.composed.places)
+        rows += servers(self.composed.door.facts["mcp"]())
         connected = self.composed.door.facts.get("connected_apps", list)()
         return rows + findings(self._apps.status() if self._apps else [], connected)
 

@@ -171,7 +171,7 @@ class Roster:
             shell_timeout=ways.shell_timeout_secs,
             max_output=ways.max_output_bytes,
             allow_env=ways.allow_env,
-            extra_env=self._tool_env(),
+            extra_env=self._tool_env(profile),
         )
         self._registries[profile.alias] = (policy, wanted, registry)
         return registry
@@ -184,9 +184,13 @@ class Roster:
         processes = profiles.workings(self._settings(), profile.alias).max_processes
         return choose(wanted.backend, network=wanted.network, processes=processes)
 
-    def _tool_env(self) -> dict[str, str]:
-        scratch = os.path.join(self._private, "tmp")
-        for folder in (self._private, scratch):  # `makedirs` would leave the upper one open
+    def _tool_env(self, profile: AgentProfile) -> dict[str, str]:
+        """A temporary folder per agent: what one leaves there, another does not see."""
+        name = "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}" for c in profile.alias)
+        above = os.path.join(self._private, "tmp")
+        scratch = os.path.join(above, name)
+        # `makedirs` would leave the upper ones open.
+        for folder in (self._private, above, scratch):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         return {"TMPDIR": scratch}
 

@@ -45,6 +45,12 @@ def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
         ("memory", f"{found['rss_bytes'] / 1e6:.0f} MB"),
         ("store", found["data_dir"] if store["durable"] else f"NOT kept: {store['problem']}"),
     ]
+    if found.get("sandbox"):
+        rows.append(("sandbox", found["sandbox"]))
+    for server in found.get("mcp") or ():
+        problem = f": {server['problem']}" if server["problem"] else ""
+        tools = f", {server['tools']} tools" if server["tools"] else ""
+        rows.append((f"mcp {server['name']}", f"{server['state']}{tools}{problem}"))
     if found["gateway"]:
         rows.append(("gateway", str(found["gateway"])))
     rows += [(name, path) for name, path in found["endpoints"].items()]
