@@ -20,7 +20,7 @@ from dragoman.engine.ports import (
 
 from .compaction import KEEP, summarise
 from .prompt import system_prompt
-from .reply import Reply
+from .reply import Reply, streaming
 
 Extras = Callable[[TurnPort], Awaitable[Sequence[str]]]
 
@@ -89,8 +89,9 @@ class BuiltinAgent:
         )
         try:
             take = reply.take
-            async for part in provider.stream(request):
-                take(part)
+            async with streaming(provider, request) as parts:
+                async for part in parts:
+                    take(part)
         except asyncio.CancelledError:
             if reply.opened:  # half a tool call is worth nothing: drop such a message
                 content = () if reply.drafting_call else reply.content()

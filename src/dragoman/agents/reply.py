@@ -1,5 +1,7 @@
 """Gathers one model call's stream into a message, telling the turn as it grows."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -11,13 +13,29 @@ from dragoman.engine.ports import (
     ModelCallEnded,
     ModelOpened,
     ModelPart,
+    ModelRequest,
     ModelRetry,
     ModelStop,
     ModelText,
     ModelThought,
     ModelUsage,
+    Provider,
     TurnPort,
 )
+
+
+@asynccontextmanager
+async def streaming(
+    provider: Provider, request: ModelRequest
+) -> AsyncIterator[AsyncIterator[ModelPart]]:
+    """The model's stream, closed at once however it is left."""
+    stream = provider.stream(request)
+    try:
+        yield stream
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
 
 
 class Reply:

@@ -54,12 +54,19 @@ class Asking(Ledger):
             call_id=call.id,
             tool=call.name,
             args=args,
-            summary=tool.summary(args),
+            summary=self._summary(tool, args),
             risk=judgement.risk,
             reason=judgement.reason,
             expires_at=self._expiry(turn.profile.approval_timeout),
         )
         return await self._ask(ask)
+
+    def _summary(self: "Session", tool: Tool, args: dict[str, Any]) -> str:  # type: ignore[misc]
+        try:
+            return tool.summary(args)
+        except Exception as error:  # arguments the tool itself will refuse
+            self.host.trouble("no summary", error, tool=tool.spec.name)
+            return str(args)[:2_000]
 
     async def ask_human(  # type: ignore[misc]
         self: "Session",

@@ -23,6 +23,8 @@ def verdict(turn: Turn, result: TurnResult | BaseException) -> tuple[ev.Outcome,
     if isinstance(result, TurnResult):
         outcome: ev.Outcome = "failed" if result.error else "completed"
         return outcome, result.stop, result.error  # type: ignore[return-value]
+    if isinstance(result, asyncio.CancelledError) and not turn.cancelled:
+        return "failed", "error", "The turn was broken off from inside."
     if isinstance(result, asyncio.CancelledError):
         stopped = turn.interrupted or turn.cause == "shutdown"
         return "interrupted" if stopped else "cancelled", "aborted", ""

@@ -98,7 +98,10 @@ class Hooks:
     def tell(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
         """Tell the observers; never waits."""
         for subscriber in tuple(self._observers.get(hook, ())):
-            subscriber.observe(hook, data, context)
+            try:
+                subscriber.observe(hook, data, context)
+            except Exception as error:
+                self.on_trouble(hook, subscriber.name, f"broke: {type(error).__name__}: {error}")
 
     async def run(
         self, hook: str, data: dict[str, Any], context: HookContext
@@ -112,6 +115,8 @@ class Hooks:
                 said = self._trouble(hook, subscriber, "did not answer in time")
             except ConnectionError as gone:
                 said = self._trouble(hook, subscriber, str(gone) or "left before it answered")
+            except Exception as error:
+                said = self._trouble(hook, subscriber, f"broke: {type(error).__name__}: {error}")
             if isinstance(said, Block):
                 return Block(said.reason or f"blocked by {subscriber.name}")
             if said is not None:

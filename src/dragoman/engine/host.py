@@ -69,13 +69,16 @@ class Host:
         self.commands: Callable[[str], Mapping[str, Command]] = lambda cwd: {}
         self.spending: Callable[[Session, float], None] = lambda session, cost: None
         self.live: dict[str, Session] = {}
-        self.hub = Hub("", self._read_all, self.spawn, by_gseq=True)
+        self.hub = Hub("", self._read_all, self.spawn, by_gseq=True, trouble=self._told_trouble)
         self.stopping = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loading: dict[str, asyncio.Task[Session]] = {}  # being made or brought back
         self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
+
+    def _told_trouble(self, what: str, error: BaseException, **data: Any) -> None:
+        self.trouble(what, error, **data)
 
     def spawn(self, work: Awaitable[Any]) -> asyncio.Task[Any]:
         """Run something beside; failures are reported, never lost."""

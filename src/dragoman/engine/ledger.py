@@ -109,6 +109,8 @@ class Ledger:
             self.turn.closed = True
 
     def _tell(self: "Session", event: Event) -> None:  # type: ignore[misc]
+        if type(event.body) is ev.Spoke and self.turn is not None:
+            self.turn.draft.said()
         self.hub.emit(event)
         self.host.hub.emit(event)
 

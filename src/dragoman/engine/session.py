@@ -66,7 +66,7 @@ class Session(Asking):
         self.id = state.id
         self.state = state
         self.epoch = epoch
-        self.hub = hub or Hub(state.id, self._read, host.spawn, trouble=host.trouble)
+        self.hub = hub or Hub(state.id, self._read, host.spawn, trouble=host._told_trouble)
         self.hub.serve(self._read, self.draft, self._presence, state.seq)
         self.inbox: deque[Work] = deque()
         self.turn: Turn | None = None

@@ -25,8 +25,8 @@ class State:
         "active_ms", "agent", "allowed", "answers", "archived", "asks", "began_at", "cost",
         "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
         "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
-        "query", "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn", "turns",
-        "updated_at", "usage",
+        "query", "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn",
+        "turns", "updated_at", "usage",
     )  # fmt: skip
 
     def __init__(self, session_id: str) -> None:

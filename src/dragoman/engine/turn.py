@@ -143,7 +143,6 @@ class Turn(Foreign):
             await self._append(body)
         else:  # most likely the last word: it is committed together with the turn's end
             self.tail.append(body)
-        self.draft.said()
         self.session.host.spent(self.session, cost)
         if content and text_of(content):
             self.session.tell("message_sent", self._outgoing(text_of(content)), self.id)
@@ -203,6 +202,11 @@ class Turn(Foreign):
         self._open()
         tail, self.tail = self.tail, []
         await self.session.append(*tail, *bodies)
+
+    def _stops(self) -> bool:
+        """Whether a cancellation is meant for this turn, and not one from inside a tool."""
+        task = asyncio.current_task()
+        return self.cancelled or self.closed or (task is not None and task.cancelling() > 0)
 
     def _open(self) -> None:
         if self.closed:
@@ -269,9 +273,13 @@ class Turn(Foreign):
         state = self.session.state
         if call.name in state.denied:
             return Judgement("deny", f"Denied by user: {call.name} is refused for this session.")
-        judgement = self.session.policy.judge(
-            call, tool.spec, mode=state.mode, cwd=state.cwd, roots=self.session.roots
-        )
+        try:
+            judgement = self.session.policy.judge(
+                call, tool.spec, mode=state.mode, cwd=state.cwd, roots=self.session.roots
+            )
+        except Exception as error:
+            self.session.host.trouble("policy broke", error, tool=call.name)
+            return Judgement("deny", f"The policy could not judge this call of {call.name}.")
         if judgement.verdict == "ask" and self.session.allows(call):
             return Judgement("allow", risk=judgement.risk)
         return judgement
@@ -300,9 +308,9 @@ class Turn(Foreign):
                 outcome = "failed"
         except Fault as fault:
             content, outcome, is_error = (Text(str(fault)),), "failed", True
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # a broken tool must not end the turn
+        except (Exception, asyncio.CancelledError) as error:  # must not end the turn
+            if isinstance(error, asyncio.CancelledError) and self._stops():
+                raise
             self.session.host.trouble("tool failed", error, tool=call.name)
             content = (Text(f"{call.name} broke: {type(error).__name__}: {error}"),)
             outcome, is_error = "failed", True

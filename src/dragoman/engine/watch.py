@@ -16,6 +16,7 @@ from .events import Event, Who
 
 FLUSH_SECONDS = 0.002
 HOLD_BYTES = 4 * 1024 * 1024
+RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
 
 
@@ -93,8 +94,8 @@ class Watch:
     """One client's view of a hub. Close it when the client leaves."""
 
     __slots__ = (
-        "_after", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact", "held",
-        "hub", "is_paused", "replaying", "shape", "weight", "who",
+        "_after", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact", "floor",
+        "held", "hub", "is_paused", "replaying", "shape", "weight", "who",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +118,7 @@ class Watch:
         self.exact = exact
         self.draft = draft
         self.cursor = cursor
+        self.floor = 0  # kept events up to here came by a replay and are not told again
         self.held: list[Event] | None = None
         self.weight = 0
         self.dropped = 0
@@ -170,12 +172,20 @@ class Watch:
 
     def give(self, events: Sequence[Event]) -> None:
         """Speak and deliver to this watcher alone."""
-        if not events:
+        if events and not self.closed:
+            said = self.hub.spoken(self.shape, events)
+            self.advance(events)
+            self.pass_on(said)
+
+    def pass_on(self, said: Any | None) -> None:
+        """Deliver; a client that cannot be delivered to is let go."""
+        if said is None:
             return
-        said = self.shape.speak(events)
-        self.advance(events)
-        if said is not None:
+        try:
             self.deliver(said)
+        except Exception as error:
+            self.hub.trouble("a watcher could not be delivered to", error, who=self.who.id)
+            self.close()
 
     def advance(self, events: Sequence[Event]) -> None:
         for event in reversed(events):
@@ -194,8 +204,8 @@ class Hub:
     """Fans the events of one session (or of all) out to its watchers."""
 
     __slots__ = (
-        "_changed", "_draft", "_pending", "_read", "_shapes", "_spawn", "_timer", "_trouble",
-        "by_gseq", "last", "session", "watches",
+        "_changed", "_draft", "_pending", "_read", "_shapes", "_spawn", "_timer",
+        "by_gseq", "last", "session", "trouble", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -215,7 +225,7 @@ class Hub:
         self._spawn = spawn
         self._draft: Callable[[], Sequence[Event]] = lambda: ()
         self._changed: Callable[[], None] = lambda: None
-        self._trouble = trouble
+        self.trouble = trouble
         self._pending: list[Event] = []
         self._timer: asyncio.TimerHandle | None = None
         self._shapes: dict[Any, Shape] = {}
@@ -308,6 +318,8 @@ class Hub:
         merged: Sequence[Event] | None = None
         spoken: dict[tuple[int, bool], Any] = {}
         for watch in tuple(self.watches):
+            if watch.closed:  # by another one's delivery just now
+                continue
             if watch.exact:
                 chosen: Sequence[Event] = events
             else:
@@ -317,14 +329,28 @@ class Hub:
             if watch.held is not None or watch.is_paused():
                 watch.hold(chosen)
                 continue
+            if watch.floor and len(fresh := self._fresh(watch, chosen)) < len(chosen):
+                watch.give(fresh)
+                continue
             key = (id(watch.shape), watch.exact)
             if key in spoken:
                 said = spoken[key]
             else:
-                said = spoken[key] = watch.shape.speak(chosen)
+                said = spoken[key] = self.spoken(watch.shape, chosen)
             watch.advance(chosen)
-            if said is not None:
-                watch.deliver(said)
+            watch.pass_on(said)
+
+    def spoken(self, shape: Shape, events: Sequence[Event]) -> Any | None:
+        """What the shape makes of events; nothing when it is broken: the others see on."""
+        try:
+            return shape.speak(events)
+        except Exception as error:
+            self.trouble("events could not be spoken", error, shape=type(shape).__name__)
+            return None
+
+    def _fresh(self, watch: Watch, events: Sequence[Event]) -> Sequence[Event]:
+        """Without those that a replay gave before they were told here."""
+        return [event for event in events if not event.seq or self.place(event) > watch.floor]
 
     def replay(self, watch: Watch) -> None:
         if not watch.replaying:
@@ -344,17 +370,28 @@ class Hub:
                 if watch.behind:
                     return  # goes on in `resume`
                 page = await self._read(watch.cursor, _REPLAY_PAGE)
-                watch.give(page)
-                if len(page) < _REPLAY_PAGE:
+                # What is stored and not told yet comes by itself, after what was said before it.
+                told = page if self.by_gseq else [e for e in page if e.seq <= self.last]
+                watch.give(told)
+                if len(told) < _REPLAY_PAGE:
                     break
+        except Exception as error:
+            self.trouble("a replay failed", error, session=self.session)
+            watch.behind = True
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, watch.resume)
+            return
         finally:
             watch.replaying = False
         if watch.closed:
             return
         self.flush()
         held, watch.held, watch.weight = watch.held or [], None, 0
+        watch.floor = watch.cursor if self.by_gseq else 0
         draft = self._draft() if watch.draft else ()
-        later = [e for e in held if (self.place(e) > watch.cursor if e.seq else not draft)]
+        # What streamed before a kept event that was replayed is part of it.
+        past = [n for n, e in enumerate(held, 1) if e.seq and self.place(e) <= watch.cursor]
+        rest = held[past[-1] :] if past else held
+        later = [event for event in rest if event.seq or not draft]
         watch.give(later)
         watch.give(draft)
         watch.caught_up()
