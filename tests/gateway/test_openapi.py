@@ -66,6 +66,7 @@ STREAMS = ("/api/events", "/api/live", "/api/sessions/{id}/stream")
 @schema.exclude(path=list(STREAMS)).parametrize()
 @settings(
     max_examples=15,
+    derandomize=True,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],

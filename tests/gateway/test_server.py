@@ -124,7 +124,7 @@ async def test_an_oversized_head_is_refused():
 
 async def test_an_oversized_body_is_refused_by_its_length_and_by_its_size():
     async with serving() as served, served.client() as client:
-        answer = await client.post("/api/sessions", content=b"x" * 200_000)
+        answer = await client.post("/api/sessions", content=b"x" * 400_000)
         assert answer.status_code == 413
 
         async def endless():

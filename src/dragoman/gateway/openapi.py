@@ -113,6 +113,8 @@ def _responses(route: Route, returns: Any, failure: Any) -> dict[str, Any]:
         answer["content"] = content
     found = {str(route.status): answer}
     wrong = {400, *route.may_fail, *(() if route.open else (401,))}
+    if route.body is not None or route.raw_body:
+        wrong.add(413)
     for status in sorted(wrong):
         shown: dict[str, Any] = {"description": REASONS[status]}
         if status >= 400:

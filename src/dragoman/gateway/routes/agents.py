@@ -26,7 +26,7 @@ class ModelView(msgspec.Struct, frozen=True):
     price_output: float | None = None
 
 
-class ModelQuery(msgspec.Struct, frozen=True):
+class ModelQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provider: str = ""
 
 

@@ -10,7 +10,7 @@ from ..views import Approval
 from .table import Call, Route
 
 
-class AskQuery(msgspec.Struct, frozen=True):
+class AskQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str = ""
     pending: bool = True
 

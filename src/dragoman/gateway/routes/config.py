@@ -10,7 +10,7 @@ from ..http import Refusal
 from .table import Call, Route
 
 
-class PathQuery(msgspec.Struct, frozen=True):
+class PathQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str = ""
 
 

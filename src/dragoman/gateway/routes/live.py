@@ -15,18 +15,18 @@ from .table import Call, Route
 Place = Annotated[int, Meta(ge=0, le=2**53)]
 
 
-class SinceQuery(msgspec.Struct, frozen=True):
+class SinceQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`since` (or Last-Event-ID): what came after it is sent first. Without: only what is new."""
 
     since: Place | None = None
     passing: bool = False
 
 
-class SessionSince(msgspec.Struct, frozen=True):
+class SessionSince(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: Place | None = None
 
 
-class LiveQuery(msgspec.Struct, frozen=True):
+class LiveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str = ""
     since: Place | None = None
     wire: bool = False

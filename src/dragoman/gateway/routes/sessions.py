@@ -19,7 +19,7 @@ Place = Annotated[int, Meta(ge=0, le=2**53)]
 Name = Annotated[str, Meta(max_length=4_096)]
 
 
-class ListQuery(msgspec.Struct, frozen=True):
+class ListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status: str = ""  # one or several, separated by commas
     agent: str = ""
     cwd: str = ""
@@ -53,7 +53,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archived: bool | None = None
 
 
-class EventQuery(msgspec.Struct, frozen=True):
+class EventQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: Place = 0
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..gate import Gate
 
 Run = Callable[["Call"], Awaitable[Any]]
-SMALL = 64 * 1024
+SMALL = 256 * 1024
 LARGE = 16 * 1024 * 1024
 
 
