@@ -368,10 +368,16 @@ _decoder: msgspec.json.Decoder[Kept] | None = None
 
 def encode_body(body: Kept) -> bytes:
     """The body as JSON; lone surrogates, which tools may say, become U+FFFD."""
+    return storable(body)[1]
+
+
+def storable(body: Kept) -> tuple[Kept, bytes]:
+    """The body as it will be read again, and its JSON."""
     try:
-        return _encoder.encode(body)
+        return body, _encoder.encode(body)
     except UnicodeEncodeError:
-        return _encoder.encode(_mended(msgspec.to_builtins(body)))
+        data = _encoder.encode(_mended(msgspec.to_builtins(body)))
+        return decode_body(data), data
 
 
 def _mended(value: Any) -> Any:

@@ -50,8 +50,8 @@ class Ledger:
         at = self.host.clock.now_ms()
         state = self.state
         entries, events = [], []
-        encoded = [ev.encode_body(body) for body in bodies]  # may fail: before anything is folded
-        for body, data in zip(bodies, encoded, strict=True):
+        facts = [ev.storable(body) for body in bodies]  # may fail: before anything is folded
+        for body, data in facts:
             seq = state.apply(body, at)
             tag = type(body).__struct_config__.tag
             entries.append(Entry(seq, at, str(tag), data))
