@@ -30,14 +30,10 @@ async def method(call: Call) -> Any:
 
 
 async def route(call: Call) -> Any:
-    app, rest = call.path["app"], call.path["rest"]
-    if app.startswith("@"):  # ids of apps may have a scope: @scope/name
-        name, _, rest = rest.partition("/")
-        app = f"{app}/{name}"
-    rest = f"/{rest}"
-    offer = _find(call.door.offers.all("http_route"), app, rest)
-    if offer is None or offer.call is None:
+    found = _find(call.door.offers.all("http_route"), "/" + call.path["rest"])
+    if found is None or found[0].call is None:
         raise Refusal(404, "not_found", "No app answers at this path.")
+    offer, rest = found
     request = call.request
     if not request.authed and not offer.config.get("public"):
         await call.gate.auth.identify(request)
@@ -52,18 +48,22 @@ async def route(call: Call) -> Any:
     return _response(await _invoke(offer, given))
 
 
-def _find(offers: list[Offer], app: str, path: str) -> Offer | None:
-    """The app's route for a path: the path itself, else the longest that ends in `/*`."""
-    best: Offer | None = None
+def _find(offers: list[Offer], path: str) -> tuple[Offer, str] | None:
+    """The route for a path, and the path as the app knows it; app names may have slashes.
+
+    The path itself wins, else the longest one that ends in `/*`.
+    """
+    best: tuple[Offer, str] | None = None
+    longest = -1
     for offer in offers:
-        if offer.app != app:
+        if not path.startswith(f"/{offer.app}/"):
             continue
+        rest = path[len(offer.app) + 1 :]
         name = offer.name if offer.name.startswith("/") else f"/{offer.name}"
-        if name == path:
-            return offer
-        if name.endswith("/*") and (path + "/").startswith(name[:-1]):
-            if best is None or len(offer.name) > len(best.name):
-                best = offer
+        if name == rest:
+            return offer, rest
+        if name.endswith("/*") and f"{rest}/".startswith(name[:-1]) and len(name) > longest:
+            best, longest = (offer, rest), len(name)
     return best
 
 
@@ -108,6 +108,6 @@ def _response(result: Any) -> Response:
 ROUTES = [
     Route("POST", "/api/methods/{name}", method, "Call a method that an app offers", "apps",
           body=Any, returns=Any, may_fail=(400, 404, 415, 502)),
-    Route("*", "/apps/{app}/{rest...}", route, "A page or endpoint of an app", "apps", open=True,
+    Route("*", "/apps/{rest...}", route, "A page or endpoint of an app", "apps", open=True,
           raw_body=True, hidden=True, limit=LARGE),
 ]  # fmt: skip
