@@ -24,7 +24,7 @@ class Kin:
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
-        self._trusted: set[int] = set()
+        self._trusted: dict[int, bytes] = {}  # process -> when it began, since numbers come again
         self._dead: set[int] = set()  # seen dead and uncollected the last time
         self.watching = False
 
@@ -39,10 +39,10 @@ class Kin:
         return self.watching
 
     def trust(self, pid: int) -> None:
-        self._trusted.add(pid)
+        self._trusted[pid] = self._began(pid)
 
     def forget(self, pid: int) -> None:
-        self._trusted.discard(pid)
+        self._trusted.pop(pid, None)
 
     def trust_marked(self, mark: str) -> int | None:
         """Trust the child of ours that has this in its environment; returns its number."""
@@ -76,13 +76,17 @@ class Kin:
         for _ in range(_HIGHEST):
             if at == us:
                 return True
-            if at in self._trusted or at <= 1:
+            if at <= 1 or (at in self._trusted and self._trusted[at] == self._began(at)):
                 return False
             parent = self._parent(at)
             if parent is None:
                 return None
             at = parent
         return True
+
+    def _began(self, pid: int) -> bytes:
+        fields = self._stat(pid)
+        return fields[19] if len(fields) > 19 else b""
 
     def _parent(self, pid: int) -> int | None:
         fields = self._stat(pid)

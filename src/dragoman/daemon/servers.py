@@ -34,6 +34,7 @@ class Shared:
         self.connection: Any = None
         self.closed = False
         self._servers = servers
+        self._failing = False
         self._delay = _FIRST_DELAY
         self._again: asyncio.TimerHandle | None = None
 
@@ -66,8 +67,12 @@ class Shared:
 
     def _noted(self, title: str, text: str) -> None:
         log.warning(title, problem=text)
-        for session in tuple(self.users):
-            self._servers.note(session, title, text)
+        if title.endswith("was lost"):  # it was there in between
+            self._failing, self._delay = False, _FIRST_DELAY
+        if not self._failing:  # sessions are told once, not at every further try
+            for session in tuple(self.users):
+                self._servers.note(session, title, text)
+        self._failing = True
         if not self.closed and self._again is None:
             loop = asyncio.get_running_loop()
             self._again = loop.call_later(self._delay, self._retry)
@@ -89,8 +94,6 @@ class Shared:
             state = "failed"
         else:
             state = "connected" if connection.ready.is_set() else "connecting"
-        if state == "connected":
-            self._delay = _FIRST_DELAY
         return {
             "name": self.name,
             "state": state,

@@ -149,11 +149,11 @@ class Connection:
             async with asyncio.timeout(CONNECT_SECONDS):
                 mark = secrets.token_hex(16)
                 streams = await _streams(library, self.server, stack, mark, self._tokens)
-                if self.server.transport == "stdio":
-                    await asyncio.to_thread(self._trust, f"{_MARK}={mark}")
                 session = library["session"](streams[0], streams[1])
                 await stack.enter_async_context(session)
                 await session.initialize()
+                if self.server.transport == "stdio":  # it answers, so its environment is its own
+                    await asyncio.to_thread(self._trust, f"{_MARK}={mark}")
                 self.tools = await self._listed(session, library["page"])
             self._session = session
             self.ready.set()
