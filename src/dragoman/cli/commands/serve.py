@@ -25,8 +25,13 @@ def commands() -> tuple[Command, ...]:
             "speak ACP on stdin and stdout, for editors",
             group=GROUP,
             example="dragoman acp --max-sessions 4",
+            text=(
+                "Where a daemon runs, its sessions are used, so that other clients see them; with "
+                "limits of its own, or --alone, the process has sessions of its own."
+            ),
             flags=(
                 CONFIG_DIR,
+                Flag("alone", "do not join a running daemon", kind=bool),
                 Flag("max-sessions", "how many sessions may be open", kind=int),
                 Flag(
                     "session-timeout",

@@ -1,12 +1,23 @@
 """`dragoman acp`: the Agent Client Protocol on standard input and output."""
 
+import os
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
 def run(args: "Any") -> int:
-    """Hand over to the server; it is imported only now."""
+    """Join the running daemon, or serve from here; the server is imported only then."""
+    own = args.alone or args.max_sessions is not None or args.session_timeout is not None
+    if not own and os.name == "posix":
+        from dragoman.daemon.acp_join import carry, find
+
+        sock = find(args.config_dir, os.environ)
+        if sock is not None:
+            print("dragoman acp: joined the running daemon (--alone: not)", file=sys.stderr)
+            return carry(sock)
     from dragoman.daemon.acp_stdio import main
 
     return main(args)
