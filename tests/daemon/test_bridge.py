@@ -3,10 +3,12 @@
 import json
 import os
 import select
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.daemon.running import Daemon
 
@@ -178,3 +180,28 @@ def test_without_a_daemon_it_says_so(tmp_path: Path):
     with Bridge(tmp_path) as bridge:
         code, said = bridge.ended()
         assert code == 1 and "dragoman daemon" in said
+
+
+def test_it_trusts_the_configured_certificate_and_leaves_with_streams_open(tmp_path: Path):
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=somewhere", "-keyout", key, "-out", cert],
+        check=True, capture_output=True, timeout=20,
+    )  # fmt: skip
+    config = f'{CONFIG}tls_cert = "{cert}"\ntls_key = "{key}"\n'
+    with Daemon(tmp_path, config=config, gateway=True) as daemon:
+        daemon.wait_ready()
+        noted = json.loads((daemon.data / "gateway.json").read_text())
+        assert noted["address"].startswith("https://")
+        with Bridge(tmp_path) as bridge:
+            bridge.open(tmp_path)
+            token = (tmp_path / "acp-bridge-token").read_text().strip()
+            headers = {"authorization": f"Bearer {token}"}
+            trust = ssl.create_default_context(cafile=cert)
+            trust.check_hostname = False
+            with httpx.Client(verify=trust, headers=headers, timeout=5) as client:
+                with client.stream("GET", f"{noted['address']}/api/events") as stream:
+                    assert next(stream.iter_lines()) == ": hello"
+                    assert daemon.stop() == 0  # with a WebSocket and a stream open
+        assert not (daemon.data / "gateway.json").exists()

@@ -173,3 +173,16 @@ async def test_tls_with_a_given_certificate(tmp_path: Path):
         url = served.address.replace("https", "wss") + "/acp"
         async with connect(url, ssl=trust, **bearer(served)) as ws:
             assert "result" in await ask(ws, 1, "initialize", protocolVersion=1)
+
+
+async def test_everything_moves_behind_a_prefix():
+    async with serving(path_prefix="/dm/") as served, served.client() as client:
+        assert (await client.get("/livez")).status_code == 404
+        assert (await client.get("/dm/livez")).status_code == 200
+        page = await client.get("/dm/")
+        assert '<base href="/dm/">' in page.text
+        assert (await client.get("/dm/static/app.js")).status_code == 200
+        made = await client.post("/dm/api/sessions")
+        assert made.headers["location"].startswith("/dm/api/sessions/")
+        async with connect(served.ws + "/dm/acp", **bearer(served)) as ws:
+            assert "result" in await ask(ws, 1, "initialize", protocolVersion=1)
