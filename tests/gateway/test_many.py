@@ -10,6 +10,7 @@ from tests.gateway.making import serving
 
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.watch import HOLD_BYTES
 from dragoman.settings.host import Limits
 from dragoman.testing.script import say, turn
 from dragoman.transports.websocket import accept_key
@@ -105,4 +106,50 @@ async def test_none_loses_a_word_and_one_that_does_not_read_costs_little():
         await asyncio.wait_for(asyncio.shield(deaf.over), 10)
         assert "".join(deaf.text).endswith("END")
         for one in (*watchers, deaf):
+            one.transport.abort()
+
+
+@pytest.mark.timeout(60)
+async def test_readers_that_stop_reading_hold_a_bounded_amount():
+    size = 12_000_000
+    words = "".join(f"{n:07d} " for n in range(size // 8)) + "END"
+    script = [turn(say(words, DELTAS))]
+    async with serving(script, limits=Limits(max_outbound_bytes=1_000_000)) as served:
+        info = await served.door.open(OpenSpec())
+        loop = asyncio.get_running_loop()
+        watchers = []
+        for _ in range(2):
+            _, watcher = await loop.create_connection(
+                lambda: Watcher(served.token, info.id), "127.0.0.1", served.port
+            )
+            watchers.append(watcher)
+        await asyncio.wait_for(asyncio.gather(*(one.ready for one in watchers)), 10)
+        reading, deaf = watchers
+        deaf.transport.pause_reading()
+        _, stream = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
+        stream.transport.pause_reading()
+        stream.write(
+            f"GET /api/sessions/{info.id}/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Authorization: Bearer {served.token}\r\n\r\n".encode()
+        )
+        session = served.door.live(info.id)
+        there = asyncio.Event()
+        tell = session.hub._changed
+        session.hub._changed = lambda: (tell(), there.set())
+        if len(session.hub.watches) < 3:
+            await asyncio.wait_for(there.wait(), 10)
+        work = await served.door.prompt(info.id, (Text("go"),))
+        await asyncio.wait_for(work.done, 40)
+        await asyncio.wait_for(asyncio.shield(reading.over), 20)
+        assert "".join(reading.text) == words
+        for watch in session.hub.watches:
+            assert watch.weight <= HOLD_BYTES
+        assert max(link.buffered for link in served.gate.links) < 3_000_000
+        streams = [one for one in served.gate.connections if one.streams]
+        assert [one.transport.get_write_buffer_size() < 3_000_000 for one in streams] == [True]
+        deaf.transport.resume_reading()
+        await asyncio.wait_for(asyncio.shield(deaf.over), 20)
+        assert "".join(deaf.text) == words  # what it missed came from the store
+        stream.transport.abort()
+        for one in watchers:
             one.transport.abort()
