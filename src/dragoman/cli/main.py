@@ -17,7 +17,7 @@ OK = 0
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
-_SHARE = "An editor that runs `dragoman acp-bridge` shares its sessions with the daemon."
+_SHARE = "Start the daemon before the editor: `dragoman acp` then shares its sessions with it."
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
