@@ -115,7 +115,6 @@ class McpServer(Section, frozen=True):
     oauth_client_id: Annotated[str, says("OAuth client, for a server that wants one.")] = ""
     oauth_client_secret: Annotated[str, says("The OAuth client's secret.")] = ""
     oauth_issuer: Annotated[str, says("The authorization server of the OAuth client.")] = ""
-    oauth_scope: Annotated[str, says("The scopes to ask for, separated by spaces.")] = ""
 
 
 class Store(Section, frozen=True):

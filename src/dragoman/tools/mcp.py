@@ -27,6 +27,7 @@ _GONE = frozenset(
 )
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
+_OAUTH = ("oauth_client_id", "oauth_client_secret", "oauth_issuer")
 _MARK = "DRAGOMAN_SERVER"  # in the environment of every server that we start
 
 Note = Callable[[str, str], None]  # title, text
@@ -48,7 +49,6 @@ class Server(msgspec.Struct, frozen=True):
     oauth_client_id: str = ""
     oauth_client_secret: str = ""
     oauth_issuer: str = ""
-    oauth_scope: str = ""
 
 
 def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
@@ -74,7 +74,7 @@ def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
         kind,
         float(given.get("timeout_secs") or _CALL_SECONDS),
         cwd,
-        **{key: str(value) for key, value in given.items() if key.startswith("oauth_")},
+        **{key: str(given[key]) for key in _OAUTH if key in given},
     )
 
 

@@ -50,7 +50,7 @@ class TokenFile:
 
 def auth_of(server: Any, tokens: str) -> Any:
     """How requests to this server are signed; None when nothing is configured."""
-    if not server.oauth_client_id:
+    if not server.oauth_client_id or not tokens:
         return None
     if not server.oauth_issuer:
         raise BadInput(
@@ -64,6 +64,5 @@ def auth_of(server: Any, tokens: str) -> Any:
         TokenFile(tokens, server.name, server.url),
         server.oauth_client_id,
         server.oauth_client_secret,
-        scope=server.oauth_scope or None,
         issuer=server.oauth_issuer,
     )
