@@ -257,7 +257,7 @@ def test_a_session_of_another_process_is_shown_and_how_to_share_it_is_said(
     session = json.loads(line(editor, '"sessionId"'))["result"]["sessionId"]
     assert session in living.says("sessions")
     done = living.run("sessions", "rename", session, "mine")
-    assert done.returncode == 1 and "in use" in done.stderr and "acp-bridge" in done.stderr
+    assert done.returncode == 1 and "in use" in done.stderr and "shares its sessions" in done.stderr
     editor.communicate(timeout=WITHIN)
     living.says("sessions", "rename", session, "mine")
 
