@@ -19,6 +19,40 @@ async def test_keeps_a_connection_for_several_requests():
         assert said.endswith(b"ok\n")
 
 
+async def test_a_client_that_has_said_everything_is_answered_and_let_go():
+    async with serving() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(f"GET /readyz HTTP/1.1\r\n{HEAD}\r\n".encode())
+        writer.write_eof()
+        async with asyncio.timeout(5):
+            assert (await reader.read()).endswith(b"ok\n")
+        writer.close()
+
+
+async def test_what_was_begun_is_done_when_the_client_vanishes():
+    async with serving() as served:
+        opened = asyncio.Event()
+        create = served.door.host.store.create
+
+        async def slow(*args):
+            opened.set()
+            await asyncio.sleep(0.02)
+            return await create(*args)
+
+        served.door.host.store.create = slow
+        _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        head = f"POST /api/sessions HTTP/1.1\r\n{HEAD}Authorization: Bearer {served.token}\r\n"
+        writer.write(f"{head}Content-Length: 0\r\n\r\n".encode())
+        await asyncio.wait_for(opened.wait(), 5)
+        writer.transport.abort()
+        async with served.client() as client:
+            async with asyncio.timeout(5):
+                while not (await client.get("/api/sessions")).json()["sessions"]:
+                    pass
+            (one,) = (await client.get("/api/sessions")).json()["sessions"]
+            assert one["id"] in served.door.host.live
+
+
 async def test_head_has_the_length_and_no_body():
     async with serving() as served, served.stranger() as client:
         answer = await client.head("/livez")

@@ -27,8 +27,8 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_ahead", "_body", "_h11", "_held", "_idle", "_limit", "_linger", "_outlet", "_request",
-        "_rules", "_spawn", "_task", "_timer", "lost", "paused", "peer", "secure",
+        "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_limit", "_linger", "_outlet",
+        "_request", "_rules", "_spawn", "_task", "_timer", "lost", "paused", "peer", "secure",
         "token_id", "transport",
     )  # fmt: skip
 
@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._body = bytearray()
         self._limit = 0
         self._idle = False  # waits for the first byte of a further request
+        self._ended = False  # the client will send nothing more
         self._linger = False  # has said its last word and only reads on
         self._task: Any = None
         self._outlet: Outlet | None = None
@@ -86,13 +87,14 @@ class Connection(asyncio.Protocol):
             return False
         if self._task is None or self._linger:
             return False
+        self._ended = True
         return True  # answer what was asked, then close
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
         self._quiet()
-        if self._task is not None and self._outlet is None:
-            self._task.cancel()
+        if self._task is not None and self._request is not None and not self._request.mutates:
+            self._task.cancel()  # what changes something is done to its end, heard or not
         if self._outlet is not None:
             self._outlet.lost()
             self._outlet = None
@@ -274,7 +276,12 @@ class Connection(asyncio.Protocol):
         """An answer is complete: take the next request or leave."""
         self._request = None
         self._release()
-        if close or self._h11.our_state is h11.MUST_CLOSE or self._h11.our_state is h11.ERROR:
+        if (
+            close
+            or self._ended
+            or self._h11.our_state is h11.MUST_CLOSE
+            or self._h11.our_state is h11.ERROR
+        ):
             self._leave()
             return
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
