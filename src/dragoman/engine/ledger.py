@@ -28,7 +28,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.parked = False  # the host stopped: nothing more is written here
-        # Batches on their way to the store, oldest first: [events, committed].
+        # Batches on their way to the store, oldest first: [events, committed, task].
         self._committing: deque[list[Any]] = deque()
         self._mending: asyncio.Task[None] | None = None
 
@@ -61,7 +61,14 @@ class Ledger:
         batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
         slot: list[Any] = [events, False]
         self._committing.append(slot)
-        return asyncio.ensure_future(self._commit(batch, slot, state))
+        task = asyncio.ensure_future(self._commit(batch, slot, state))
+        slot.append(task)
+        return task
+
+    async def told(self) -> None:
+        """Wait until all that is folded now is told."""
+        if self._committing:
+            await asyncio.wait({self._committing[-1][2]})
 
     def unheard(self: "Session", task: asyncio.Task[None]) -> None:  # type: ignore[misc]
         if not task.cancelled() and (error := task.exception()) is not None:

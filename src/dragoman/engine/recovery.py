@@ -16,10 +16,12 @@ async def mend(session: "Session") -> None:
     state = session.state
     waiting = session.asks_of(state.turn)
     if state.turn and waiting:
+        # The tool that only asks is not lost: it is run again and finds its answer.
+        asking = {(ask.call_id, ask.tool) for ask in waiting}
         lost: list[ev.Kept] = [
             ev.CallEnded(state.turn, call.id, call.name, "unknown", (Text(UNKNOWN),), True)
             for call in state.unanswered()
-            if state.journal[call.id][1]
+            if state.journal[call.id][1] and (call.id, call.name) not in asking
         ]
         if state.status != "waiting_input":
             lost.append(ev.StatusChanged(state.status, "waiting_input", "restart"))

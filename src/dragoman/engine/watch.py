@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from . import events as ev
+from .deltas import MERGED, weight_of
+from .deltas import merge as merge
 from .events import Event, Who
 
 FLUSH_SECONDS = 0.002
@@ -30,64 +32,6 @@ class Reader(Protocol):
     """Reads kept events again, for watchers that join late or fell behind."""
 
     async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
-
-
-_MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
-
-
-def merge(events: Sequence[Event]) -> Sequence[Event]:
-    """Join neighbouring deltas of the same kind, turn and call into one."""
-    if len(events) < 2:
-        return events
-    merged: list[Event] = []
-    run: list[str] = []  # texts of the delta at the end of `merged`, joined when the run ends
-
-    def close() -> None:
-        if len(run) > 1:
-            last = merged[-1]
-            merged[-1] = Event(last.session, last.at, _with_text(last.body, "".join(run)))
-        run.clear()
-
-    for event in events:
-        body = event.body
-        if isinstance(body, _MERGED):
-            if run and _same_stream(merged[-1], event):
-                run.append(_text(body))
-                continue
-            close()
-            run.append(_text(body))
-        else:
-            close()
-        merged.append(event)
-    close()
-    return merged
-
-
-def _text(body: Any) -> str:
-    return body.fragment if type(body) is ev.CallArgs else body.text
-
-
-def _with_text(body: Any, text: str) -> Any:
-    kind = type(body)
-    if kind is ev.TextDelta or kind is ev.ThoughtDelta:
-        return kind(body.turn, text)
-    return kind(body.turn, body.call_id, text)
-
-
-def _same_stream(one: Event, other: Event) -> bool:
-    a: Any = one.body
-    b: Any = other.body
-    return (
-        type(a) is type(b)
-        and one.session == other.session
-        and a.turn == b.turn
-        and getattr(a, "call_id", "") == getattr(b, "call_id", "")
-    )
-
-
-def _weight(event: Event) -> int:
-    body: Any = event.body
-    return 200 + len(_text(body)) if isinstance(body, _MERGED) else 1_000
 
 
 class Watch:
@@ -147,10 +91,10 @@ class Watch:
         """Keep events for a client that does not read, merged and bounded."""
         held = self.held if self.held is not None else []
         held.extend(events)
-        self.weight += sum(_weight(event) for event in events)
+        self.weight += sum(weight_of(event) for event in events)
         if self.weight > HOLD_BYTES or len(held) > 4_096:
             held = list(merge(held))
-            self.weight = sum(_weight(event) for event in held)
+            self.weight = sum(weight_of(event) for event in held)
             if self.weight > HOLD_BYTES or len(held) > 4_096:
                 # Too much: forget it all. Kept events come back from the store.
                 self.dropped += sum(1 for event in held if not event.seq)
@@ -297,7 +241,7 @@ class Hub:
         if not self.watches:
             return
         self._pending.append(event)
-        if isinstance(event.body, _MERGED):
+        if isinstance(event.body, MERGED):
             if self._timer is not None:
                 return
             self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._tick)
@@ -350,7 +294,10 @@ class Hub:
 
     def _fresh(self, watch: Watch, events: Sequence[Event]) -> Sequence[Event]:
         """Without those that a replay gave before they were told here."""
-        return [event for event in events if not event.seq or self.place(event) > watch.floor]
+        fresh = [event for event in events if not event.seq or self.place(event) > watch.floor]
+        if any(event.seq for event in fresh):
+            watch.floor = 0  # past it
+        return fresh
 
     def replay(self, watch: Watch) -> None:
         if not watch.replaying:
@@ -385,6 +332,9 @@ class Hub:
         if watch.closed:
             return
         self.flush()
+        if watch.dropped:  # too much came meanwhile: read on
+            self.replay(watch)
+            return
         held, watch.held, watch.weight = watch.held or [], None, 0
         watch.floor = watch.cursor if self.by_gseq else 0
         draft = self._draft() if watch.draft else ()
