@@ -26,8 +26,8 @@ def commands() -> tuple[Command, ...]:
             group=GROUP,
             example="dragoman acp --max-sessions 4",
             text=(
-                "Where a daemon runs, its sessions are used, so that other clients see them; with "
-                "limits of its own, or --alone, the process has sessions of its own."
+                "Where a daemon runs, its sessions are used, so that other clients see them;\n"
+                "with limits of its own, or --alone, the process has sessions of its own."
             ),
             flags=(
                 CONFIG_DIR,
