@@ -225,3 +225,12 @@ async def test_every_answer_has_the_headers_that_protect_it():
             assert headers["referrer-policy"] == "no-referrer"
             assert "frame-ancestors 'none'" in headers["content-security-policy"]
             assert "unsafe" not in headers["content-security-policy"]
+
+
+async def test_a_taken_port_is_left_to_its_owner(capsys: pytest.CaptureFixture[str]):
+    async with serving() as first:
+        async with serving(port=first.port) as second:  # nobody chose it in the configuration
+            assert second.port != first.port
+            assert f"port {first.port} is taken" in capsys.readouterr().err
+            async with second.client() as client:
+                assert (await client.get("/livez")).status_code == 200

@@ -1,6 +1,7 @@
 """The gateway itself: listens, admits, finds the route, and keeps what is open."""
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Awaitable
@@ -114,7 +115,7 @@ class Gate:
                     ssl_handshake_timeout=10.0 if secure else None,
                 )
             except OSError as trouble:
-                if last or ("gateway", "port") in sources or trouble.errno != 98:
+                if last or ("gateway", "port") in sources or trouble.errno != errno.EADDRINUSE:
                     raise BadInput(
                         f"The gateway cannot listen on {given.host}:{port}: {trouble.strerror}.",
                         "Set gateway.port to another one, or use --no-gateway.",

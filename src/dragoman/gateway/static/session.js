@@ -274,7 +274,7 @@ function call(item, old) {
   const changes = item.detail?.diffs || [];
   const wide = kind === "execute";
   const text = terminal(item.output || "");
-  const fresh = item.state === "running" || item.state === "failed" || waits || changes.length > 0 || (wide && text.split("\n").length <= 12);
+  const fresh = item.state === "running" || item.state === "failed" || waits || changes.length > 0 || item.ask?.kind === "question" || (wide && text.split("\n").length <= 12);
   const shown = old?.dataset.touched ? old.open : fresh;
   const state = waits ? "needs you" : STATES[item.state];
   const body = [];
@@ -291,11 +291,12 @@ function call(item, old) {
     else if (text) body.push(h("pre.term", { tabindex: "0" }, cut(text)));
   }
   if (item.images?.length) body.push(content(item.images));
-  if (item.detail?.exit_code) body.push(h("p.exit", null, `exit ${item.detail.exit_code}`));
+  if (item.detail?.exit_code && !text.includes(`[exit ${item.detail.exit_code}]`)) body.push(h("p.exit", null, `exit ${item.detail.exit_code}`));
   if (item.settled) body.push(h("p.settled", null, settledWords(item.settled)));
   if (!body.length && item.args && Object.keys(item.args).length) body.push(block(JSON.stringify(item.args, null, 2)));
   const node = h("details.call", { open: shown, "data-state": waits ? "waits" : item.state },
     h("summary", null, icon(kind), h("span.tool", null, item.name), h("span.subject", null, subject(item)), state ? h("span.pill", null, state) : null), body);
+  node.hidden = item.name === "plan" && item.state === "done"; // the plan itself is shown
   if (old?.dataset.touched) node.dataset.touched = "1";
   node.querySelector("summary").addEventListener("click", () => { node.dataset.touched = "1"; });
   const term = node.querySelector("pre.term");
