@@ -23,6 +23,8 @@ _SHARE = "Start the daemon before the editor: `dragoman acp` then shares its ses
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command line; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _fill_streams()
     try:
         return _dispatch(words)
     except Usage as problem:
@@ -106,6 +108,19 @@ def _say_usage(problem: Usage) -> int:
     print(f"dragoman: {problem.message}", file=sys.stderr)
     print(f"Try: dragoman{where} --help", file=sys.stderr)
     return WRONG_USAGE
+
+
+def _fill_streams() -> None:
+    """Give closed standard streams somewhere to go, or the next file opened would take their place."""
+    import os
+
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != fd:
+                os.dup2(null, fd)
+                os.close(null)
+            setattr(sys, name, os.fdopen(fd, mode, closefd=False))
 
 
 def _reader_left() -> int:

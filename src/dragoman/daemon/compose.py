@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import __version__
 from dragoman.engine.door import Door
-from dragoman.engine.faults import ProviderFailed
+from dragoman.engine.faults import Fault, ProviderFailed
 from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
@@ -308,6 +308,9 @@ def _offer_provider(models: ModelRegistry, offer: Offer, there: bool) -> None:
 
 
 def _trouble(what: str, error: BaseException, **data: Any) -> None:
+    if isinstance(error, Fault):  # says what was wrong by itself
+        log.error(what, problem=f"{type(error).__name__}: {error}", **data)
+        return
     import traceback
 
     trace = "".join(traceback.format_exception(error)[-6:])

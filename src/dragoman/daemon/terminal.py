@@ -16,7 +16,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Text, ToolCall, text_of
 from dragoman.engine.door import Door
 from dragoman.engine.events import Ask, Event, Who
-from dragoman.engine.faults import AlreadySettled, BadInput
+from dragoman.engine.faults import AlreadySettled, BadInput, Fault
 from dragoman.engine.host import OpenSpec
 from dragoman.transports.loop import run
 
@@ -114,12 +114,25 @@ class Human:
         self._screen = screen
         self._ink = Ink(sys.stderr)
         self._queue: asyncio.Queue[Ask] = asyncio.Queue()
+        self.reader_left = False  # whoever read our output went away (`| head`)
 
     def speak(self, events: Sequence[Event]) -> None:
-        self._screen.speak(events)
+        try:
+            self._screen.speak(events)
+        except BrokenPipeError:
+            if not self.reader_left:
+                self.reader_left = True
+                self._stop(events[-1].session)
         for event in events:
             if isinstance(event.body, ev.Asked):
                 self._queue.put_nowait(event.body.ask)
+
+    def _stop(self, session: str) -> None:
+        """Nobody reads on: end the turn."""
+        try:
+            self._door.cancel(session)
+        except Fault:
+            return  # it is over already
 
     async def answer_all(self) -> None:
         while True:
@@ -177,7 +190,10 @@ class Human:
         line: asyncio.Future[str] = loop.create_future()
 
         def typed() -> None:
-            data = os.read(0, 65536)
+            try:
+                data = os.read(0, 65536)
+            except OSError:  # the terminal is gone: nobody will say yes
+                data = b""
             if not line.done():
                 line.set_result(data.decode(errors="replace").strip() if data else "n")
 
@@ -219,11 +235,20 @@ async def one_turn(
 
         def interrupted() -> None:
             loop.remove_signal_handler(signal.SIGINT)  # the second one ends the program
-            door.cancel(info.id)
+            try:
+                door.cancel(info.id)
+            except Fault:
+                return  # it ended by itself just now
 
         loop.add_signal_handler(signal.SIGINT, interrupted)
+        both: set[asyncio.Future[Any]] = {work.done, answers}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if answers.done() and not work.done.done():  # answering broke: nobody could go on
+            answers.result()
         finished = await work.done
         answers.cancel()
+        if human.reader_left:
+            raise BrokenPipeError
         if isinstance(screen, Screen):
             screen.fresh_line()
     finally:
@@ -240,11 +265,13 @@ def main(args: Any) -> int:
 
         return show()
     prompt = " ".join(args.prompt or ())
-    if not prompt and not sys.stdin.isatty():
-        prompt = sys.stdin.read()
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if not prompt and not at_terminal and sys.stdin is not None:
+        prompt = sys.stdin.buffer.read().decode(errors="replace")
+    prompt = prompt.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not prompt.strip():
         raise BadInput("There is no prompt.", 'Give one: dragoman run "list the files here".')
-    rule = args.approve or ("ask" if sys.stdin.isatty() else "none")
+    rule = args.approve or ("ask" if at_terminal else "none")
     return run(
         one_turn(
             prompt,

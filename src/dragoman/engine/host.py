@@ -331,6 +331,8 @@ class Host:
         try:
             await self.store.give(session.id, session.epoch)
         except Fault as problem:  # it stays ours until this process ends
+            if self.stopping:
+                return  # which is now
             self.trouble("a session was not given back", problem, session=session.id)
 
     async def delete(self, session_id: str) -> bool:
