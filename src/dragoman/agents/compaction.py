@@ -14,6 +14,8 @@ from dragoman.engine.ports import (
     TurnPort,
 )
 
+from .reply import streaming
+
 KEEP = 4  # messages at the end that stay as they are
 _PIECE = 4_000  # characters of one tool result that the summariser sees
 _SYSTEM = (
@@ -33,7 +35,10 @@ async def summarise(
         raise BadInput("nothing to compact")
     if len(messages) <= KEEP:
         raise BadInput("nothing to compact: keep-tail covers the whole transcript")
-    old = messages[: len(messages) - KEEP]
+    keep = KEEP
+    while keep and messages[len(messages) - keep].role == "tool":
+        keep -= 1  # results go where their calls go
+    old = messages[: len(messages) - keep]
     text = "<conversation>\n" + "\n\n".join(_flat(message) for message in old) + "\n</conversation>"
     request = ModelRequest(
         model=model,
@@ -45,17 +50,18 @@ async def summarise(
     )
     pieces: list[str] = []
     usage = Usage()
-    async for part in provider.stream(request):
-        if type(part) is ModelText:
-            pieces.append(part.text)
-        elif type(part) is ModelUsage:
-            usage = part.usage
-        elif type(part) is ModelRetry:
-            pieces.clear()
+    async with streaming(provider, request) as parts:
+        async for part in parts:
+            if type(part) is ModelText:
+                pieces.append(part.text)
+            elif type(part) is ModelUsage:
+                usage = part.usage
+            elif type(part) is ModelRetry:
+                pieces.clear()
     summary = "".join(pieces).strip()
     if not summary:
         raise ProviderFailed("empty summary from model", "server")
-    await turn.compacted(summary, KEEP, usage, model.cost(usage), automatic=automatic)
+    await turn.compacted(summary, keep, usage, model.cost(usage), automatic=automatic)
     return summary
 
 

@@ -1,6 +1,7 @@
 """The system prompt: who the agent is, what the user added, the project's own instructions."""
 
 import os
+import stat
 from datetime import date
 
 from dragoman.engine.ports import AgentProfile
@@ -16,6 +17,7 @@ repeat a call that was refused.
 Answer briefly and plainly. Say what you did, what you saw, and what you could not do."""
 
 _FILE_LIMIT = 64 * 1024
+_NO_WAIT = os.O_NONBLOCK | os.O_CLOEXEC
 CONTEXT_NAMES = ("AGENTS.md", "AGENTS.MD")
 
 
@@ -49,7 +51,10 @@ def context_files(cwd: str) -> list[str]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_FILE_LIMIT).strip()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+        # A pipe or device of that name must not keep us waiting.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
+            return file.read(_FILE_LIMIT).decode(errors="replace").strip()
+    except OSError:
         return ""  # no instructions here, or not for us

@@ -41,7 +41,7 @@ async def streaming(
 class Reply:
     """What the model has said so far in this call."""
 
-    __slots__ = ("_blocks", "_calls", "_open", "opened", "stop", "step", "turn", "usage")
+    __slots__ = ("_blocks", "_calls", "_named", "_used", "opened", "stop", "step", "turn", "usage")
 
     def __init__(self, turn: TurnPort, step: int) -> None:
         self.turn = turn
@@ -49,11 +49,13 @@ class Reply:
         self.opened = False
         self.stop = ""
         self.usage = Usage()
+        self._used: set[str] | None = None  # call ids of the history, looked up when needed
         self._reset()
 
     def _reset(self) -> None:
         self._blocks: list[list[Any]] = []  # [kind, pieces, signature] or ["call", id]
         self._calls: dict[str, list[Any]] = {}  # id -> [name, pieces, complete]
+        self._named: dict[str, str] = {}  # the provider's id -> ours
 
     def take(self, part: ModelPart) -> None:
         """One part of the stream."""
@@ -67,8 +69,9 @@ class Reply:
                 self._blocks[-1][2] = part.signature  # type: ignore[union-attr]
             self.turn.thought(part.text)  # type: ignore[union-attr]
         elif kind is ModelCallArgs:
-            self._calls[part.id][1].append(part.fragment)  # type: ignore[union-attr]
-            self.turn.call_args(part.id, part.fragment)  # type: ignore[union-attr]
+            call_id = self._named[part.id]  # type: ignore[union-attr]
+            self._calls[call_id][1].append(part.fragment)  # type: ignore[union-attr]
+            self.turn.call_args(call_id, part.fragment)  # type: ignore[union-attr]
         else:
             self._rare(part)
 
@@ -84,11 +87,13 @@ class Reply:
                 if not self.opened:
                     self.opened = True
                     self.turn.stream_opened(self.step)
-            case ModelCallBegan(id=call_id, name=name):
+            case ModelCallBegan(id=given, name=name):
+                call_id = self._named[given] = self._unique(given)
                 self._calls[call_id] = [name, [], False]
                 self._blocks.append(["call", call_id, ""])
                 self.turn.call_drafted(call_id, name)
-            case ModelCallEnded(id=call_id):
+            case ModelCallEnded(id=given):
+                call_id = self._named[given]
                 self._calls[call_id][2] = True
                 self.turn.call_ready(call_id)
             case ModelUsage(usage=usage):
@@ -98,6 +103,21 @@ class Reply:
             case ModelRetry(attempt=attempt, delay=delay, reason=reason):
                 self._reset()
                 self.turn.retrying(attempt, delay, reason)
+
+    def _unique(self, given: str) -> str:
+        """An id that no other call of the session has: some models number them anew each time."""
+        if self._used is None:
+            self._used = {
+                block.id
+                for message in self.turn.messages
+                for block in message.content
+                if isinstance(block, ToolCall)
+            }
+        call_id, number = given or "call", 1
+        while call_id in self._used or call_id in self._calls:
+            number += 1
+            call_id = f"{given or 'call'}-{number}"
+        return call_id
 
     def content(self, *, calls: bool = True) -> tuple[Any, ...]:
         """The message. Without `calls`, what was written of tool calls is left out."""

@@ -111,7 +111,7 @@ def _say_usage(problem: Usage) -> int:
 
 
 def _fill_streams() -> None:
-    """Give closed standard streams somewhere to go, or the next file opened would take their place."""
+    """Give closed standard streams somewhere to go: the next file opened would be them."""
     import os
 
     for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):

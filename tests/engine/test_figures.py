@@ -1,0 +1,105 @@
+"""Promises with a number: how fast a turn stops, how little an idle session is."""
+
+import asyncio
+import gc
+import os
+import time
+import tracemalloc
+
+import pytest
+from tests.engine.tape import ME, Tape
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Text
+from dragoman.engine.host import OpenSpec
+from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.script import Scripted, call, hang, say
+
+GO = (Text("go"),)
+
+
+@pytest.mark.parametrize("part", [hang(), say("word " * 50_000, delay=0.001), say("w " * 200_000)])
+async def test_a_model_stream_stops_within_a_tenth_of_a_second(part):
+    script = Scripted([part])
+    door = memory_door(script)
+    sid = (await door.open(OpenSpec(cwd="/"), ME)).id
+    tape = Tape()
+    await door.watch(sid, ME, tape, lambda said: None)
+    work = await door.prompt(sid, GO, ME)
+    await tape.until(ev.StreamOpened)
+    began = time.perf_counter()
+    door.cancel(sid)
+    done = await asyncio.wait_for(work.done, 5)
+    assert time.perf_counter() - began < 0.1
+    assert done.outcome == "cancelled" and script.aborted == 1
+
+
+async def test_a_thousand_idle_sessions_are_small_and_have_no_task():
+    door = memory_door(Scripted(["ok"], loop=True))
+    # Warm up what is made once.
+    first = (await door.open(OpenSpec(cwd="/"), ME)).id
+    await (await door.prompt(first, GO, ME)).done
+    gc.collect()
+    tasks = len(asyncio.all_tasks())
+    tracemalloc.start()
+    try:
+        for _ in range(1_000):
+            sid = (await door.open(OpenSpec(cwd="/"), ME)).id
+            await (await door.prompt(sid, GO, ME)).done
+        gc.collect()
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(door.host.live) == 1_001
+    assert len(asyncio.all_tasks()) == tasks
+    assert used < 20 * 1024 * 1024, f"{used / 1e6:.1f} MB"
+
+
+async def test_nothing_but_the_history_grows_with_the_number_of_turns():
+    tool = EchoTool()
+    door = memory_door(Scripted([call("echo", text="x"), "ok"], loop=True), [tool])
+    sid = (await door.open(OpenSpec(cwd="/"), ME)).id
+    tape = Tape()
+    await door.watch(sid, ME, tape, lambda said: None)
+    for n in range(400):
+        work = await door.prompt(sid, GO, ME, key=f"k{n}")
+        await door.answer((await tape.until(ev.Asked)).body.ask.id, "allow", ME)
+        await work.done
+        tape.events.clear()
+    session = door.live(sid)
+    state = session.state
+    assert len(state.keys) == len(state.settled) == 256
+    for few in (state.asks, state.journal, state.answers, session._waiting, session._timers,
+                session._committing, session.inbox, session.hub._pending, door.host._loading,
+                door.host._leaving, door.host._hubs):  # fmt: skip
+        assert not few
+    assert len(door.host._tasks) <= 1
+
+
+async def test_a_tools_process_group_dies_within_three_seconds(tmp_path):
+    from dragoman.policy.autonomy import AutonomyPolicy, Rules
+    from dragoman.tools.registry import Registry
+
+    policy = AutonomyPolicy(Rules())
+    registry = Registry(
+        lambda env: policy.boundary(env.mode, env.cwd, env.roots), outputs=str(tmp_path / "out")
+    )
+    bash = registry.toolbox(None).find("bash")
+    command = "trap '' TERM INT; echo $$ > pids; (trap '' TERM; sleep 30) & echo up; wait"
+    door = memory_door(Scripted([call("bash", command=command)]), [bash])
+    place = tmp_path / "work"
+    place.mkdir()
+    sid = (await door.open(OpenSpec(cwd=str(place), mode="full"), ME)).id
+    tape = Tape()
+    await door.watch(sid, ME, tape, lambda said: None)
+    work = await door.prompt(sid, GO, ME)
+    await tape.until(ev.Progress)
+    leader = int((place / "pids").read_text())
+    group = os.getpgid(leader)
+    assert group != os.getpgid(0)
+    began = time.perf_counter()
+    door.cancel(sid)
+    assert (await asyncio.wait_for(work.done, 5)).outcome == "cancelled"
+    assert time.perf_counter() - began < 3.0
+    with pytest.raises(ProcessLookupError):
+        os.killpg(group, 0)
