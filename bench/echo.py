@@ -148,6 +148,17 @@ def build(name: str, folder: str) -> str | None:
     return program
 
 
+def build_go(folder: str) -> str | None:
+    """Compile the Go reference; None without a toolchain (one may be beside our Python)."""
+    compiler = shutil.which("go") or shutil.which("go", path=os.path.dirname(sys.executable))
+    if compiler is None:
+        return None
+    program = os.path.join(folder, "go_json")
+    env = {**os.environ, "GOCACHE": os.path.join(folder, "gocache"), "GOFLAGS": "-mod=mod"}
+    made = subprocess.run([compiler, "build", "-o", program, "."], cwd=REFS / "go_json", env=env)
+    return program if made.returncode == 0 else None
+
+
 def wait_for(path: str, process: subprocess.Popen | None = None, seconds: float = 15) -> None:
     """Wait until somebody listens at a path."""
     limit = time.monotonic() + seconds
@@ -168,8 +179,10 @@ def references(folder: str, request: bytes = REQUEST) -> Iterator[list[Target]]:
     """Start every reference server that this machine can run."""
     python, node = sys.executable, shutil.which("node")
     floor = build("echo", folder)
+    go_program = build_go(folder)
     commands = {
         "C epoll echo": [floor] if floor else None,
+        "Go encoding/json": [go_program] if go_program else None,
         "uvloop echo": [python, str(REFS / "uvloop_echo.py")],
         "dragoman pump": [python, str(REFS / "pump_jsonrpc.py")],
         "Node net": [node, str(REFS / "node_net.js")] if node else None,

@@ -52,15 +52,14 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
     os.makedirs(where, exist_ok=True)
     with references(where) as peers:
         found = {peer.name: peer for peer in peers}
-        floor, node, streams = (
-            found.get(name) for name in ("C epoll echo", "Node net", "asyncio streams")
-        )
+        names = ("C epoll echo", "Node net", "asyncio streams", "Go encoding/json")
+        floor, node, streams, go = (found.get(name) for name in names)
         # The floor moves the same bytes: an echo of what we answer.
         floors = {t.name: Target("C", floor.path, _answer(t), floor.pid) for t in ours if floor}
         compare([*peers, *floors.values(), *ours], client, rounds=rounds)
     rows: list[Row] = []
     for target in ours:
-        rows += _rows(target, floors.get(target.name), node, streams)
+        rows += _rows(target, floors.get(target.name), node, streams, go)
     return rows
 
 
@@ -79,6 +78,11 @@ def _answer(target: Target) -> bytes:
 
 
 _C = {"one at a time": ("p50", "<= 2.0"), "32 in flight": ("cpu", "<= 12")}
+_GO = {
+    "one at a time": ("p50", "<= 1.25"),
+    "32 in flight": ("cpu", "<= 0.4"),
+    "64 connections": ("cpu", "<= 1.0"),
+}
 _NODE = {
     "one at a time": ("p50", "<= 1.0"),
     "32 in flight": ("cpu", "<= 0.5"),
@@ -89,14 +93,23 @@ _SLOW = {"acp session/list"}  # reads the store: compared for information
 
 
 def _rows(
-    ours: Target, floor: Target | None, node: Target | None, streams: Target | None
+    ours: Target,
+    floor: Target | None,
+    node: Target | None,
+    streams: Target | None,
+    go: Target | None,
 ) -> list[Row]:
     rows = []
     for load in LOADS:
         mine = best(ours, load.name)
         spread = _spread(ours, load.name)
         quick = ours.name not in _SLOW
-        peers = ((floor, "C echo", _C), (node, "Node net", _NODE), (streams, "asyncio", _STREAMS))
+        peers = (
+            (floor, "C echo", _C),
+            (go, "Go", _GO),
+            (node, "Node net", _NODE),
+            (streams, "asyncio", _STREAMS),
+        )
         for peer, label, bars in peers:
             if peer is None or load.name not in bars:
                 continue
