@@ -8,7 +8,6 @@ import asyncio
 import os
 import sys
 
-from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
