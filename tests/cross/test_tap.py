@@ -52,3 +52,23 @@ async def test_secrets_are_hidden_and_a_tap_can_be_ended(house: House) -> None:
     await other.call("status")
     await tap.call("dragoman/agents")
     assert len(rows(tap.seen)) == before
+
+
+async def test_two_taps_do_not_show_each_other(house: House) -> None:
+    first, second = await house.zeroclaw(), await house.zeroclaw()
+    await first.call("dragoman/tap")
+    await second.call("dragoman/tap")
+    other = await house.speaker("any")
+    other.send({"jsonrpc": "2.0", "id": 1, "method": "health"})
+    for tap in (first, second):
+        await tap.until(
+            lambda m: m.get("params", {}).get("direction") == "out" and "humanl" in str(m)
+        )
+        await tap.call("dragoman/agents")
+    for tap in (first, second):
+        shown = rows(tap.seen)
+        assert not [row for row in shown if "dragoman/wire" in row["line"]]
+        assert not [row for row in shown if "dragoman/agents" in row["line"]]
+    await second.call("dragoman/tap", {"on": False})
+    await second.call("dragoman/agents")  # it taps no more, so it is shown again
+    await first.until(lambda m: "dragoman/agents" in str(m.get("params", {}).get("line")))

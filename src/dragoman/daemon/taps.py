@@ -29,7 +29,10 @@ class Taps:
         guests.on_enter.append(self._entered)
 
     def follow(self, own: Link, told: Told) -> Callable[[], None]:
-        """Be told every line of every other connection than `own`; returns how to stop."""
+        """Be told every line of every connection that does not follow; returns how to stop.
+
+        Followers are not shown to each other: each would be told what the other is told, forever.
+        """
         entry = (own, told)
         self._followers.append(entry)
         if len(self._followers) == 1:
@@ -79,21 +82,19 @@ class Taps:
         number = self._numbers.get(guest, 0)
         if guest not in self._guests.all:
             self._numbers.pop(guest, None)
-        row: dict[str, Any] | None = None
-        for own, told in tuple(self._followers):
-            if own is guest.link:
-                continue
-            if row is None:
-                dialect = _dialect(guest, line)
-                row = {
-                    "connection": f"{dialect}-{number}",
-                    "client": _client(guest),
-                    "dialect": dialect,
-                    "peer": guest.link.peer.label,
-                    "direction": direction,
-                    "at": time_ns() // 1_000_000,
-                    "line": hidden(line),
-                }
+        if any(own is guest.link for own, _ in self._followers):
+            return
+        dialect = _dialect(guest, line)
+        row: dict[str, Any] = {
+            "connection": f"{dialect}-{number}",
+            "client": _client(guest),
+            "dialect": dialect,
+            "peer": guest.link.peer.label,
+            "direction": direction,
+            "at": time_ns() // 1_000_000,
+            "line": hidden(line),
+        }
+        for _, told in tuple(self._followers):
             told(row)
 
 
