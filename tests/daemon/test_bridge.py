@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import socket
 import ssl
 import subprocess
 import sys
@@ -180,6 +181,17 @@ def test_without_a_daemon_it_says_so(tmp_path: Path):
     with Bridge(tmp_path) as bridge:
         code, said = bridge.ended()
         assert code == 1 and "dragoman daemon" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["config.toml"]  # no token, no store
+
+
+def test_no_token_is_made_for_somebody_elses_port(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        (tmp_path / "config.toml").write_text(f"[gateway]\nport = {port}\n")
+        with Bridge(tmp_path) as bridge:
+            code, said = bridge.ended()
+            assert code == 1 and "is not the daemon of" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["config.toml"]
 
 
 def test_it_trusts_the_configured_certificate_and_leaves_with_streams_open(tmp_path: Path):

@@ -344,6 +344,7 @@ def main(args: Any) -> int:
     wire = stdio.claim_stdout()
     try:
         where, settings = passes.read_settings(args.config_dir)
+        dial.check_there(passes.address(where, settings))  # before a token is made for nobody
         token = dial.find_token(where, settings, args.pair_code or "")
         context = dial.tls(passes.address(where, settings), settings)
         return run(

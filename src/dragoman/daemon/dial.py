@@ -24,8 +24,27 @@ class NotThere(Fault):
     code = "gateway_away"
 
 
+def check_there(address: str) -> None:
+    """Return when something listens at the gateway's address. Raises NotThere."""
+    import socket
+
+    found = urlsplit(address)
+    port = found.port or (443 if found.scheme == "https" else 80)
+    try:
+        socket.create_connection((found.hostname or "", port), _WITHIN).close()
+    except OSError as problem:
+        raise _silent(address, problem) from None
+
+
+def _silent(address: str, problem: BaseException) -> NotThere:
+    return NotThere(
+        f"The gateway at {address} does not answer: {problem or 'it took too long'}.",
+        "Start it with: dragoman daemon",
+    )
+
+
 def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
-    """The bridge's token: environment, file, pairing code, or a new one. Raises BadInput.
+    """The bridge's token: environment, file, pairing code, or a new one. Raises BadInput, NotThere.
 
     Whoever can write the store could make a token anyway, so one is made when there is none.
     """
@@ -48,6 +67,12 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
         token = _pair(passes.address(where, settings), code, settings)
     elif settings.store.path == ":memory:":
         token = _pair(passes.address(where, settings), "", settings)
+    elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
+        address = passes.address(where, settings)
+        raise NotThere(
+            f"What listens at {address} is not the daemon of {where.config_dir}.",
+            "Start that with: dragoman daemon",
+        )
     else:
         _, token = passes.new_token(
             where.config_dir if where.given else None, "acp-bridge", "bridge"
@@ -77,10 +102,7 @@ def _pair(address: str, code: str, settings: Settings) -> str:
                 f"{address}/pair", headers={"X-Pairing-Code": code}, json={"name": "acp-bridge"}
             ).json()
     except httpx.HTTPError as problem:
-        raise NotThere(
-            f"The gateway at {address} does not answer: {problem}.",
-            "Start it with: dragoman daemon",
-        ) from None
+        raise _silent(address, problem) from None
     if "token" not in answer:
         raise BadInput(str(answer.get("error", {}).get("message", "Pairing failed.")))
     return str(answer["token"])
@@ -124,10 +146,7 @@ async def connect(
             transport.write("\r\n".join([*lines, "", ""]).encode())
             head, rest = await greeting.head
     except (OSError, TimeoutError) as problem:
-        raise NotThere(
-            f"The gateway at {address} does not answer: {problem or 'it took too long'}.",
-            "Start it with: dragoman daemon",
-        ) from None
+        raise _silent(address, problem) from None
     _check(head, key, transport)
     peer = Peer(f"ws:{found.netloc}", "ws")
     return attach(transport, WebSocketLink(open, peer, client=True), rest)
