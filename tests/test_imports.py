@@ -24,7 +24,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "engine": (),
     "wire": (),
     "observe": (),
-    "apps": (),  # for authors of apps, whose programs know nothing else of ours
+    "apps": ("settings.places",),  # for authors of apps, whose programs know nothing else of ours
     "dialects": ("wire", "engine", "observe"),
     "transports": ("wire", "observe"),
     "store": BEHIND_PORTS,

@@ -1,6 +1,12 @@
 """A chat on a local TCP port: every connection is a conversation, every line a message.
 
-python examples/apps/chat.py [PORT]   then   nc 127.0.0.1 PORT
+Beside a running daemon (`dragoman daemon`), in the repository:
+
+    .venv/bin/python examples/apps/chat.py 7070
+    nc 127.0.0.1 7070                               # in another terminal
+
+Without a port it takes a free one and says which. It finds the daemon by itself; one with a
+directory of its own is named by OPENCLAWOS_KERNEL_SOCKET (`dragoman status` shows it).
 """
 
 import asyncio

@@ -1,6 +1,11 @@
 """A tool for models: how many words, letters and lines a text has.
 
-Start it beside a running daemon:  python examples/apps/tool.py
+Beside a running daemon (`dragoman daemon`), in the repository:
+
+    .venv/bin/python examples/apps/tool.py
+
+It finds the daemon by itself; one with a directory of its own is named by OPENCLAWOS_KERNEL_SOCKET
+(`dragoman status` shows it). Agents with a real model then have the tool count_words.
 """
 
 from dragoman.apps import App, Invocation

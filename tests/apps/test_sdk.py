@@ -1,12 +1,14 @@
 """Apps written with `dragoman.apps`, on a real socket."""
 
 import asyncio
+import io
 from typing import Literal
 
 import pytest
 from tests.dialects.openclawos.talking import Config, Talker, desk_of, manifest
 
 from dragoman.apps import App, Block, Invocation, KernelError, Message, Request
+from dragoman.apps.kernel import socket_path
 from dragoman.apps.schema import parameters_of
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
@@ -309,3 +311,45 @@ async def test_without_a_kernel_it_gives_up(tmp_path):
     app = App("@a/a", socket=str(tmp_path / "none.sock"), give_up=0.1)
     with pytest.raises(ConnectionError, match="no kernel"):
         await asyncio.wait_for(app.serve(), 5)
+
+
+def test_where_the_kernel_is_looked_for(tmp_path, monkeypatch):
+    ours, theirs = tmp_path / "data" / "kernel.sock", tmp_path / "run" / "openclawos/kernel.sock"
+    monkeypatch.setenv("DRAGOMAN_DATA_DIR", str(ours.parent))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    theirs.parent.mkdir(parents=True)
+    theirs.touch()
+    assert socket_path() == str(theirs)
+    ours.parent.mkdir()
+    ours.touch()
+    assert socket_path() == str(ours)
+    monkeypatch.setenv("DRAGOMAN_KERNEL_SOCKET", "/moved")
+    assert socket_path() == "/moved"
+    monkeypatch.setenv("OPENCLAWOS_KERNEL_SOCKET", "/named")
+    assert socket_path() == "/named" and socket_path("/given") == "/given"
+
+
+class Heard(io.StringIO):
+    """What is printed, and an event for when something is."""
+
+    def __init__(self):
+        super().__init__()
+        self.came = asyncio.Event()
+
+    def write(self, text):
+        self.came.set()
+        return super().write(text)
+
+
+async def test_it_says_once_where_it_waits(kernel, monkeypatch):
+    running = kernel()
+    app = App("@test/early", socket=running.path)
+    monkeypatch.setattr("sys.stderr", heard := Heard())
+    task = asyncio.ensure_future(app.serve())
+    async with asyncio.timeout(5):
+        await heard.came.wait()
+        await running.start()
+        await app.ready.wait()
+        app.stop()
+        await task
+    assert heard.getvalue() == f"waiting for the kernel at {running.path}\n"

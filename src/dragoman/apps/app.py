@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -110,15 +111,20 @@ class App(Declared):
         loop = asyncio.get_running_loop()
         wait, since = _FIRST_WAIT, loop.time()
         began: list[asyncio.Task[Any]] = []
+        told = ""  # where we said that we wait
         try:
             while not self._stop.is_set():
                 try:
                     await self._connect()
                 except OSError as problem:
+                    place = socket_path(self._socket)
                     if loop.time() - since > self._give_up:
-                        place = socket_path(self._socket)
                         raise ConnectionError(f"no kernel at {place}: {problem}") from None
+                    if place != told:
+                        told = place
+                        print(f"waiting for the kernel at {place}", file=sys.stderr, flush=True)
                 else:
+                    told = ""
                     began = began or [
                         asyncio.ensure_future(self._beside(work)) for work in self._background
                     ]

@@ -12,6 +12,7 @@ import msgspec
 
 MAX_LINE = 262_144  # characters that the kernel takes in one line
 _READ_LIMIT = 64 * 1024 * 1024
+_NAMED = ("OPENCLAWOS_KERNEL_SOCKET", "OPENCLAW_KERNEL_SOCKET", "DRAGOMAN_KERNEL_SOCKET")
 _DEFAULT = "/tmp/openclawos/kernel.sock"
 
 
@@ -26,16 +27,23 @@ class KernelError(Exception):
 
 
 def socket_path(given: str | None = None) -> str:
-    """Where the kernel listens: as given, by the environment, or the usual place."""
+    """Where the kernel listens: as given, by the environment, or the first usual place with one.
+
+    The usual places are our daemon's data directory, then those of the protocol document; where
+    no kernel is at any of them, it is our daemon's that is waited for.
+    """
     env = os.environ
-    named = given or env.get("OPENCLAWOS_KERNEL_SOCKET") or env.get("OPENCLAW_KERNEL_SOCKET")
+    named = given or next((env[name] for name in _NAMED if env.get(name)), "")
     if named:
         return named
+    from dragoman.settings.places import places
+
+    ours = os.path.join(places(env).data_dir, "kernel.sock")
+    usual = [ours]
     if runtime := env.get("XDG_RUNTIME_DIR"):
-        place = os.path.join(runtime, "openclawos", "kernel.sock")
-        if os.path.exists(place):
-            return place
-    return _DEFAULT
+        usual.append(os.path.join(runtime, "openclawos", "kernel.sock"))
+    usual.append(_DEFAULT)
+    return next((place for place in usual if os.path.exists(place)), ours)
 
 
 class Kernel:
