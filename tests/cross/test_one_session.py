@@ -181,7 +181,7 @@ async def test_who_joins_late_gets_what_was_said_and_the_rest_once(house: House)
     acp = await house.acp()
     session = await opened(house, acp)
     driver = await house.zot(session)
-    await driver.command("prompt", message="count slowly to 40")
+    await driver.command("prompt", message="count slowly to 20")
     await driver.until(lambda m: "7" in m.get("delta", ""))
     zot, zeroclaw, late = await asyncio.gather(
         house.zot(session), joined(house, session), watched(house, session)

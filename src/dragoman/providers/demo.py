@@ -40,7 +40,7 @@ MODEL = ModelInfo(
     price_cache_write=0.0,
 )
 _ALIASES = {"bash": ("bash", "shell")}
-_SLOW = 1 / 30  # seconds between the numbers of "count slowly"
+_SLOW = 1 / 8  # seconds between the numbers of "count slowly", unless there is a pace
 _BREATH = 64
 _QUOTE_LINES = 12
 _QUOTE_CHARS = 900
@@ -49,7 +49,7 @@ _QUOTE_CHARS = 900
 class Demo:
     """Reads the last request, plays its next step, and closes with what the tools said.
 
-    `pace` is the pause in seconds before each word.
+    `pace` is the pause in seconds before each word, and between numbers that are counted slowly.
     """
 
     name = "demo"
@@ -88,7 +88,9 @@ class Demo:
             reply = leaflet.answer(text) or leaflet.ABILITIES
             if asked and any(isinstance(block, Image) for block in asked.content):
                 reply = "I got your picture, but I cannot look at it.\n\n" + reply
-            async for part in self._words(f"{reply}\n\n{leaflet.CONNECT}"):
+            if not _told_how(request.messages):
+                reply = f"{reply}\n\n{leaflet.CONNECT}"
+            async for part in self._words(reply):
                 yield part
             return
         async for part in self._play(steps, since, request):
@@ -132,8 +134,9 @@ class Demo:
         if stuck and rest:
             lines.append("I stopped there and left out what was to follow.")
         only_long = all(command.verb == "long" for step in steps for command in step)
-        if not only_long:
+        if not only_long and not _told_how(request.messages):
             lines.append(leaflet.CONNECT)
+        if lines:
             if spoken:
                 yield ModelText("\n\n")
             async for part in self._words("\n\n".join(lines)):
@@ -154,7 +157,7 @@ class Demo:
             async for part in self._words(words):
                 yield part
         elif command.verb.startswith("count"):
-            pause = _SLOW if command.verb == "count slowly" else self.pace
+            pause = self.pace or (_SLOW if command.verb == "count slowly" else 0.0)
             for number in range(1, command.number + 1):
                 await self._beat(pause)
                 yield ModelText(f"{number} " if number < command.number else str(number))
@@ -214,6 +217,14 @@ def _last_request(messages: Sequence[Message]) -> tuple[Message | None, Sequence
         if messages[index].role == "user":
             return messages[index], messages[index + 1 :]
     return None, ()
+
+
+def _told_how(messages: Sequence[Message]) -> bool:
+    """Whether this session was already told how to connect a real model."""
+    return any(
+        message.role == "assistant" and leaflet.CONNECT in text_of(message.content)
+        for message in messages
+    )
 
 
 def _after(steps: list[list[Command]], rounds: int, offered: set[str]) -> list[list[Command]]:
