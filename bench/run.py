@@ -2,7 +2,7 @@
 
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
-Areas: requests, peers, streams, turns, start, memory, growth. Exit code 1 when a bar is missed.
+Areas: requests, peers, streams, stuck, turns, start, memory, growth. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from bench.parts import dialects, peers, picture, sizes, starts, streams
+from bench.parts import dialects, peers, picture, sizes, starts, streams, stuck
 from bench.parts.host import daemon
 from bench.parts.rows import Row, table
 
@@ -49,6 +49,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     if wanted("streams"):
         with daemon(os.path.join(folder, "stream"), STREAM) as host:
             rows += streams.fan_out(host, 2 if options.quick else 4)
+    if wanted("stuck"):
+        rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
     if wanted("turns"):
         with daemon(os.path.join(folder, "turns"), TOOL) as host:
             rows += streams.turns(host, 2.0 if options.quick else 5.0)
