@@ -81,11 +81,13 @@ async def compose(
     overrides: Mapping[str, Any] | None = None,
     providers: Mapping[str, ProviderConfig] | None = None,
     for_daemon: bool = False,
+    repair: bool = True,
 ) -> Composed:
     """A host from the configuration, environment and flags.
 
     `flags` are dotted keys of the configuration; `overrides` change every agent's profile;
-    `providers` add to those of the configuration. `store` is "file" or "memory". Raises Fault.
+    `providers` add to those of the configuration. `store` is "file" or "memory"; without
+    `repair`, a damaged file is left alone. Raises Fault.
     """
     where = places(os.environ, config_dir)
     loaded = load(where.config_file, flags=flags)
@@ -94,7 +96,7 @@ async def compose(
     if for_daemon or loaded.settings.log.file:
         _open_log(loaded.settings, where, notices)
     closers: list[Callable[[], None]] = []
-    kept = await _open_store(loaded.settings, where, store, notices)
+    kept = await _open_store(loaded.settings, where, store, notices, repair)
     models = ModelRegistry(provider_configs(loaded.settings, providers))
     offers = Offers()
     offers.listeners.append(lambda offer, there: _offer_provider(models, offer, there))
@@ -208,7 +210,9 @@ def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
         notices.append(f"The log {path} cannot be written ({problem.strerror}); it is on stderr.")
 
 
-async def _open_store(settings: Settings, where: Places, wanted: str, notices: list[str]) -> Store:
+async def _open_store(
+    settings: Settings, where: Places, wanted: str, notices: list[str], repair: bool
+) -> Store:
     if wanted == "memory" or settings.store.path == ":memory:":
         from dragoman.store.memory import MemoryStore
 
@@ -216,7 +220,8 @@ async def _open_store(settings: Settings, where: Places, wanted: str, notices: l
     from dragoman.store.sqlite import open_store
 
     path = settings.store.path or os.path.join(where.data_dir, "sessions.db")
-    store, told = open_store(path, synchronous=settings.store.synchronous.upper())
+    synchronous = settings.store.synchronous.upper()
+    store, told = open_store(path, synchronous=synchronous, repair=repair)
     notices.extend(told)
     return store
 

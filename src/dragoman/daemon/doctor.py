@@ -19,6 +19,7 @@ from . import endpoints, lock
 from .endpoints import Places
 
 _LOW_DISK = 200_000_000  # bytes
+_LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -101,23 +102,78 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
     if path == ":memory:":
         yield Row("warn", "store", "sessions do not survive a restart", "Unset store.path.")
         return
-    if not os.path.exists(path):
+    yield from _aside(path)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
         yield Row("ok", "store", f"{path} does not exist yet")
         return
-    try:
-        with open(path, "rb") as file:
-            head = file.read(16)
     except OSError as problem:
         yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
         return
-    if head and head != b"SQLite format 3\x00":
+    if not stat.S_ISREG(found.st_mode):
+        what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
         yield Row(
-            "error", "store", f"{path} is damaged",
+            "error", "store", f"{path} is {what}: sessions will not survive",
+            "Move it away, or set store.path.",
+        )  # fmt: skip
+        return
+    try:
+        damage = _damage(path, found.st_size)
+    except OSError as problem:
+        yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
+        return
+    if damage:
+        yield Row(
+            "error", "store", f"{path} is damaged: {damage}",
             "Start the daemon: it moves the file aside and begins a new one.",
         )  # fmt: skip
         return
-    size = os.path.getsize(path) / 1e6
-    yield Row("ok", "store", f"{path}, {size:.1f} MB")
+    yield Row("ok", "store", f"{path}, {found.st_size / 1e6:.1f} MB")
+
+
+def _aside(path: str) -> Iterator[Row]:
+    """Damaged stores that were moved aside and still take their place."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except OSError:
+        return  # told with the directory
+    for one in names:
+        if one.startswith(f"{name}.corrupt-") and not one.endswith(("-wal", "-shm")):
+            whole = os.path.join(folder, one)
+            yield Row(
+                "warn", "store", f"a damaged store was moved aside: {whole}",
+                f"Save what it holds (sqlite3 {whole} .recover), then remove it and its -wal.",
+            )  # fmt: skip
+
+
+def _damage(path: str, size: int) -> str:
+    """What is wrong with a database, read without changing it; empty when nothing is."""
+    with open(path, "rb") as file:
+        head = file.read(16)
+    if not head:
+        return ""
+    if head != b"SQLite format 3\x00":
+        return "it is no database"
+    if size > _LOOK_BYTES:
+        return ""
+    import sqlite3
+    from urllib.parse import quote
+
+    # Without a log nobody writes to it, and even the files beside it need not be made.
+    how = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
+    try:
+        opened = sqlite3.connect(f"file:{quote(path)}?{how}", uri=True, timeout=1.0)
+        try:
+            said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
+        finally:
+            opened.close()
+    except sqlite3.OperationalError:
+        return ""  # somebody holds it just now, or its log cannot be read without writing
+    except sqlite3.DatabaseError as problem:
+        return str(problem)
+    return "" if said == "ok" else said.splitlines()[-1]
 
 
 def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:

@@ -37,10 +37,7 @@ def hold(socket_path: str) -> Lock:
     try:
         prepare_for(socket_path)
     except OSError as trouble:
-        raise Refused(
-            f"The directory of {socket_path} cannot be used: {trouble.strerror}.",
-            "Choose a directory of your own with DRAGOMAN_DATA_DIR.",
-        ) from trouble
+        raise _no_room(f"The directory of {socket_path} cannot be used", trouble) from trouble
     path = lock_path(socket_path)
     while True:
         fd = _open(path)
@@ -50,8 +47,7 @@ def hold(socket_path: str) -> Lock:
                 os.close(fd)
                 continue  # it was removed between opening and locking: what we hold is worthless
             clear(socket_path)
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+            _sign(fd, path)
         except BaseException:
             os.close(fd)
             raise
@@ -108,8 +104,9 @@ def _open(path: str) -> int:
     try:
         fd = os.open(path, flags, 0o600)
     except OSError as trouble:
-        why = "is a symbolic link" if trouble.errno == errno.ELOOP else f"({trouble.strerror})"
-        raise Refused(f"The lock file {path} cannot be opened: {why}.", "Remove it.") from trouble
+        if trouble.errno == errno.ELOOP:
+            raise Refused(f"The lock file {path} is a symbolic link.", "Remove it.") from trouble
+        raise _no_room(f"The lock file {path} cannot be opened", trouble) from trouble
     found = os.fstat(fd)
     wrong = ""
     if not stat.S_ISREG(found.st_mode):
@@ -122,6 +119,28 @@ def _open(path: str) -> int:
         os.close(fd)
         raise Refused(f"The lock file {path} {wrong}.", "Remove it.")
     return fd
+
+
+def _sign(fd: int, path: str) -> None:
+    """Write our pid into the lock."""
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    except OSError as trouble:
+        raise _no_room(f"The lock file {path} cannot be written", trouble) from trouble
+
+
+def _no_room(what: str, trouble: OSError) -> Refused:
+    """A place that cannot be used, with the way out that fits the reason."""
+    elsewhere = "choose a directory of your own with DRAGOMAN_DATA_DIR."
+    if trouble.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Refused(f"{what}: the disk is full.", f"Free some space, or {elsewhere}")
+    if trouble.errno == errno.EROFS:
+        return Refused(
+            f"{what}: the file system is read-only.",
+            f"A daemon needs a place for its sockets: {elsewhere}",
+        )
+    return Refused(f"{what}: {trouble.strerror}.", f"Repair its permissions, or {elsewhere}")
 
 
 def _lock(fd: int, socket_path: str) -> None:

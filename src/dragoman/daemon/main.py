@@ -24,6 +24,7 @@ from .notify import notify
 from .taps import Taps
 
 _SWEEP_SECONDS = 60.0
+_TAKE_UP_SECONDS = 5.0
 _IDLE_SECONDS = 900.0
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
@@ -98,7 +99,7 @@ class Daemon:
         if self.with_gateway:
             await self._open_gateway()
         await self._start_apps()
-        for work in (self._watch_file(), self._sweep()):
+        for work in (self._watch_file(), self._sweep(), self._take_up()):
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
@@ -162,6 +163,18 @@ class Daemon:
             if now != before:
                 before = now
                 self.reload()
+
+    async def _take_up(self) -> None:
+        """Notice that a process died in the middle of a turn; nothing tells us of its death."""
+        while True:
+            await asyncio.sleep(_TAKE_UP_SECONDS)
+            try:
+                taken = await self.composed.host.recover()
+            except Fault as fault:
+                log.warning("sessions of dead processes were not taken up", problem=str(fault))
+                continue
+            if taken:
+                log.info("took up sessions of processes that died", count=taken)
 
     async def _sweep(self) -> None:
         while True:

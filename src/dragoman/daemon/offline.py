@@ -11,11 +11,13 @@ import msgspec
 
 from dragoman.client.problems import fault_of
 from dragoman.dialects.zeroclaw import Desk
+from dragoman.engine.faults import StoreFailed
 from dragoman.transports import memory
 
 from .compose import Composed, compose
 
 _WITHIN = 30.0
+_WITHOUT_STORE = ("dragoman/agents", "dragoman/models")
 
 
 class Offline:
@@ -33,7 +35,8 @@ class Offline:
             raise
 
     async def _open(self, config_dir: str | None) -> None:
-        self._composed = await compose(config_dir=config_dir)
+        self._composed = await compose(config_dir=config_dir, repair=False)
+        await self._composed.host.recover()  # what a dead process left is not shown as running
         desk = Desk(self._composed.door, self._composed.settings.zeroclaw)
         self._client = memory.Client(desk.hearer)
         await self._ask("initialize", {"protocolVersion": 1})
@@ -61,7 +64,11 @@ class Offline:
             await self._composed.close()
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """The result of one method. Raises the host's Fault."""
+        """The result of one method. Raises the host's Fault, StoreFailed without a store."""
+        assert self._composed is not None
+        problem = self._composed.host.store.problem
+        if problem and method not in _WITHOUT_STORE:  # an empty answer would be a lie
+            raise StoreFailed(problem, "See: dragoman doctor")
         return self._runner.run(self._ask(method, params or {}))
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:

@@ -252,7 +252,7 @@ class Host:
         return state
 
     async def recover(self) -> int:
-        """After a start: take up every session that was active when its process died."""
+        """Take up every session that was active when its process died; returns how many."""
         from .info import SessionQuery
 
         found = 0
@@ -265,9 +265,12 @@ class Host:
                 break
             query = msgspec.structs.replace(query, cursor=page.cursor)
         for session_id in active:
-            if session_id in self.live:
+            if session_id in self.live or session_id in self._loading:
                 continue
             try:
+                owner = await self.store.owner(session_id)
+                if owner and owner != self.owner and self.is_alive(owner):
+                    continue
                 await self.get(session_id)
                 found += 1
             except InUse:

@@ -162,7 +162,7 @@ _UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
 def damaged(path: str) -> Damaged:
     return Damaged(
         f"The session store {path} is damaged.",
-        "Start the program again: the file is moved aside and a fresh one begun.",
+        "Start the daemon (dragoman daemon): it moves the file aside and begins a fresh one.",
         path=path,
     )
 

@@ -220,13 +220,17 @@ def ancestry(connection: "Connection", session: str) -> Sequence[SessionInfo]:
 
 
 def open_store(
-    path: str | os.PathLike[str], *, want_file: bool = True, synchronous: str = "NORMAL"
+    path: str | os.PathLike[str],
+    *,
+    want_file: bool = True,
+    synchronous: str = "NORMAL",
+    repair: bool = True,
 ) -> tuple[SqliteStore | MemoryStore, Sequence[str]]:
     """The best store there is, and what the user should be told about it.
 
     A damaged file is moved aside for a fresh one; where nothing can be written, sessions stay in
-    memory. Raises StoreFailed only for a file that must not be touched: of a newer version, or of
-    another program.
+    memory. Raises StoreFailed only for a file that must not be touched: of a newer version, of
+    another program, or, without `repair`, a damaged one.
     """
     if not want_file:
         return MemoryStore(), ()
@@ -236,6 +240,8 @@ def open_store(
     except Foreign:
         raise
     except StoreFailed as fault:
+        if isinstance(fault, file.Damaged) and not repair:
+            raise
         if not (isinstance(fault, file.Damaged) and fault.data["alone"]):
             return _in_memory(fault)
     try:
