@@ -8,6 +8,8 @@ import msgspec
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
+from dragoman.engine.faults import InUse, UnknownSession
+from dragoman.engine.info import SessionQuery
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from .speak import Filter, Told
 
 MAX_LINE = 10 * 1024 * 1024
+_PAGE = 500
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -51,6 +54,7 @@ class Desk:
         self._shapes: dict[Filter, tuple[Told, int]] = {}
         self._count = count(1)
         self._expiries: dict[str, asyncio.TimerHandle] = {}
+        self._recalled = False
 
     @property
     def settings(self) -> Configured:
@@ -106,10 +110,34 @@ class Desk:
 
     def _expire(self, session_id: str, until: int) -> None:
         self._expiries.pop(session_id, None)
-        live = self.door.live(session_id)
-        if live is not None and live.state.extra.get("skip_permissions_until") == until:
-            values = {"skip_permissions": None, "skip_permissions_until": None}
-            self.door.host.spawn(self.door.set_extra(session_id, values))
+        self.door.host.spawn(self._switch_off(session_id, until))
+
+    async def _switch_off(self, session_id: str, until: int) -> None:
+        try:
+            info = await self.door.info(session_id)
+            if info.extra.get("skip_permissions_until") == until:
+                values = {"skip_permissions": None, "skip_permissions_until": None}
+                await self.door.set_extra(session_id, values)
+        except (UnknownSession, InUse):
+            return  # deleted, or it is another process that has to tell
+
+    def recall_expiries(self) -> None:
+        """Set the timers of a process that ended; once, when there is somebody to tell."""
+        if not self._recalled:
+            self._recalled = True
+            self.door.host.spawn(self._recall())
+
+    async def _recall(self) -> None:
+        query = SessionQuery(extra={"skip_permissions": True}, limit=_PAGE)
+        while True:
+            page = await self.door.list(query)
+            for info in page.sessions:
+                until = info.extra.get("skip_permissions_until")
+                if until is not None and info.id not in self._expiries:
+                    self.expire_later(info.id, until)
+            if not page.cursor:
+                return
+            query = msgspec.structs.replace(query, cursor=page.cursor)
 
     async def close(self) -> None:
         """Stop every timer."""

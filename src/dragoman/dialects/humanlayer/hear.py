@@ -35,14 +35,13 @@ from dragoman.wire.link import Link
 from . import shapes
 from .desk import Desk
 from .faults import Wrong, details, told
-from .speak import Filter
+from .speak import PER_EVENT, Filter
 from .subscription import Subscription
 from .verbs import SUBSCRIBE, VERBS, check_object
 
 RULES = Rules(
     null_params=True,
     scalar_params=True,
-    any_id=True,
     always_answered=True,
     folded_keys=True,
     blank_lines=True,
@@ -231,6 +230,7 @@ class HumanlayerHearer:
     async def _subscribe(self, request: Request, send: Send) -> None:
         try:
             params: shapes.Subscribe = SUBSCRIBE.params(request.params)
+            await self._check_since(params.since)
             run_session = ""
             if params.run_id:
                 info = await self._door.find(run_id=params.run_id)
@@ -253,6 +253,18 @@ class HumanlayerHearer:
             return  # the client has said goodbye already
         self._subscription = subscription
         subscription.begin(self._who, params.since)
+
+    async def _check_since(self, since: int | None) -> None:
+        """Refuse a number that was never given: nothing would be heard until it is reached."""
+        if since is None:
+            return
+        if since < 0:
+            raise Wrong("since must not be negative", "Use the seq of the last event you saw.")
+        if since // PER_EVENT > await self._door.newest():
+            raise Wrong(
+                "since is newer than every event",
+                "It comes from another store: subscribe without it, or with 0 for everything.",
+            )
 
 
 def _refusal(request: Request, wrong: Wrong) -> bytes:

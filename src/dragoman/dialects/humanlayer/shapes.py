@@ -115,7 +115,7 @@ class Subscribe(msgspec.Struct):
     event_types: Texts = None
     session_id: str | None = None
     run_id: str | None = None
-    since: int | None = None  # ours: the `seq` of the last event that the client saw
+    since: int | None = None  # ours: the `seq` of the last event that was seen
 
 
 # --- results ---------------------------------------------------------------------------------

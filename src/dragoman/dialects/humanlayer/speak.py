@@ -25,6 +25,10 @@ DROPPED = "events_dropped"
 
 HEARTBEAT = b'{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}'
 Data = dict[str, Any]
+# Numbers that one kept event has for its wire events: more than a model can say blocks in one
+# call, and 9 * 10**9 events still fit into the integers that a double holds.
+PER_EVENT = 1_000_000
+_SEQ = b',"seq":'
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -36,13 +40,19 @@ class Filter(msgspec.Struct, frozen=True):
     run_session: str = ""  # the session of that run, as far as it was known when subscribing
 
 
-def line(kind: str, at: int, data: Data, seq: int) -> bytes:
-    """One event as it goes over the wire, without newline."""
+def line(kind: str, at: int, data: Data, seq: int | None) -> bytes:
+    """One event as it goes over the wire, without newline; without a number it is not kept."""
     head = b'{"jsonrpc":"2.0","result":{"event":{"type":"%s","timestamp":"%s","data":' % (
         kind.encode(),
         precise(at).encode(),
     )
-    return head + sorted_encode(data) + b',"seq":%d}}}' % seq
+    number = b"" if seq is None else b"%b%d" % (_SEQ, seq)
+    return head + sorted_encode(data) + number + b"}}}"
+
+
+def number_of(said: bytes) -> int:
+    """The `seq` of a numbered line."""
+    return int(said[said.rindex(_SEQ) + len(_SEQ) : -3])
 
 
 class Told:
@@ -67,13 +77,15 @@ class Told:
             run = run_of(event.session, live.state.extra) if live is not None else ""
             if wanted.run and run != wanted.run and event.session != wanted.run_session:
                 continue
-            for kind, data in say(self._door, event, event.body):
+            # Numbered before the filter: an event has one number, whoever hears it.
+            first = event.gseq * PER_EVENT
+            for seq, (kind, data) in enumerate(say(self._door, event, event.body), first):
                 if wanted.types and kind not in wanted.types:
                     continue
                 data["session_id"] = event.session
                 if run:
                     data["run_id"] = run
-                lines.append(line(kind, event.at, data, event.gseq))
+                lines.append(line(kind, event.at, data, seq))
         return Blob(lines) if lines else None
 
 
@@ -178,10 +190,17 @@ def _noted(door: Door, event: Event, body: ev.Noted) -> Saying:
 def _asked(door: Door, event: Event, body: ev.Asked) -> Saying:
     ask = body.ask
     data: Data = {"approval_id": ask.id, "call_id": ask.id, "tool_name": ask.tool}
-    data |= {"type": kind_of(ask), "count": 1}
+    kind = kind_of(ask)
+    data |= {"type": kind, "count": 1, "total": _waiting(door, kind)}
     if ask.call_id:
         data["tool_use_id"] = ask.call_id
     return [(NEW_APPROVAL, data)]
+
+
+def _waiting(door: Door, kind: str) -> int:
+    """How many of this kind wait now; a session that somebody waits for stays in memory."""
+    sessions = door.host.live.values()
+    return sum(kind_of(ask) == kind for session in sessions for ask in session.state.asks.values())
 
 
 def _settled(door: Door, event: Event, body: ev.Settled) -> Saying:

@@ -10,7 +10,7 @@ from dragoman.engine.watch import Watch
 from dragoman.wire.link import Blob, Link
 
 from .desk import Desk
-from .speak import DROPPED, HEARTBEAT, Filter, line
+from .speak import DROPPED, HEARTBEAT, PER_EVENT, Filter, line, number_of
 
 BUFFER = 100  # events that wait for a client that does not read
 
@@ -19,8 +19,8 @@ class Subscription:
     """Carries events from the host to one connection until it is closed."""
 
     __slots__ = (
-        "_desk", "_dropped", "_last", "_link", "_registered", "_timer", "_waiting", "_wanted",
-        "_watch", "id",
+        "_desk", "_dropped", "_last", "_link", "_registered", "_since", "_timer", "_waiting",
+        "_wanted", "_watch", "id",
     )  # fmt: skip
 
     def __init__(self, desk: Desk, link: Link, wanted: Filter) -> None:
@@ -31,19 +31,26 @@ class Subscription:
         self._waiting: deque[bytes] = deque()
         self._dropped = 0
         self._registered = False
+        self._since: int | None = None
         self._last = 0.0
         self._watch: Watch | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, who: Who, since: int | None) -> None:
-        """Listen from now on, or from after the event `since`."""
+        """Listen from now on, or from after the wire event with the number `since`."""
         loop = asyncio.get_running_loop()
         self._last = monotonic()
         if self._desk.heartbeat > 0:
             self._timer = loop.call_later(self._desk.heartbeat, self._beat)
+        self._desk.recall_expiries()
         shape = self._desk.borrow(self._wanted)
+        place = None
+        if since is not None:
+            # The kept event that it was made from is read again: others may have come of it.
+            self._since = since
+            place = max(since // PER_EVENT - 1, 0)
         self._watch = self._desk.door.watch_all(
-            who, shape, self._deliver, self._must_wait, since=since
+            who, shape, self._deliver, self._must_wait, since=place
         )
 
     def close(self) -> None:
@@ -70,6 +77,11 @@ class Subscription:
         return False
 
     def _deliver(self, blob: Blob) -> None:
+        if self._since is not None:
+            unseen = self._unseen(blob, self._since)
+            if unseen is None:
+                return
+            self._since, blob = None, unseen
         self._last = monotonic()
         link = self._link
         if not self._waiting:
@@ -83,6 +95,14 @@ class Subscription:
                 self._waiting.append(message)
             else:
                 self._dropped += 1
+
+    def _unseen(self, blob: Blob, since: int) -> Blob | None:
+        """Without the events that the client has seen already: they are the first."""
+        said = blob.messages
+        for place, message in enumerate(said):
+            if number_of(message) > since:
+                return Blob(said[place:]) if place else blob
+        return None
 
     def _ask_to_resume(self) -> None:
         if not self._registered:
@@ -100,7 +120,7 @@ class Subscription:
         if self._dropped:
             data = {"count": self._dropped, "subscription_id": self.id}
             door = self._desk.door
-            self._link.send(line(DROPPED, door.now_ms(), data, 0))
+            self._link.send(line(DROPPED, door.now_ms(), data, None))
             self._dropped = 0
         self._watch.resume()
 
