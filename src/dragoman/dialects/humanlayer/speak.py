@@ -198,7 +198,7 @@ def _asked(door: Door, event: Event, body: ev.Asked) -> Saying:
 
 
 def _waiting(door: Door, kind: str) -> int:
-    """How many of this kind wait now; a session that somebody waits for stays in memory."""
+    """How many of this kind wait at this moment, in the sessions that are in memory."""
     sessions = door.host.live.values()
     return sum(kind_of(ask) == kind for session in sessions for ask in session.state.asks.values())
 
