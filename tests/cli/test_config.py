@@ -99,3 +99,21 @@ def test_an_unknown_key_warns_on_stderr(folder: Path, capsys: pytest.CaptureFixt
     code, out, err = run(capsys, "get", "--json")
     assert code == 0 and json.loads(out) == {}
     assert err.startswith("warning: ") and "did you mean acp.max_sessions?" in err
+
+
+def test_a_good_value_is_set_while_others_are_bad(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "config.toml").write_text('[acp]\nmax_sessions = "many"\n')
+    code, out, err = run(capsys, "set", "log.level", "debug")
+    assert code == 0 and out.startswith('log.level = "debug"')
+    assert err.startswith("warning: ") and "acp.max_sessions must be" in err
+    code, out, err = run(capsys, "unset", "acp.max_sessions")
+    assert code == 0 and err == ""
+    assert (folder / "config.toml").read_text() == '[log]\nlevel = "debug"\n'
+
+
+def test_an_unknown_key_ends_its_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("get", "explain"):
+        assert "unknown key foo. See: dragoman config explain" in run(capsys, verb, "foo")[2]
+    assert "unknown key foo. See:" in run(capsys, "set", "foo", "1")[2]

@@ -152,3 +152,14 @@ def test_it_is_cheap_to_import():
         timeout=20,
     )
     assert done.stdout == base.stdout, done.stderr
+
+
+def test_an_empty_home_is_the_one_the_system_knows() -> None:
+    import os
+    import pwd
+
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    for env in ({"HOME": ""}, {}):
+        where = places(env, platform="linux")
+        assert where.config_dir == f"{home}/.config/dragoman"
+        assert where.data_dir == f"{home}/.local/share/dragoman"

@@ -192,3 +192,23 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be (read|written): Not a directory"):
         write.set_key(str(tmp_path / "file" / "config.toml"), "acp.max_sessions", "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "after"),
+    [
+        ("[acp]\nmax_sessions = 1\n", "acp.max_sessions", ""),
+        ("[log]\nlevel = 'info'\n\n[acp]\nmax_sessions = 1\n", "acp.max_sessions",
+         "[log]\nlevel = 'info'\n"),
+        ("[acp]\nmax_sessions = 1\n\n# about logs\n[log]\nlevel = 'info'\n", "acp.max_sessions",
+         "# about logs\n[log]\nlevel = 'info'\n"),
+        ("[acp]\n# mine\nmax_sessions = 1\n", "acp.max_sessions", "[acp]\n# mine\n"),
+        ("[agents.a]\nmodel = 'x/y'\n[agents.a.mcp]\nz = 1\n", "agents.a.model",
+         "[agents.a]\n[agents.a.mcp]\nz = 1\n"),
+        ("acp = { max_sessions = 1 }\nx = 1\n", "acp.max_sessions", "x = 1\n"),
+        ("acp.max_sessions = 1\nx = 1\n", "acp.max_sessions", "x = 1\n"),
+        ("[agents]\n[agents.a]\nmodel = 'x/y'\n", "agents.a.model", ""),
+    ],
+)  # fmt: skip
+def test_a_table_that_became_empty_goes(text: str, key: str, after: str) -> None:
+    assert write.remove(text, split(key)) == after

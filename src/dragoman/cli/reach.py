@@ -30,6 +30,9 @@ def host(args: "Any") -> "Host":
     except NotRunning:
         from dragoman.daemon.offline import Offline
 
+        from .places import warn
+
+        warn(args.config_dir)
         return Offline(args.config_dir)
 
 

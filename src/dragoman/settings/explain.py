@@ -30,7 +30,7 @@ def explain(loaded: Loaded, key: str = "") -> list[Explained]:
         path = shape.split(key) if key else ()
         start = shape.key(path)
     except shape.UnknownKey as unknown:
-        raise BadInput(f"{unknown}", "See: dragoman config explain") from None
+        raise BadInput(unknown.sentence, "See: dragoman config explain") from None
     except ValueError as problem:
         raise BadInput(f"{problem}.") from None
     found: list[Explained] = []

@@ -1,7 +1,7 @@
 """Puts the configuration together: flags before environment before file before defaults."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -18,11 +18,15 @@ THEIRS = "ZEROCLAW_"  # honoured where ours is not set
 
 
 class BadSettings(BadInput):
-    """The configuration cannot be used; `problems` has one sentence for each reason."""
+    """The configuration cannot be used; `problems` has one sentence for each reason.
 
-    def __init__(self, problems: list[str], hint: str = "") -> None:
-        super().__init__("\n".join(problems), hint)
+    `warnings` are what else was strange, told with them: a misspelt key is often the reason.
+    """
+
+    def __init__(self, problems: list[str], hint: str = "", warnings: Sequence[str] = ()) -> None:
+        super().__init__("\n".join([*problems, *(f"warning: {one}" for one in warnings)]), hint)
         self.problems = problems
+        self.warnings = tuple(warnings)
 
 
 class Source(NamedTuple):
@@ -104,7 +108,7 @@ class _Loading:
             for path, text in refer.problems(settings):
                 self.problems.append(f"{self.where(path)}{text}")
         if self.problems:
-            raise BadSettings(self.problems)
+            raise BadSettings(self.problems, warnings=self.warnings)
         return Loaded(settings, self.path, self.text, self.sources, tuple(self.warnings))
 
     def where(self, path: "Path") -> str:
@@ -168,9 +172,9 @@ class _Loading:
             key = _resolve(name[len(prefix) :])
         except shape.UnknownKey as unknown:
             if prefix == OURS:
-                self.problems.append(f"{name} in the environment: {_ended(str(unknown))}")
+                self.problems.append(f"{name} in the environment: {unknown.sentence}")
             else:
-                text = f"{name} in the environment: {_ended(str(unknown))}"
+                text = f"{name} in the environment: {unknown.sentence}"
                 self.warnings.append(f"{text} It is ignored.")
             return
         value = shape.read(key.kind, text)

@@ -136,7 +136,19 @@ def check_length(path: str, hint: str) -> str:
 
 
 def _home(env: Mapping[str, str]) -> str:
-    return env.get("HOME") or env.get("USERPROFILE") or os.path.expanduser("~")
+    return env.get("HOME") or env.get("USERPROFILE") or _passwd_home()
+
+
+def _passwd_home() -> str:
+    """The home that the system knows for this user: HOME is not set, or empty."""
+    if sys.platform != "win32":
+        import pwd
+
+        try:
+            return pwd.getpwuid(os.getuid()).pw_dir or "/"
+        except KeyError:
+            return "/"
+    return os.path.expanduser("~")
 
 
 def _path(env: Mapping[str, str], variable: str) -> str:

@@ -25,7 +25,7 @@ class Zeroclaw(Section, frozen=True):
     """`[zeroclaw]`"""
 
     server_version: Annotated[str, says("The version told to clients; empty: our own.")] = ""
-    max_sessions: Annotated[Positive, says("How many sessions may be open at once.")] = 64
+    max_sessions: Annotated[Positive, says("How many sessions may be open at once.")] = 1024
     queue: Annotated[Whole, says("How many prompts may wait behind a running turn.")] = 32
     queue_wait_secs: Annotated[Seconds, says("How long a prompt may wait there.")] = 30
     approval_timeout_secs: Annotated[

@@ -24,6 +24,12 @@ class UnknownKey(Exception):
         return f"unknown key {join(self.path)}{self.near}"
 
     @property
+    def sentence(self) -> str:
+        """The text with its full stop."""
+        text = f"{self}"
+        return text if text.endswith("?") else f"{text}."
+
+    @property
     def near(self) -> str:
         """`; did you mean X?`, or nothing."""
         from difflib import get_close_matches

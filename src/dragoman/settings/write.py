@@ -48,7 +48,7 @@ def _find(key: str) -> shape.Key:
     try:
         found = shape.key(_split(key))
     except shape.UnknownKey as unknown:
-        raise BadInput(f"{unknown}", "See: dragoman config explain") from None
+        raise BadInput(unknown.sentence, "See: dragoman config explain") from None
     if not found.leaf:
         raise BadInput(
             f"{key} is a table, not a value.", f"Name a key in it: dragoman config explain {key}"
@@ -122,7 +122,10 @@ def _insert(text: str, at: int, line: str) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """The text without a key, or without a table and all that is in it."""
+    """The text without a key, or without a table and all that is in it.
+
+    Tables that held nothing else go with it, unless a comment stands in them.
+    """
     wanted = tomllib.loads(text)
     try:
         above = _lookup(wanted, path[:-1])
@@ -137,10 +140,32 @@ def remove(text: str, path: Path) -> str:
                 start -= 1  # the blank line above a table goes with it
             changed = changed[:start] + changed[place.end :]
         elif not place.table and path[: len(place.path)] == place.path:
-            inner = render(_lookup(wanted, place.path))
-            changed = changed[: place.value] + inner + changed[place.value_end :]
+            inner = _lookup(wanted, place.path)
+            if inner:
+                changed = changed[: place.value] + render(inner) + changed[place.value_end :]
+            else:
+                changed = changed[: place.start] + changed[place.end :]
+    for length in range(len(path) - 1, 0, -1):
+        changed = _without_empty(changed, path[:length])
     _same(changed, wanted, path, empty_tables=True)
     return changed
+
+
+def _without_empty(text: str, path: Path) -> str:
+    """The text without the header of this table, if nothing stands below it."""
+    places = scan(text)
+    for at, place in enumerate(places):
+        if not place.table or place.path != path or text[place.start :].lstrip()[:2] == "[[":
+            continue
+        after = places[at + 1] if at + 1 < len(places) else None
+        if after is not None and (not after.table or after.path[: len(path)] == path):
+            return text
+        below = text[place.end : after.start if after else len(text)]
+        if below.strip() and below.splitlines()[0].strip():
+            return text  # a comment directly below a header is about that table
+        before, rest = text[: place.start], text[place.end :].lstrip("\r\n")
+        return before + rest if rest else before.rstrip("\r\n") + ("\n" if before.strip() else "")
+    return text
 
 
 def _same(text: str, wanted: dict[str, Any], path: Path, *, empty_tables: bool = False) -> None:

@@ -26,6 +26,17 @@ def _load(args: "Any") -> "Loaded":
     return loaded
 
 
+def _warn(args: "Any") -> None:
+    """The key is written, but the whole may not be right: say so now, not at the next start."""
+    from dragoman.settings.load import BadSettings
+
+    try:
+        _load(args)
+    except BadSettings as bad:
+        for text in (*bad.problems, *bad.warnings):
+            say.warn(text)
+
+
 def _path(args: "Any") -> int:
     where = find(args.config_dir)
     exists = os.path.exists(where.config_file)
@@ -71,8 +82,7 @@ def _set(args: "Any") -> int:
         say.json({"key": args.key, "value": shown if shown == HIDDEN else value, "file": file})
     else:
         say.out(f"{args.key} = {shown}  ({file})")
-    # The key fits, but the whole may not: say so now and not at the next start.
-    _load(args)
+    _warn(args)
     return 0
 
 
@@ -87,6 +97,7 @@ def _unset(args: "Any") -> int:
         say.json({"key": args.key, "file": file})
     else:
         say.out(f"{args.key} is not set any more  ({file})")
+    _warn(args)
     return 0
 
 

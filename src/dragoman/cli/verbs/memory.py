@@ -3,6 +3,7 @@
 from dragoman.engine.faults import BadInput
 
 from .. import say
+from ..places import warn
 from ..times import ago
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ def run(args: "Any") -> int:
     """Read the memories; they are files that several processes may share."""
     from dragoman.daemon import memories
 
+    warn(args.config_dir)
     if args.sub == "forget":
         gone = memories.forget(args.config_dir, args.id, args.agent)
         if not gone:

@@ -1,6 +1,7 @@
 """`dragoman pair`: a code that lets a browser or another machine in."""
 
 from .. import say
+from ..places import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ def run(args: "Any") -> int:
     """Print the code and where to use it."""
     from dragoman.daemon.passes import address, new_code, read_settings
 
+    warn(args.config_dir)
     where, settings = read_settings(args.config_dir)
     code = new_code(args.config_dir)
     place = address(where, settings)

@@ -1,6 +1,7 @@
 """`dragoman token new|list|revoke`."""
 
 from .. import say
+from ..places import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Run one sub-command."""
+    warn(args.config_dir)
     return int(_SUBS[args.sub](args))
 
 
