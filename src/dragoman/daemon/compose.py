@@ -141,6 +141,7 @@ async def compose(
         "notices": notices,
         "mcp": servers.status,
         "budget": budgets.used,
+        "without_key": models.without_key,
     }
     if for_daemon or loaded.settings.sandbox.backend not in ("auto", "none"):
         facts["sandbox"] = _sandbox(loaded.settings)

@@ -16,7 +16,9 @@ class Fault(Exception):
         self.data = data
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        # Some messages are a protocol's own words, without a full stop: the hint begins anew.
+        stop = "." if self.hint and self.message[-1:] not in ("", *".!?:…") else ""
+        return f"{self.message}{stop} {self.hint}".strip()
 
 
 class BadInput(Fault):

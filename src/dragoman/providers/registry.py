@@ -92,6 +92,10 @@ class ModelRegistry:
         ready += [name for name in self._offered if name not in ready]
         return (*ready, "demo") if "demo" not in ready else tuple(ready)
 
+    def without_key(self) -> Sequence[str]:
+        """Providers that are known and could be asked if they had a key."""
+        return [name for name in PRESETS if not self.has_credential(name)]
+
     def default_ref(self, env: Mapping[str, str] | None = None) -> str:
         """The model to use when none was named: a key's, a local Ollama's, or the demo."""
         env = self._env if env is None else env
@@ -195,7 +199,9 @@ class ModelRegistry:
         if preset is None and config is not None:
             preset = Preset(kind or "openai-chat", strict=False, keyless=True, effort="plain")
         if preset is None:
-            raise self._unknown(name, "")
+            shown = name.partition("@")[0]
+            text = f'There is no provider "{shown}".'
+            raise UnknownModel(text, self._providers_near(name), provider=shown)
         return msgspec.structs.replace(preset, kind=kind) if kind else preset
 
     def _source(self, name: str) -> str:
@@ -240,8 +246,7 @@ class ModelRegistry:
             near = get_close_matches(model_id, known, 3, 0.4) or known[:3]
             hint = f"Nearest: {', '.join(near)}."
         elif name:
-            near = get_close_matches(name, [*PRESETS, *self._configs, *self._offered], 3, 0.5)
-            hint = f"Known providers: {', '.join(near or PRESETS)}."
+            hint = self._providers_near(name)
         else:
             every = [f"{m.provider}/{m.id}" for p in PRESETS for m in catalogue().list(p)]
             ids = {ref.partition("/")[2]: ref for ref in every}
@@ -250,6 +255,15 @@ class ModelRegistry:
         shown = name.partition("@")[0]
         text = f'unknown model "{model_id}" (provider="{shown}")'
         return UnknownModel(text, hint, model=model_id, provider=shown)
+
+    def _providers_near(self, name: str) -> str:
+        from difflib import get_close_matches
+
+        known = [one for one in dict.fromkeys((*PRESETS, *LONGTAIL, *self._configs, *self._offered))
+                 if "@" not in one]  # fmt: skip
+        near = get_close_matches(name, known, 1, 0.7)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        return f"{meant}Known providers: {', '.join(known)}."
 
     def _resolve_offered(self, name: str, model_id: str) -> tuple[Provider, ModelInfo]:
         provider, models = self._offered[name]

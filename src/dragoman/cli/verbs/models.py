@@ -1,5 +1,7 @@
 """`dragoman models`: the models that can be used."""
 
+import sys
+
 from .. import reach, say
 
 TYPE_CHECKING = False
@@ -18,6 +20,8 @@ def run(args: "Any") -> int:
     rows = [_row(row["ref"], row["model"]) for row in found["models"]]
     empty = f"no models of {args.provider}" if args.provider else "no models"
     say.table(("model", "context", "output", "$ in", "$ out", "can"), rows, empty=empty)
+    if lacking := found.get("without_key"):
+        say.err(say.style(f"without a key: {', '.join(lacking)}", "dim", stream=sys.stderr))
     return 0
 
 

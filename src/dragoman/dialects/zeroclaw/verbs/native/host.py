@@ -64,7 +64,9 @@ def agents(conn: "ZeroclawHearer", _: None) -> Any:
 
 
 def models(conn: "ZeroclawHearer", params: Models) -> Any:
-    return ModelList([ModelRow(model.ref, model) for model in conn.door.models(params.provider)])
+    rows = [ModelRow(model.ref, model) for model in conn.door.models(params.provider)]
+    lacking = conn.door.facts.get("without_key", list)() if params.provider is None else []
+    return ModelList(rows, list(lacking))
 
 
 def config(conn: "ZeroclawHearer", params: Config) -> Any:

@@ -218,6 +218,7 @@ class ModelRow(msgspec.Struct, frozen=True):
 
 class ModelList(msgspec.Struct, frozen=True):
     models: list[ModelRow]
+    without_key: list[str] = []  # providers that nothing can be asked of, for want of a key
 
 
 class ClientRow(msgspec.Struct, frozen=True):
