@@ -89,7 +89,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "said"),
     [
         (["confg"], "unknown command 'confg'; did you mean config?"),
-        (["--verbos"], "unknown flag '--verbos'"),
+        (["--verbos"], "unknown flag --verbos (flags of a command stand after its name)"),
+        (["--verison"], "unknown flag --verison; did you mean --version?"),
+        (["--status"], "did you mean the command status?"),
+        (["--json"], "a command is missing after --json"),
+        (["run", "--port", "3"], "unknown flag --port\n"),
+        (["sessions", "tail", "--folow"], "did you mean --follow?"),
         (["help", "confg"], "did you mean config?"),
         (["config"], "config needs one of: get, set, unset, explain, schema, path"),
         (["config", "gte"], "did you mean get?"),
@@ -138,3 +143,67 @@ def test_a_reader_that_left_is_no_error() -> None:
     assert done.stdout.splitlines()[0] == "{"
     assert done.stdout.splitlines()[1] in ("0", "141")
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+def test_common_flags_may_stand_before_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["--config-dir", str(tmp_path), "config", "path"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/config.toml\n"
+    assert main.main(["--json", f"--config-dir={tmp_path}", "status"]) == 1
+    assert '"running": false' in capsys.readouterr().out
+    assert main.main(["--config-dir", str(tmp_path), "sessions", "--json"]) == 0
+    assert '"sessions": []' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["sessions", "help"], "dragoman sessions ["),
+        (["sessions", "help", "tail"], "dragoman sessions tail"),
+        (["config", "--json", "help", "set"], "dragoman config set"),
+        (["status", "help"], "dragoman status"),
+    ],
+)
+def test_help_may_be_asked_for_in_words(
+    words: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(words) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: {shown}")
+
+
+@pytest.mark.parametrize(
+    "words", [["sessions"], ["agents"], ["models"], ["token", "list"], ["memory", "list"]]
+)
+def test_what_reads_the_configuration_warns_alike(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("DRAGOMAN_FOO", "ignored")  # one word: not a key of the configuration
+    (tmp_path / "config.toml").write_text("foo = 1\n")
+    assert main.main(words) == 0
+    err = capsys.readouterr().err
+    assert err.count("unknown key foo. It is ignored.") == 1 and "DRAGOMAN_FOO" not in err
+    monkeypatch.setenv("DRAGOMAN_acp__nope", "1")
+    assert main.main(words) == 1
+    err = capsys.readouterr().err
+    assert "DRAGOMAN_acp__nope in the environment: unknown key acp.nope." in err
+    assert "unknown key foo" in err  # told together with the error
+
+
+def test_models_says_who_lacks_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    assert main.main(["models"]) == 0
+    said = capsys.readouterr()
+    line = next(one for one in said.err.splitlines() if "without a key" in one)
+    assert "anthropic" in line and "openai" not in line and "openai/gpt-5" in said.out
+    assert main.main(["models", "--provider", "nope"]) == 1
+    assert capsys.readouterr().err.startswith(
+        'dragoman: There is no provider "nope". Known providers: anthropic, openai, google'
+    )

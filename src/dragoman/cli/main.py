@@ -17,6 +17,7 @@ OK = 0
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
+_EVERYWHERE = {"--config-dir": True, "--json": False}  # whether a value follows
 _SHARE = "Start the daemon before the editor: `dragoman acp` then shares its sessions with it."
 
 
@@ -25,18 +26,29 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _fill_streams()
+    if sys.stdout.errors in ("strict", "surrogateescape"):  # what cannot be shown is marked
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        return _dispatch(words)
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
     except Usage as problem:
         return _say_usage(problem)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
+    except OSError as problem:
+        if problem.filename is not None or problem.errno not in _UNWRITABLE:
+            raise
+        _discard()
+        print(f"dragoman: The output cannot be written: {problem.strerror}.", file=sys.stderr)
+        return FAILED
 
 
 def _dispatch(words: list[str]) -> int:
     commands = table.commands()
+    words = _command_first(words)
     name = words[0] if words else "--help"
     if name in ("-V", "--version"):
         from dragoman import __version__
@@ -47,15 +59,41 @@ def _dispatch(words: list[str]) -> int:
         return _help(commands, words[1:])
     command = next((one for one in commands if one.name == name), None)
     if command is None:
-        kind = "flag" if name.startswith("-") else "command"
-        raise Usage(f"unknown {kind} {name!r}{suggest(name, [one.name for one in commands])}")
+        names = [one.name for one in commands]
+        if not name.startswith("-"):
+            raise Usage(f"unknown command {name!r}{suggest(name, names)}")
+        hint = suggest(name, [*_EVERYWHERE, "--help", "--version"])
+        if name.lstrip("-") in names:
+            hint = f"; did you mean the command {name.lstrip('-')}?"
+        raise Usage(f"unknown flag {name}{hint or ' (flags of a command stand after its name)'}")
     rest = words[1:]
-    if _wants_help(rest):
-        return _help(commands, [name, *(word for word in rest if not word.startswith("-"))])
+    if _wants_help(rest) or _asks_in_words(command, rest):
+        path = [word for word in rest if not word.startswith("-") and word != "help"]
+        return _help(commands, [name, *path])
     if command.raw:
         return _run(command, rest)
     args = parse(command, rest)
     return _run(command, args)
+
+
+def _command_first(words: list[str]) -> list[str]:
+    """Flags that nearly every command has may stand before its name: they are put behind it."""
+    at = 0
+    while at < len(words):
+        name, equals, _ = words[at].partition("=")
+        if name not in _EVERYWHERE:
+            break
+        at += 1 + (_EVERYWHERE[name] and not equals)
+    moved, rest = words[:at], words[at:]
+    if moved and not rest:
+        raise Usage(f"a command is missing after {' '.join(moved)}")
+    return [*rest[:1], *moved, *rest[1:]]
+
+
+def _asks_in_words(command: Command, rest: list[str]) -> bool:
+    """`sessions help` asks for help, unless the word could mean something there."""
+    loose = [word for word in rest if not word.startswith("-")]
+    return loose[:1] == ["help"] and not command.raw and bool(command.subs or not command.args)
 
 
 def _wants_help(words: list[str]) -> bool:
@@ -123,10 +161,23 @@ def _fill_streams() -> None:
             setattr(sys, name, os.fdopen(fd, mode, closefd=False))
 
 
+_UNWRITABLE = (5, 9, 27, 28, 122)  # EIO, EBADF, EFBIG, ENOSPC, EDQUOT, as Linux has them
+
+
 def _reader_left() -> int:
     """The reader of our output went away (`| head`): leave quietly, as other programs do."""
+    _discard()
+    return 141
+
+
+def _discard() -> None:
+    """Python flushes the streams once more at exit; give what cannot be written a place to go."""
     import os
 
-    # Python flushes stdout once more at exit; give it somewhere to go.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 141
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)

@@ -301,8 +301,13 @@ def _is_number(word: str) -> bool:
 
 
 def suggest(word: str, known: "Sequence[str]") -> str:
-    """`; did you mean X?` for the nearest known word, or nothing."""
+    """`; did you mean X?` for the nearest known word, or nothing.
+
+    The dashes of flags are not compared: every flag has them, so they make none of them near.
+    """
     from difflib import get_close_matches  # 8 ms, and only ever needed after a mistake
 
-    near = get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else ""
+    bare = {one.lstrip("-"): one for one in known if not (len(one) == 2 and one[0] == "-")}
+    cutoff = 0.75 if word.startswith("-") else 0.6  # a wrong flag is told, a far one would mislead
+    near = get_close_matches(word.lower().lstrip("-"), bare, n=1, cutoff=cutoff)
+    return f"; did you mean {bare[near[0]]}?" if near else ""

@@ -1,13 +1,13 @@
 """Commands that show what goes on, and answer it."""
 
 from ..parse import Arg, Command, Flag
-from .shared import AGENT, COMMON, CONFIG_DIR
+from .shared import AGENT, COMMON, CONFIG_DIR, counted
 
 GROUP = "Look and answer"
 
 
 def commands() -> tuple[Command, ...]:
-    ask = Arg("id", "the approval's id")
+    ask = Arg("id", "the approval's id, or enough of its beginning")
     return (
         Command(
             "status",
@@ -39,7 +39,7 @@ def commands() -> tuple[Command, ...]:
             "approve",
             "answer yes to an approval",
             group=GROUP,
-            example="dragoman approve ask_1a2b",
+            example="dragoman approve ask_9d41c0",
             args=(ask,),
             flags=(
                 *COMMON,
@@ -51,7 +51,7 @@ def commands() -> tuple[Command, ...]:
             "deny",
             "answer no to an approval",
             group=GROUP,
-            example='dragoman deny ask_1a2b --reason "not on a Friday"',
+            example='dragoman deny ask_9d41c0 --reason "not on a Friday"',
             args=(ask,),
             flags=(*COMMON, Flag("reason", "told to the agent", metavar="TEXT")),
         ),
@@ -77,14 +77,21 @@ def commands() -> tuple[Command, ...]:
             flags=(
                 CONFIG_DIR,
                 Flag("follow", "go on with what comes", kind=bool, short="f"),
-                Flag("lines", "how many to begin with", kind=int, default=50, short="n"),
+                Flag(
+                    "lines",
+                    "how many to begin with",
+                    kind=counted,
+                    metavar="N",
+                    default=50,
+                    short="n",
+                ),
             ),
         ),
         Command(
             "tap",
             "watch the wire lines of all connections of a session",
             group=GROUP,
-            example="dragoman tap ses_1a2b",
+            example="dragoman tap 5f3a9c1e",
             text="Secrets are hidden. A recording can be played to a client: dragoman replay FILE.",
             args=(Arg("session", "the session's id; all when left out", optional=True),),
             flags=(

@@ -1,6 +1,7 @@
 """The sub-commands of `dragoman sessions`."""
 
 from ..parse import Arg, Command, Flag
+from .shared import APPROVE, STATUSES, counted, positive
 
 
 def subs() -> tuple[Command, ...]:
@@ -11,57 +12,60 @@ def subs() -> tuple[Command, ...]:
             "sessions, newest first",
             example="dragoman sessions list --limit 5",
             flags=(
-                Flag("limit", "at most so many", kind=int, default=50),
-                Flag("status", "only those with this status", metavar="STATUS"),
+                Flag("limit", "at most so many", kind=positive, metavar="N", default=50),
+                Flag("status", "only those with this status", metavar="STATUS", choices=STATUSES),
                 Flag("archived", "archived ones too", kind=bool),
             ),
         ),
-        Command("show", "one session", example="dragoman sessions show ses_1a2b", args=(session,)),
+        Command("show", "one session", example="dragoman sessions show 5f3a9c1e", args=(session,)),
         Command(
             "tail",
             "the events of a session",
-            example="dragoman sessions tail ses_1a2b -f --after 120",
+            example="dragoman sessions tail 5f3a9c1e -f --after 120",
             args=(session,),
             flags=(
                 Flag("follow", "go on with what comes", kind=bool, short="f"),
-                Flag("after", "begin after this sequence number", kind=int, default=0),
+                Flag("after", "begin after this number", kind=counted, metavar="N", default=0),
             ),
         ),
         Command(
             "send",
             "send a prompt to a session",
-            example='dragoman sessions send ses_1a2b "and now run the tests"',
+            example='dragoman sessions send 5f3a9c1e "and now run the tests"',
             args=(session, Arg("prompt", "what to say", many=True)),
+            flags=(APPROVE, Flag("detach", "leave when the prompt is queued", kind=bool)),
+            text="Without a terminal approvals are denied, unless --approve says otherwise; with\n"
+            "--approve ask they then wait for another client.",
         ),
         Command(
             "cancel",
             "stop the turn that runs",
-            example="dragoman sessions cancel ses_1a2b",
+            example="dragoman sessions cancel 5f3a9c1e",
             args=(session,),
         ),
         Command(
             "rename",
             "give a session a title",
-            example='dragoman sessions rename ses_1a2b "the login bug"',
+            example='dragoman sessions rename 5f3a9c1e "the login bug"',
             args=(session, Arg("title", "the new title", many=True)),
         ),
         Command(
             "fork",
             "begin a new session with the history of another",
-            example="dragoman sessions fork ses_1a2b",
+            example="dragoman sessions fork 5f3a9c1e",
             args=(session,),
         ),
         Command(
             "archive",
             "take a session out of the list",
-            example="dragoman sessions archive ses_1a2b",
+            example="dragoman sessions archive 5f3a9c1e",
             args=(session,),
             flags=(Flag("undo", "put it back", kind=bool),),
         ),
         Command(
             "export",
             "write a session to stdout or a file",
-            example="dragoman sessions export ses_1a2b --format html --output talk.html",
+            example="dragoman sessions export 5f3a9c1e --format html --output talk.html",
             args=(session,),
             flags=(
                 Flag("format", "of the text", choices=("json", "markdown", "html"), default="json"),
@@ -71,7 +75,7 @@ def subs() -> tuple[Command, ...]:
         Command(
             "delete",
             "delete a session and its history for good",
-            example="dragoman sessions delete ses_1a2b",
+            example="dragoman sessions delete 5f3a9c1e",
             args=(session,),
         ),
     )

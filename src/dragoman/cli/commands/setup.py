@@ -76,7 +76,7 @@ def commands() -> tuple[Command, ...]:
                 Command(
                     "revoke",
                     "make a token worthless",
-                    example="dragoman token revoke tok_1a2b",
+                    example="dragoman token revoke tok_1a2b3c4d",
                     args=(Arg("id", "the token's id"),),
                 ),
             ),

@@ -9,3 +9,39 @@ CONFIG_DIR = Flag("config-dir", "directory of config.toml; data goes to its data
 JSON = Flag("json", "print JSON for programs", kind=bool)
 AGENT = Flag("agent", "the agent to use", metavar="ALIAS")
 COMMON = (CONFIG_DIR, JSON)
+STATUSES = (
+    "idle",
+    "starting",
+    "running",
+    "waiting_input",
+    "interrupting",
+    "interrupted",
+    "completed",
+    "failed",
+)
+APPROVE = Flag(
+    "approve",
+    "who answers approvals: you (ask), yes to all, or no to all",
+    metavar="RULE",
+    choices=("ask", "all", "none"),
+)
+
+
+def positive(word: str) -> int:
+    """A whole number of at least 1."""
+    return _number(word, 1)
+
+
+def counted(word: str) -> int:
+    """A whole number of at least 0."""
+    return _number(word, 0)
+
+
+def _number(word: str, least: int) -> int:
+    try:
+        number = int(word)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"must be a whole number of at least {least} (got {word!r})")
+    return number

@@ -2,7 +2,7 @@
 
 from ..parse import Arg, Command, Flag
 from .sessions import subs
-from .shared import AGENT, COMMON, CONFIG_DIR
+from .shared import AGENT, APPROVE, COMMON, CONFIG_DIR, MODES
 
 GROUP = "Work"
 
@@ -20,12 +20,11 @@ def commands() -> tuple[Command, ...]:
                 Flag("json", "print events as one JSON object per line", kind=bool),
                 AGENT,
                 Flag("cwd", "the working directory", metavar="DIR"),
-                Flag(
-                    "approve",
-                    "who answers approvals: you (ask), yes to all, or no to all",
-                    metavar="RULE",
-                    choices=("ask", "all", "none"),
-                ),
+                Flag("model", "use this model", metavar="REF"),
+                Flag("mode", "how much the agent may do by itself", choices=MODES),
+                Flag("session", "go on in this session (its id or beginning)", metavar="ID"),
+                Flag("continue", "go on in the newest session of this directory", kind=bool),
+                APPROVE,
                 Flag("demo", "show one whole turn with the embedded model", kind=bool),
             ),
         ),
