@@ -164,7 +164,7 @@ def test_what_is_not_clear_is_said(living: Living) -> None:
 
 def test_send_streams_the_turn_and_approval_comes_from_another_command(living: Living) -> None:
     session = new_session(living, "")
-    sending = living.spawn("sessions", "send", session, 'write "x" to sent.txt')
+    sending = living.spawn("sessions", "send", session, 'write "x" to sent.txt', "--approve", "ask")
     ask = re.search(r"ask_\w+", line(sending, "dragoman approve"))
     assert ask is not None
     listed = living.json("approvals")["approvals"]
@@ -181,7 +181,9 @@ def test_send_streams_the_turn_and_approval_comes_from_another_command(living: L
 
 def test_deny_tells_the_reason(living: Living) -> None:
     session = new_session(living, "")
-    sending = living.spawn("sessions", "send", session, 'write "x" to never.txt', "--json")
+    sending = living.spawn(
+        "sessions", "send", session, 'write "x" to never.txt', "--json", "--approve", "ask"
+    )
     asked = json.loads(line(sending, '"asked"'))["event"]["ask"]["id"]
     found = json.loads(living.says("deny", asked, "--reason", "not on a Friday", "--json"))
     assert found["verdict"] == "deny" and found["comment"] == "not on a Friday"
@@ -217,7 +219,9 @@ def test_the_inbox_shows_what_comes_and_who_answered(living: Living) -> None:
     inbox = living.spawn("approvals", "--watch")
     watch = living.spawn("approvals", "--watch", "--json")
     session = new_session(living, "")
-    sending = living.spawn("sessions", "send", session, 'write "x" to inbox.txt')
+    sending = living.spawn(
+        "sessions", "send", session, 'write "x" to inbox.txt', "--approve", "ask"
+    )
     shown = line(inbox, "inbox.txt")
     ask = shown.split()[0]
     assert json.loads(line(watch, "inbox.txt"))["asked"]["id"] == ask

@@ -64,14 +64,14 @@ def test_the_inbox_asks_answers_and_sees_others_answers(living: Living) -> None:
     inbox = Terminal(living, "approvals", "--watch")
     inbox.wait("waiting for approvals")
     session = new_session(living, "")
-    one = living.spawn("sessions", "send", session, 'write "x" to one.txt')
+    one = living.spawn("sessions", "send", session, 'write "x" to one.txt', "--approve", "ask")
     inbox.wait(r"one\.txt.*\r\n.*\r\n.*\[y\]es")
     inbox.type("what\n")  # not understood: asked again
     inbox.wait(r"one\.txt[\s\S]*\[y\]es")
     inbox.type("y\n")
     one.communicate(timeout=WITHIN)
     assert one.returncode == 0 and (living.work / "one.txt").exists()
-    two = living.spawn("sessions", "send", session, 'write "x" to two.txt')
+    two = living.spawn("sessions", "send", session, 'write "x" to two.txt', "--approve", "ask")
     inbox.wait(r"two\.txt[\s\S]*\[y\]es")
     ask = living.json("approvals")["approvals"][0]["ask"]["id"]
     living.says("deny", ask)

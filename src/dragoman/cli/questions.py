@@ -44,6 +44,13 @@ class Questions:
             return True
         return False
 
+    def settle(self, ask: "dict[str, Any]", rule: str) -> None:
+        """Answer without a person: yes to all, or no to all."""
+        verdict, text = ruled(ask, rule)
+        if verdict == "deny":
+            say.err("  no (use --approve all to allow it, --approve ask to wait for somebody)")
+        self._answer(ask["id"], verdict, text)
+
     def wait(self) -> bool:
         """Show the oldest question; True when the host has something to tell, else it was typed."""
         self._show()
@@ -89,11 +96,22 @@ class Questions:
         if verdict == "skip":
             self.skipped.add(ask["id"])
             return
-        params = {"id": ask["id"], "verdict": verdict, "text": text}
+        self._answer(ask["id"], verdict, text)
+
+    def _answer(self, ask_id: str, verdict: str, text: str) -> None:
+        params = {"id": ask_id, "verdict": verdict, "text": text}
         try:
             self._host.call("dragoman/answer", params)
         except (AlreadySettled, UnknownAsk) as problem:
             say.err(f"  {problem}")
+
+
+def ruled(ask: "dict[str, Any]", rule: str) -> tuple[str, str]:
+    """What a rule ("all", "none") answers, as (verdict, text)."""
+    if ask["kind"] != "question":
+        return ("allow", "") if rule == "all" else ("deny", "")
+    choices = ask.get("choices", ())
+    return ("answer", choices[0]) if choices and rule == "all" else ("cancelled", "")
 
 
 def decide(ask: "dict[str, Any]", said: str) -> tuple[str, str]:

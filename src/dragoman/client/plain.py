@@ -6,7 +6,7 @@ Imports `socket` and `json` only, because most of what a thin command takes is i
 import json
 import socket
 
-from .problems import ConnectionGone, fault_of, not_running
+from .problems import ConnectionGone, fault_of, no_text, not_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class Plain:
         self._next += 1
         message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
         try:
-            self._sock.sendall(json.dumps(message).encode() + b"\n")
+            self._sock.sendall(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+        except UnicodeEncodeError as problem:
+            raise no_text(problem) from None
         except OSError as problem:
             raise self._gone(problem) from None
         return self._next

@@ -29,6 +29,14 @@ def not_running(path: str, why: str = "") -> NotRunning:
     )
 
 
+def no_text(problem: UnicodeEncodeError) -> Fault:
+    """The fault for words of the command line that are no text."""
+    before = problem.object[: problem.start].rpartition('"')[2][-20:]
+    after = problem.object[problem.start :].partition('"')[0][:20]
+    shown = f"{before}{after}".encode("ascii", "backslashreplace").decode()
+    return faults.BadInput(f"This is no UTF-8 text: {shown}.", "Write it in UTF-8.")
+
+
 def fault_of(error: "dict[str, Any]") -> Fault:
     """The fault that an error of the wire tells of."""
     data = error.get("data")

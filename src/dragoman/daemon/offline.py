@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from dragoman.client.problems import fault_of
+from dragoman.client.problems import fault_of, no_text
 from dragoman.dialects.zeroclaw import Desk
 from dragoman.engine.faults import StoreFailed
 from dragoman.transports import memory
@@ -75,7 +75,10 @@ class Offline:
         assert self._client is not None
         self._next += 1
         request = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
-        self._client.send(msgspec.json.encode(request))
+        try:
+            self._client.send(msgspec.json.encode(request))
+        except UnicodeEncodeError as problem:
+            raise no_text(problem) from None
         while True:
             message = msgspec.json.decode(await self._client.receive(_WITHIN))
             if message.get("id") == self._next and "method" not in message:

@@ -114,14 +114,14 @@ class Human:
         self._screen = screen
         self._ink = Ink(sys.stderr)
         self._queue: asyncio.Queue[Ask] = asyncio.Queue()
-        self.reader_left = False  # whoever read our output went away (`| head`)
+        self.unread: OSError | None = None  # nobody takes our output: `| head`, a full disk
 
     def speak(self, events: Sequence[Event]) -> None:
         try:
             self._screen.speak(events)
-        except BrokenPipeError:
-            if not self.reader_left:
-                self.reader_left = True
+        except OSError as problem:
+            if self.unread is None:
+                self.unread = problem
                 self._stop(events[-1].session)
         for event in events:
             if isinstance(event.body, ev.Asked):
@@ -247,8 +247,8 @@ async def one_turn(
             answers.result()
         finished = await work.done
         answers.cancel()
-        if human.reader_left:
-            raise BrokenPipeError
+        if human.unread is not None:
+            raise human.unread
         if isinstance(screen, Screen):
             screen.fresh_line()
     finally:

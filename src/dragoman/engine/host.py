@@ -211,6 +211,10 @@ class Host:
             loading = self._loading.get(session_id)
             if loading is not None:
                 return await asyncio.shield(loading)
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise BadInput("The name of this directory is no UTF-8 text.", "Rename it.") from None
             session = self.live.get(session_id)
             if session is not None and not session.closing:
                 return session

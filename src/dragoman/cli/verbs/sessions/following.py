@@ -43,14 +43,23 @@ def tail(args: "Any") -> int:
 
 def send(args: "Any") -> int:
     """Send a prompt and show the turn; approvals are asked here when there is a terminal."""
+    at_terminal = sys.stdin.isatty()
+    rule = args.approve or ("ask" if at_terminal else "none")
     with reach.daemon(args) as host:
         session = reach.session_id(host, args.session)
-        host.call("dragoman/watch", {"session_id": session, "draft": False})
         params = {"session_id": session, "text": " ".join(args.prompt), "key": _key()}
+        if args.detach:
+            queued = host.call("dragoman/prompt", {**params, "detach": True})
+            if args.json:
+                say.plain_json({"session": session, **queued})
+            else:
+                say.err(f"queued; follow it with: dragoman sessions tail {session} -f")
+            return 0
+        host.call("dragoman/watch", {"session_id": session, "draft": False})
         waited = host.begin("dragoman/prompt", params)
         screen = Screen(quiet=True)
         questions = Questions(host)
-        asks = sys.stdin.isatty() and not args.json
+        asks = at_terminal and rule == "ask"
         turn = ""
         try:
             while True:
@@ -67,13 +76,14 @@ def send(args: "Any") -> int:
                     turn = event["turn"]
                 if not turn or _turn(event) not in ("", turn):
                     continue  # what was queued before us
+                _ask(questions, event, asks)
                 if args.json:
                     say.plain_json(told, indent=None)
                     sys.stdout.flush()
-                    continue
-                _ask(questions, event, asks)
-                if not (asks and event["type"] in ("asked", "settled")):
+                elif not (asks and event["type"] in ("asked", "settled")):
                     screen.show(told)
+                if event.get("type") == "asked" and rule != "ask":
+                    questions.settle(event["ask"], rule)
         except KeyboardInterrupt:
             host.call("dragoman/cancel", {"session_id": session})
             screen.fresh_line()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def list(args: "Any") -> int:
     """Sessions, newest first."""
-    query: dict[str, Any] = {"limit": max(1, min(args.limit, 1_000))}
+    query: dict[str, Any] = {"limit": min(args.limit, 1_000)}
     if args.status:
         query["status"] = [args.status]
     if not args.archived:
