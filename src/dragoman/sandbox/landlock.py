@@ -18,6 +18,7 @@ from .launch import Launch, Walls
 from .limits import Limits
 from .powers import renounce
 from .reach import Kind, Rule, opened, rules
+from .veil import cover, hidden, possible
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -84,7 +85,9 @@ class Landlock:
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         scratch = launch.env.get("TMPDIR", "")
-        fd = self._ruleset(rules(walls, launch.env, scratch))
+        veil = self._veil(walls, scratch)
+        made = rules(walls, launch.env, scratch, veiled=veil is not None)
+        fd = self._ruleset(made)
         enter = self._enter(fd)
         limit, limited = self.limits.prepare()
         renounced = renounce(_call())
@@ -94,6 +97,8 @@ class Landlock:
             if before is not None:
                 before()
             limit()
+            if veil is not None:
+                veil()
             enter()
             renounced()
 
@@ -104,6 +109,18 @@ class Landlock:
                 launch.done()
 
         return replace(launch, preexec=preexec, keep=(*launch.keep, fd), done=done)
+
+    def _veil(self, walls: Walls, scratch: str) -> Callable[[], None] | None:
+        """How to hide what is forbidden inside of the workspace, where that can be done."""
+        ours = [os.path.realpath(path) for path in walls.protected]
+        barred = [*(os.path.realpath(path) for path in walls.forbidden), *ours]
+        tops = [os.path.realpath(root).rstrip("/") + "/" for root in walls.roots]
+        if not any(path.startswith(top) for path in barred for top in tops):
+            return None  # the usual case: nothing forbidden in the workspace
+        if not possible(_call()):
+            return None
+        paths = hidden(walls.roots, barred, ours)
+        return cover(_call(), paths, scratch) if paths else None
 
     def guard(self, walls: Walls, target: str) -> Callable[[], None]:
         """Put the walls around the calling thread, for good: call it in a thread of its own."""

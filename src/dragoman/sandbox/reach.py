@@ -43,11 +43,17 @@ class Rule(NamedTuple):
 
 
 def rules(
-    walls: Walls, env: Mapping[str, str], scratch: str = "", *, programs: bool = True
+    walls: Walls,
+    env: Mapping[str, str],
+    scratch: str = "",
+    *,
+    programs: bool = True,
+    veiled: bool = False,
 ) -> list[Rule]:
     """Everything that is reachable, for this session and this environment.
 
-    Without `programs`: only what file tools need.
+    Without `programs`: only what file tools need. With `veiled` workspaces stay whole: what is
+    forbidden inside of them is hidden by other means.
     """
     barred = tuple({os.path.realpath(path) for path in (*walls.forbidden, *walls.protected)})
     ours = tuple(os.path.realpath(path) for path in walls.protected)
@@ -65,7 +71,7 @@ def rules(
     for path in walls.roots:
         # A workspace inside of a forbidden place is allowed; what is forbidden inside of it is not.
         real = os.path.realpath(path)
-        found += _without(real, "write", _inside(real, barred))
+        found += _without(real, "write", () if veiled else _inside(real, barred))
     if not walls.workspace_only:
         found += _without("/", "write", barred)
     if scratch:
