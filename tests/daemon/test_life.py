@@ -110,6 +110,28 @@ def test_only_our_own_socket_is_removed(tmp_path):
             assert os.path.exists(daemon.socket)
 
 
+def test_sigterm_ends_the_streams_of_apps_before_it_closes_them(tmp_path):
+    manifest = {"id": "@t/t", "type": "app", "protocol": {"version": "1.0"}}
+    asked = [
+        ("1", "app.register", {"manifest": manifest}),
+        ("2", "config.watch", {}),
+        ("3", "config.watch", {"paths": ["acp"]}),
+    ]
+    with Daemon(tmp_path).wait_ready() as daemon:
+        with Line(daemon.data / "kernel.sock", init=None) as line:
+            for id, method, params in asked:
+                line.send({"id": id, "type": "request", "method": method, "params": params})
+                assert line.receive()["success"]
+            daemon.signal(signal.SIGTERM)
+            for id in ("2", "3"):
+                said = line.receive()
+                assert (said["type"], said["requestId"]) == ("stream", id)
+                assert said["chunk"] is None and said["done"] is True
+            with pytest.raises(EOFError):
+                line.receive()
+        assert daemon.ended() == 0
+
+
 def test_sigterm_ends_turns_and_tells_their_clients(tmp_path):
     config = script(tmp_path, [hang({"type": "say", "text": "part"})])
     with Daemon(tmp_path, config=config).wait_ready() as daemon:

@@ -228,8 +228,8 @@ class Daemon:
         if self._apps is not None:
             await self._apps.stop()
         await self.composed.host.stop(0.0 if self.forced else _GRACE_SECONDS)
+        await self.desks.close()  # they say goodbye, so before the links are closed and flushed
         await self.guests.dismiss(0.0 if self.forced else _FAREWELL_SECONDS)
-        await self.desks.close()
         if self._gateway is not None:
             await self._gateway.close()
         self._feed.close()
