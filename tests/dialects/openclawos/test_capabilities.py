@@ -23,8 +23,6 @@ async def test_a_declared_capability_is_granted():
          'Channel "zz" not declared in manifest capabilities.channels.provides'),
         ("tool", {"name": "zzz"},
          'Tool "zzz" not declared in manifest capabilities.tools.provides'),
-        ("tool", {}, 'Tool "undefined" not declared in manifest capabilities.tools.provides'),
-        ("tool", None, 'Tool "undefined" not declared in manifest capabilities.tools.provides'),
         ("hook", {"event": "x"}, 'Hook "x" not declared in manifest capabilities.hooks'),
         ("gateway_method", {"method": "x"},
          'Gateway method "x" not declared in manifest capabilities.gateway.methods'),
@@ -33,13 +31,38 @@ async def test_a_declared_capability_is_granted():
         ("provider", {"providerId": "x"},
          'Provider "x" not declared in manifest capabilities.providers.provides'),
         ("skill", {}, "Invalid capability type: skill"),
-        (None, {}, "Invalid capability type: undefined"),
+        ("", {}, "Invalid capability type: "),
     ],
 )  # fmt: skip
 async def test_denials_say_why(kind, config, reason):
     talker = await app(desk_of(), **FULL)
     denied = await offer(talker, kind, config)
     assert denied == {"capabilityId": "", "granted": False, "reason": reason}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        {"type": "tool"},
+        {"config": {"name": "t1"}},
+        {"type": None, "config": {"name": "t1"}},
+        {"type": 5, "config": {"name": "t1"}},
+        {"type": "tool", "config": None},
+        {"type": "tool", "config": "t1"},
+        {"type": "tool", "config": ["t1"]},
+        {"type": "skill"},
+        {"type": "tool", "config": {}},
+        {"type": "tool", "config": {"name": ""}},
+        {"type": "channel", "config": {"name": "telegram"}},
+        {"type": "hook", "config": {"event": 5}},
+    ],
+)
+async def test_what_is_no_offer_at_all(params):
+    talker = await app(desk_of(), **FULL)
+    error = await talker.refused("capability.register", params)
+    assert error["code"] == "INVALID_PARAMS" and error["message"].startswith("Invalid params: ")
 
 
 @pytest.mark.parametrize(

@@ -123,11 +123,16 @@ async def test_bad_parameters(method, params):
 
 async def test_nobody_brings_messages_in_another_apps_name():
     desk = desk_of(["x"])
-    await app(desk, "@o/o", grant=(("channel", {"id": "telegram"}),), **FULL)
+    owner = await app(desk, "@o/o", grant=(("channel", {"id": "telegram"}),), **FULL)
     other = await app(desk, "@b/b")
-    asked = {"sessionKey": "k", "text": "x", "metadata": {"channelId": "telegram"}}
-    error = await other.refused("agent.queue", asked)
-    assert error["code"] == "CAPABILITY_DENIED" and '"@o/o"' in error["message"]
+    named = {"sessionKey": "k", "text": "x", "metadata": {"channelId": "telegram"}}
+    keyed = {"sessionKey": "telegram:1", "text": "x"}
+    for asked in (named, keyed, {**keyed, "metadata": {"channelId": 5}}):
+        error = await other.refused("agent.queue", asked)
+        assert error["code"] == "CAPABILITY_DENIED" and '"@o/o"' in error["message"]
+    assert not (await desk.door.list()).sessions
+    await owner.leave()
+    assert (await other.call("agent.queue", keyed))["queued"]  # nobody's channel is everybody's
 
 
 async def test_a_full_queue_is_a_conflict():

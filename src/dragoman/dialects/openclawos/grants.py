@@ -6,6 +6,7 @@ from uuid import uuid4
 from dragoman.engine.offers import Offer
 
 from . import invoke
+from .faults import Wrong
 from .manifest import Manifest
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ class Rule(NamedTuple):
     section: str
     sole: bool  # one owner at a time
 
-    def name_of(self, config: Any) -> str | None:
-        if not isinstance(config, dict):
-            return None
+    def name_of(self, config: dict[str, Any]) -> str:
+        """The name that is offered. Raises Wrong when there is none."""
         for key in self.keys:
             if isinstance(config.get(key), str) and config[key]:
                 return str(config[key])
-        return None
+        places = " or ".join(f"config.{key}" for key in self.keys)
+        raise Wrong("INVALID_PARAMS", f"Invalid params: {places} must be a non-empty string")
 
 
 RULES = {
@@ -100,17 +101,14 @@ class Grant:
         self.pause()
 
 
-def register(seat: "Seat", kind: Any, config: Any, id: str = "") -> Grant | str:
-    """Grant a capability, or say why not."""
-    rule = RULES.get(kind) if isinstance(kind, str) else None
+def register(seat: "Seat", kind: str, config: dict[str, Any], id: str = "") -> Grant | str:
+    """Grant a capability, or say why not. Raises Wrong when it has no name."""
+    rule = RULES.get(kind)
     if rule is None:
-        shown = kind if isinstance(kind, str) else "undefined"
-        return f"Invalid capability type: {shown}"
+        return f"Invalid capability type: {kind}"
     name = rule.name_of(config)
-    if name is None or name not in declared(seat.manifest, kind):
-        shown = "undefined" if name is None else name
-        place = f"manifest capabilities.{rule.section}"
-        return f'{rule.label} "{shown}" not declared in {place}'
+    if name not in declared(seat.manifest, kind):
+        return f'{rule.label} "{name}" not declared in manifest capabilities.{rule.section}'
     desk = seat.desk
     if rule.sole and (owner := desk.owner(kind, name)) is not None:
         return f'{rule.label} "{name}" is already registered by app "{owner.name}"'

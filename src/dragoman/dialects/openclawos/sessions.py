@@ -126,15 +126,15 @@ class Sessions:
     def _channel(self, seat: "Seat", key: str, metadata: dict[str, Any]) -> str:
         """The channel that a message came by: as it says, as its key says, or the app's own."""
         named = metadata.get("channelId")
-        if isinstance(named, str) and named:
+        if not isinstance(named, str) or not named:
+            before, colon, _ = key.partition(":")
+            named = before if colon else None
+        if named is not None:
             owner = self._desk.owner("channel", named)
             if owner is not None and owner is not seat:
                 text = f'Channel "{named}" belongs to app "{owner.name}"'
                 raise Wrong("CAPABILITY_DENIED", text)
             return named
-        before, colon, _ = key.partition(":")
-        if colon:
-            return before
         own = [grant.name for grant in seat.grants.values() if grant.kind == "channel"]
         return own[0] if len(own) == 1 else ""
 

@@ -47,8 +47,8 @@ class Shutdown(Struct, frozen=True):
 class Offering(Struct, frozen=True):
     """`capability.register`; a type that does not exist is a denial, not an error."""
 
-    type: Any = None
-    config: Any = None
+    type: str
+    config: dict[str, Any]
 
 
 class Withdrawal(Struct, frozen=True):
