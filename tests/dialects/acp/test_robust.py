@@ -56,11 +56,17 @@ async def test_answers_that_nobody_waits_for() -> None:
     await client.silence()
 
 
-@pytest.mark.parametrize("params", [5, "x", [1, 2], None, True])
-async def test_params_of_any_type_count_as_none(params: object) -> None:
+@pytest.mark.parametrize("params", [5, "x", [1, 2], [], True])
+async def test_params_must_be_an_object(params: object) -> None:
     client = talker(memory_door(Scripted([])))
-    client.send({"jsonrpc": "2.0", "id": 1, "method": "session/close", "params": params})
-    assert (await client.next())["error"]["code"] == -32602
+    for id, method in enumerate(("initialize", "session/new", "session/list", "session/prompt")):
+        client.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        answer = await client.next()
+        assert (answer["id"], answer["error"]["code"]) == (id, -32602)
+    client.send({"jsonrpc": "2.0", "method": "session/cancel", "params": params})
+    client.send({"jsonrpc": "2.0", "id": 9, "method": "initialize", "params": None})
+    answer = await client.next()
+    assert answer["id"] == 9 and "result" in answer
 
 
 async def test_bytes_one_by_one_blank_lines_and_carriage_returns() -> None:

@@ -267,6 +267,25 @@ async def test_load_of_what_is_active_or_unknown(tmp_path: Path) -> None:
     await restart(door)
 
 
+async def test_nothing_is_loaded_without_a_store() -> None:
+    client = talker(memory_door(Scripted(["one"])))
+    session = await client.new()
+    for method in ("session/load", "session/resume", "session/close"):
+        error = await client.refused(method, {"sessionId": session})
+        assert error["code"] == -32000 and error["data"]["code"] == "SESSION_NOT_FOUND"
+    assert (await client.prompt(session))["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize("server", [{}, {"command": ""}, {"url": 5}, {"type": "http"}])
+async def test_a_server_that_cannot_be_reached_in_any_way(tmp_path: Path, server: Any) -> None:
+    client = talker(memory_door(Scripted([])))
+    good = {"name": "good", "command": "true", "args": [], "env": []}
+    params = {"cwd": str(tmp_path), "mcpServers": [good, {"name": "lost", **server}]}
+    error = await client.refused("session/new", params)
+    assert error["code"] == -32602
+    assert error["message"] == 'mcpServers[1] ("lost") has neither command nor url'
+
+
 async def test_close_then_load_on_the_same_connection(tmp_path: Path) -> None:
     door = kept(tmp_path, Scripted(["one"]))
     client = talker(door)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _RULES = Rules(batches=False, null_params=True, scalar_params=True)
 _EMPTY = b"{}"
+_OBJECT = b"{"[0]
 GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 
 
@@ -146,10 +147,12 @@ class AcpHearer:
                 self._send(error(request.id, METHOD_NOT_FOUND, line_of(text[:300])))
             return
         raw = request.params
+        if raw and memoryview(raw)[0] != _OBJECT:
+            self._refuse(request.id, BadInput("Invalid params: params must be an object"))
+            return
         self.hearing = _key(request.id)
         try:
-            body = bytes(raw) if raw and memoryview(raw)[0] == 123 else _EMPTY
-            params = verb.decoder.decode(body)
+            params = verb.decoder.decode(bytes(raw) if raw else _EMPTY)
             result = verb.run(self, params)
         except msgspec.ValidationError as trouble:
             self._refuse(request.id, BadInput(f"Invalid params: {trouble}"))

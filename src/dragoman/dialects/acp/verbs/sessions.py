@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _PAGE = 50
 _MOST_SERVERS = 64
+_REACHED_BY = ("command", "url")
 
 
 def new(conn: "AcpHearer", params: NewSession) -> Coroutine[Any, Any, After]:
@@ -75,9 +76,11 @@ def resume(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
 
 def _enter(conn: "AcpHearer", params: OldSession, *, _replay: bool) -> Coroutine[Any, Any, Any]:
     session_id = params.session_id
-    if not conn.door.durable and conn.door.live(session_id) is None:
+    active = session_id in conn.attached
+    # Without a store nothing can be brought back; what others run in this host can be joined.
+    if not conn.door.durable and (active or conn.door.live(session_id) is None):
         raise UnknownSession(session_id)
-    if session_id in conn.attached:
+    if active:
         raise AlreadyActive(session_id)
     conn.desk.reserve(session_id)
     return _load(conn, params, session_id, _replay)
@@ -147,6 +150,8 @@ def _servers(given: Any) -> list[dict[str, Any]]:
     for place, server in enumerate(given):
         if not isinstance(server.get("name"), str) or not server["name"]:
             raise BadInput(f"mcpServers[{place}] has no name")
+        if not any(isinstance(server.get(key), str) and server[key] for key in _REACHED_BY):
+            raise BadInput(f'mcpServers[{place}] ("{server["name"]}") has neither command nor url')
     return given
 
 
