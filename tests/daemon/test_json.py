@@ -66,9 +66,10 @@ def test_first_on_the_socket_for_any_protocol(daemon):
             talk(daemon.data / "any.sock", [line], PROBES["daemon"][0])
 
 
-def test_what_zeroclaw_says_to_each(daemon):
+@pytest.mark.parametrize("endpoint", ["daemon", "acp", "humanlayer"])
+def test_what_is_said_to_each(daemon, endpoint):
     for name, line in CASES:
-        said = talk(daemon.socket, [line], PROBES["daemon"][0])
+        said = talk(daemon.data / f"{endpoint}.sock", [line], PROBES[endpoint][0])
         if name[0] == "n":
             assert [one["error"]["code"] for one in said] == [-32700], (name, line, said)
         elif name[0] == "y":

@@ -80,6 +80,21 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
+def is_json(text: bytes) -> bool:
+    """Whether this is one JSON value, whatever the size of its numbers."""
+    from json import loads
+
+    try:
+        loads(text.decode(), parse_int=len, parse_float=len, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
 def is_deep(text: bytes, depth: int = DEPTH) -> bool:
     """Whether this JSON text nests deeper than `depth`; False also for unbalanced brackets."""
     if len(text) < _SHALLOW and depth >= DEPTH:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from .calls import CallFailed, LinkLost, Outbound, TooManyCalls
-from .codec import is_deep, mend_text
+from .codec import is_deep, is_json, mend_text
 from .envelope import (
     ABSENT,
     INTERNAL_ERROR,
@@ -254,7 +254,9 @@ class Reader:
 
     def _good_id(self, id: Raw) -> bool:
         kind = _first(id)
-        return self.rules.any_id or kind == _STRING or kind == _NULL or kind in _NUMBER
+        if kind == _STRING or kind == _NULL:
+            return True
+        return (self.rules.any_id or kind in _NUMBER) and _can_be_repeated(id)
 
     def _known_id(self, members: dict[str, Raw]) -> Id:
         id = members.get("id")
@@ -308,11 +310,12 @@ def _raw(line: bytes) -> Raw:
     try:
         _decode_any(line)
     except msgspec.DecodeError:
-        mended = mend_text(line)
-        if mended == line:
-            raise
-        _decode_any(mended)
-        line = mended
+        line = mend_text(line)
+        try:
+            _decode_any(line)
+        except msgspec.DecodeError:
+            if not is_json(line):  # else it has a number that no double can hold
+                raise
     return Raw(line)
 
 
@@ -329,6 +332,15 @@ def _unreadable(line: bytes) -> Invalid | None:
 
 def _first(value: Raw) -> int:
     return memoryview(value)[0]
+
+
+def _can_be_repeated(id: Raw) -> bool:
+    """Whether all numbers in it are within the range of a double."""
+    try:
+        _decode_any(id)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _text(value: Raw | None) -> Any:
