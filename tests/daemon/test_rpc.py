@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.daemon.zot_flags import parse
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "dragoman", "rpc"]
 _KEYS = ("_API_KEY", "ZOTCORE_RPC_TOKEN", "DRAGOMAN_", "ZEROCLAW_", "OLLAMA_")
@@ -239,7 +241,7 @@ def test_files_as_input_and_output(env, tmp_path):
         (["--provider"], "zot: --provider requires a value"),
         (["--max-steps", "0"], "zot: --max-steps must be a positive integer"),
         (["--max-steps", "many"], "zot: --max-steps must be a positive integer"),
-        (["--reasoning", "very"], "zot: --reasoning must be off|"),
+        (["--reasoning", "very"], "zot: --reasoning must be off|minimum|low|medium|high|xhigh|max"),
         (["--provider", "anthropic"], "zot: no credential for anthropic"),
         (["--provider", "anthropic", "--api-key", "k", "--model", "x"],
          'zot: unknown model "x" (provider="anthropic")'),
@@ -253,6 +255,26 @@ def test_what_cannot_be_started_says_why_and_answers_nothing(env, words, reason)
     assert (code, frames) == (1, [])
     assert told.strip().split("\n")[-1].startswith(reason)
     assert "Traceback" not in told
+
+
+def test_the_levels_of_reasoning_are_the_same_everywhere(env):
+    levels = "off, minimum, low, medium, high, xhigh, max"
+    done = subprocess.run([*COMMAND, "--help"], env=env, capture_output=True, text=True)
+    assert f"({levels})" in done.stdout + done.stderr
+    guide = ROOT / "docs" / "protocols" / "zot.md"
+    assert f"| `--reasoning LEVEL` | {levels};" in guide.read_text()
+    for level in (*levels.split(", "), "minimal", "maximum"):
+        assert parse(["--reasoning", level]).reasoning in levels.split(", ")
+    code, _, told = run(env, "--reasoning", "very")
+    assert code == 1 and told.strip().endswith(f"must be {levels.replace(', ', '|')}")
+
+
+def test_a_wrong_flag_shows_the_usage_and_then_one_line(env):
+    code, frames, told = run(env, "--max-steps", "0")
+    rows = told.strip().split("\n")
+    assert (code, frames) == (1, []) and rows[0].startswith("Usage: ")
+    assert [row for row in rows if row.startswith("zot: ")] == rows[-1:]
+    assert rows[-1] == "zot: --max-steps must be a positive integer"
 
 
 def test_version_and_help(env):

@@ -125,7 +125,7 @@ def _put(flags: Flags, name: str, key: str, value: str) -> None:
             raise WrongFlag("--temperature must be a number from 0 to 2")
     elif key == "reasoning":
         if value not in _EFFORTS:
-            raise WrongFlag("--reasoning must be off|minimum|low|medium|high|xhigh|maximum")
+            raise WrongFlag("--reasoning must be off|minimum|low|medium|high|xhigh|max")
         flags.reasoning = _EFFORTS[value]
     else:
         setattr(flags, key, value)

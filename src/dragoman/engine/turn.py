@@ -221,8 +221,7 @@ class Turn(Foreign):
         session = self.session
         tool = session.toolbox.find(call.name) if session.toolbox else None
         if tool is None:
-            known = ", ".join(spec.name for spec in self.specs()) or "none"
-            await self._end(call, "failed", f'unknown tool "{call.name}" (there are: {known})')
+            await self._end(call, "failed", f'unknown tool "{call.name}"')
             return
         if call.args is None:
             await self._end(call, "failed", f"invalid args: not a JSON object: {call.raw[:200]}")
