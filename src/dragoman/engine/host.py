@@ -29,6 +29,7 @@ from .opening import WallClock
 from .ports import Agents, Budget, Clock, Models, Store
 from .ports.commands import Command, Commands
 from .recovery import mend
+from .room import relieve, spare
 from .session import Session
 from .state import State
 from .watch import Hub
@@ -111,12 +112,9 @@ class Host:
 
     async def open(self, spec: OpenSpec, by: Who | None) -> Session:
         """Make a session."""
+        await self._make_room()
         if self.stopping:
             raise Busy("The host is shutting down.", "Connect again when it is back.")
-        if len(self.live) >= self.max_sessions:
-            raise TooMany(
-                f"{self.max_sessions} sessions are live already.", "Close one, then try again."
-            )
         alias = spec.agent or self.agents.default()
         if not alias:
             names = ", ".join(self.agents.names())
@@ -150,6 +148,16 @@ class Host:
         session = await self._hold(session_id, self._make(session_id, opened, bodies))
         self.hooks.tell("session_start", {"sessionId": session_id}, session._hook_context(""))
         return session
+
+    async def _make_room(self) -> None:
+        while len(self.live) >= self.max_sessions and not self.stopping:
+            if not await relieve(self):
+                text = f"{self.max_sessions} sessions are live already."
+                raise TooMany(text, "Close one, then try again.")
+
+    def is_loading(self, session_id: str) -> bool:
+        """Whether the session is being made or brought back right now."""
+        return session_id in self._loading
 
     async def _make(self, session_id: str, opened: ev.Opened, bodies: list[ev.Kept]) -> Session:
         now = self.clock.now_ms()
@@ -203,6 +211,10 @@ class Host:
             raise BadInput(
                 f"cwd is not a usable directory: {cwd} {what}.", "Give an existing directory."
             )
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise BadInput("The name of this directory is no UTF-8 text.", "Rename it.") from None
         return path
 
     async def get(self, session_id: str) -> Session:
@@ -211,10 +223,6 @@ class Host:
             loading = self._loading.get(session_id)
             if loading is not None:
                 return await asyncio.shield(loading)
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            raise BadInput("The name of this directory is no UTF-8 text.", "Rename it.") from None
             session = self.live.get(session_id)
             if session is not None and not session.closing:
                 return session
@@ -226,8 +234,7 @@ class Host:
             await asyncio.wait({leaving})
 
     async def _load(self, session_id: str) -> Session:
-        if len(self.live) >= self.max_sessions:
-            raise TooMany(f"{self.max_sessions} sessions are live already.", "Close one first.")
+        await self._make_room()
         epoch = await self.store.take(session_id, self.owner, self.is_alive)
         state = await self.rebuild(session_id)
         try:
@@ -358,8 +365,7 @@ class Host:
         now = self.clock.monotonic()
         gone = []
         for session in tuple(self.live.values()):
-            unused = now - session.last_used > idle_seconds and not session.busy
-            if not unused or session.closing or session.hub.watches or session.state.asks:
+            if now - session.last_used <= idle_seconds or not spare(session):
                 continue
             if self.live.get(session.id) is session:
                 await self.close(session.id, "idle")

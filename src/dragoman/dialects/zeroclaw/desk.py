@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True):
     """`[zeroclaw]` of the configuration."""
 
     server_version: str = ""
-    max_sessions: int = 64
+    max_sessions: int = 1024
     queue: int = 32
     queue_wait_secs: float = 30.0
     approval_timeout_secs: float = 0.0
@@ -68,7 +68,7 @@ class Desk:
         self.settings: Configured = settings or Settings()
         self.tuis: dict[str, Tui] = {}  # by connection
         self._reading: dict[str, asyncio.Future[State]] = {}
-        self.opening = 0  # sessions that are being made now
+        self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
         self.started = time_ns()
         self._count = count(1)
         self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw]] = {}

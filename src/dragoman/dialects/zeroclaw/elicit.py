@@ -1,5 +1,6 @@
 """Questions to the human as `elicitation/create` requests, for clients that offer a form."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,36 +20,70 @@ class Reply(msgspec.Struct, frozen=True):
     content: dict[str, Any] = {}
 
 
-def ask(conn: "ZeroclawHearer", question: Ask) -> None:
-    """Put a question to the client; its answer settles it, unless somebody else was first."""
-    conn.door.host.spawn(_ask(conn, question))
+class Questions:
+    """The questions that one connection was asked and has not answered."""
 
+    def __init__(self, conn: "ZeroclawHearer") -> None:
+        self._conn = conn
+        self._open: dict[str, asyncio.Future[msgspec.Raw] | None] = {}  # None: not sent yet
 
-async def _ask(conn: "ZeroclawHearer", question: Ask) -> None:
-    params = {
-        "message": question.title,
-        "mode": "form",
-        "requestedSchema": schema(question.choices),
-        "sessionId": question.session,
-    }
-    wait = None
-    if question.expires_at is not None:
-        wait = max(0.0, (question.expires_at - conn.door.now_ms()) / 1000)
-    try:
-        raw = await conn.outbound.call("elicitation/create", params, within=wait)
-        reply = msgspec.json.decode(raw, type=Reply)
-    except (LinkLost, TooManyCalls, TimeoutError):
-        return  # the question stays open: another client may answer it
-    except (CallFailed, msgspec.ValidationError):
-        reply = Reply("cancel")
-    text = answer(reply, question.choices)
-    try:
-        if text is None:
-            await conn.door.answer(question.id, "cancelled", conn.who)
-        else:
-            await conn.door.answer(question.id, "answer", conn.who, text=text)
-    except (AlreadySettled, UnknownAsk):
-        return
+    def ask(self, question: Ask) -> None:
+        """Put a question to the client; its answer settles it, unless somebody else was first."""
+        if question.id not in self._open:  # events may be spoken twice for a slow reader
+            self._open[question.id] = None
+            # Beside, so that the updates before it are sent before it.
+            self._conn.door.host.spawn(self._ask(question))
+
+    def settled(self, ask_id: str) -> None:
+        """Stop waiting; the protocol cannot withdraw a request, so a late answer is ignored."""
+        waiting = self._open.pop(ask_id, None)
+        if waiting is not None:
+            waiting.cancel()
+
+    async def _ask(self, question: Ask) -> None:
+        reply = await self._reply(question)
+        if reply is None:
+            return
+        text = answer(reply, question.choices)
+        door, who = self._conn.door, self._conn.who
+        try:
+            if text is None:
+                await door.answer(question.id, "cancelled", who)
+            else:
+                await door.answer(question.id, "answer", who, text=text)
+        except (AlreadySettled, UnknownAsk):
+            return
+
+    async def _reply(self, question: Ask) -> Reply | None:
+        """What the client says; None leaves the question to others."""
+        if question.id not in self._open:
+            return None  # somebody was quicker than the request
+        conn = self._conn
+        params = {
+            "message": question.title,
+            "mode": "form",
+            "requestedSchema": schema(question.choices),
+            "sessionId": question.session,
+        }
+        wait = None
+        if question.expires_at is not None:
+            wait = max(0.0, (question.expires_at - conn.door.now_ms()) / 1000)
+        try:
+            _, future = conn.outbound.begin("elicitation/create", params)
+            self._open[question.id] = future
+            try:
+                await asyncio.wait({future}, timeout=wait)
+            finally:
+                future.cancel()  # nothing when it was answered
+            if future.cancelled():
+                return None
+            return msgspec.json.decode(future.result(), type=Reply)
+        except (LinkLost, TooManyCalls):
+            return None
+        except (CallFailed, msgspec.ValidationError):
+            return Reply("cancel")
+        finally:
+            self._open.pop(question.id, None)
 
 
 def schema(choices: tuple[str, ...]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dragoman.engine.watch import Watch
 from .speak import Updates
 
 if TYPE_CHECKING:
+    from .elicit import Questions
     from .hear import ZeroclawHearer
 
 
@@ -28,6 +29,7 @@ class Seats:
     def __init__(self, conn: "ZeroclawHearer") -> None:
         self._conn = conn
         self._seats: dict[str, Seat] = {}
+        self._questions: Questions | None = None
 
     async def take(self, session_id: str, *, joins: bool = False) -> Seat:
         """Watch a session; with `joins`, be told what is open in it. Raises UnknownSession."""
@@ -52,9 +54,11 @@ class Seats:
     def _updates(self, session: Session) -> Updates:
         conn = self._conn
         if conn.form:  # it is asked by requests of its own, so its stream is not shared
-            from .elicit import ask
+            if self._questions is None:
+                from .elicit import Questions
 
-            return Updates(conn.door, session.id, conn.camel, lambda question: ask(conn, question))
+                self._questions = Questions(conn)
+            return Updates(conn.door, session.id, conn.camel, self._questions)
         key = ("zeroclaw", conn.camel)
         made = session.hub.shape(key, lambda: Updates(conn.door, session.id, conn.camel))
         assert isinstance(made, Updates)

@@ -1,8 +1,8 @@
 """Events as `session/update` notifications, encoded once for all connections of a spelling."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text, ToolCall, text_of
@@ -16,6 +16,9 @@ from dragoman.wire.link import Blob
 
 from .spelling import camel
 
+if TYPE_CHECKING:
+    from .elicit import Questions
+
 FOR_EVER = 86_400  # told as the time-out of a question that waits as long as it takes
 _CAUSES = {
     "client": "client_rpc", "close": "session_removed", "delete": "session_removed",
@@ -28,7 +31,7 @@ class Updates:
     """A session's events in one spelling.
 
     A snake_case client (the terminal client of this family) also gets the kinds of update that
-    only it knows: `context_usage`, `plan`, `history_trimmed`, `turn_complete`. `question` takes
+    only it knows: `context_usage`, `plan`, `history_trimmed`, `turn_complete`. `questions` takes
     questions to the human away from the stream, for a client that is asked by a request.
     """
 
@@ -37,12 +40,12 @@ class Updates:
         door: Door,
         session_id: str,
         in_camel: bool,
-        question: Callable[[Ask], None] | None = None,
+        questions: "Questions | None" = None,
     ) -> None:
         self._door = door
         self._id = session_id
         self._camel = in_camel
-        self._question = question
+        self._questions = questions
         # Calls that were told. Never taken out again: the same events may be spoken a second time
         # for a client that fell behind.
         self._started: OrderedDict[str, None] = OrderedDict()
@@ -80,6 +83,9 @@ class Updates:
         match body:
             case ev.Asked(ask=ask):
                 said += self.asked(ask)
+            case ev.Settled(ask_id=ask_id):
+                if self._questions is not None:
+                    self._questions.settled(ask_id)
             case ev.CallStarted(call_id=call_id, name=name, args=args):
                 said.append(self.called(call_id, name, args))
             case ev.CallEnded():
@@ -130,8 +136,8 @@ class Updates:
     def asked(self, ask: Ask) -> list[bytes]:
         more: dict[str, Any] = {}
         if ask.kind == "question":
-            if self._question is not None:
-                self._question(ask)
+            if self._questions is not None:
+                self._questions.ask(ask)
                 return []
             more = {"question": ask.title, "choices": ask.choices}
         limit = (ask.expires_at - ask.at) // 1000 if ask.expires_at is not None else FOR_EVER

@@ -3,12 +3,22 @@
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from dragoman.engine.content import Message, text_of
-from dragoman.engine.faults import BadInput, UnknownAgent, UnknownModel, UnknownSession
+from dragoman.engine.faults import (
+    BadInput,
+    Busy,
+    UnknownAgent,
+    UnknownModel,
+    UnknownSession,
+    WrongState,
+)
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.room import relieve
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import SESSION_LIMIT, Refusal
@@ -26,6 +36,7 @@ CLOSED = "zeroclaw_closed"  # kept with a session that `session/close` ended
 KILLED = "zeroclaw_killed_at"
 _ID_LIMIT = 256
 _LIST_LIMIT = 1_000
+_TRIES = 8
 
 
 async def new(call: "Call", params: New) -> None:
@@ -55,41 +66,74 @@ async def new(call: "Call", params: New) -> None:
 
 
 async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["State", bool]:
-    door = conn.door
-    if session_id:
+    """The session's state, and whether it was there before."""
+    if not session_id:
+        return await _make(conn, params, str(uuid4())), False
+    for _ in range(_TRIES):  # others may open, fail to open and delete the same id meanwhile
+        opening = conn.desk.opening.get(session_id)
+        if opening is not None:
+            await asyncio.wait({opening})
         try:
             return await _join(conn, params, session_id), True
         except UnknownSession:
             pass  # a new one under the client's own id
+        if session_id in conn.desk.opening:
+            continue
+        try:
+            return await _make(conn, params, session_id), False
+        except WrongState:  # somebody of another protocol was first
+            continue
+    raise Busy(f"Session {session_id} is being opened by others.", "Try again.")
+
+
+async def _make(conn: "ZeroclawHearer", params: New, session_id: str) -> "State":
+    opening = conn.desk.opening
+    future = opening[session_id] = asyncio.get_running_loop().create_future()
+    try:
+        await _make_room(conn)
+        spec = _spec(conn, params, session_id)
+        info = await conn.door.open(spec, conn.who)
+        return await conn.door.state(info.id)
+    except UnknownAgent:
+        raise Refusal(
+            INTERNAL_ERROR,
+            f"Failed to create agent: agents.{params.agent_alias} is not configured",
+        ) from None
+    except WrongState:
+        with suppress(UnknownSession):  # made and deleted at once
+            await conn.door.load(session_id)  # until it is made
+        raise
+    finally:
+        del opening[session_id]
+        future.set_result(None)
+
+
+async def _make_room(conn: "ZeroclawHearer") -> None:
+    """Keep to the limit: what is being made counts; idle sessions nobody watches make room."""
+    most = conn.desk.settings.max_sessions
+    host, opening = conn.door.host, conn.desk.opening
+    while len(host.live) + len(opening) > most:
+        ours = {s.id for s in host.live.values() if s.state.origin == "zeroclaw" and not s.closing}
+        if len(ours | opening.keys()) <= most:
+            return
+        if not await relieve(host, "zeroclaw"):
+            raise Refusal(SESSION_LIMIT, f"Session limit reached ({most})")
+
+
+def _spec(conn: "ZeroclawHearer", params: New, session_id: str) -> OpenSpec:
     settings = conn.desk.settings
-    live = door.host.live
-    if len(live) + conn.desk.opening >= settings.max_sessions:
-        ours = sum(1 for session in live.values() if session.state.origin == "zeroclaw")
-        if ours + conn.desk.opening >= settings.max_sessions:
-            raise Refusal(SESSION_LIMIT, f"Session limit reached ({settings.max_sessions})")
     extra: dict[str, Any] = {"chat_mode": params.chat_mode or "chat"}
     if params.exclude_memory:
         extra["memory"] = False
     if settings.approval_timeout_secs > 0:
         extra["approval_timeout"] = settings.approval_timeout_secs
-    spec = OpenSpec(
+    return OpenSpec(
         agent=params.agent_alias,
         cwd=_folder(params.cwd),
         id=session_id,
         check_cwd=False,  # the protocol takes any folder and says it back
         extra=extra,
     )
-    conn.desk.opening += 1
-    try:
-        info = await door.open(spec, conn.who)
-    except UnknownAgent:
-        raise Refusal(
-            INTERNAL_ERROR,
-            f"Failed to create agent: agents.{params.agent_alias} is not configured",
-        ) from None
-    finally:
-        conn.desk.opening -= 1
-    return await door.state(info.id), False
 
 
 def _folder(given: str | None) -> str:

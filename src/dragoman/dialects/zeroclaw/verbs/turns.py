@@ -9,7 +9,6 @@ from dragoman.engine.events import Verdict
 from dragoman.engine.faults import (
     AlreadySettled,
     BadInput,
-    Busy,
     Fault,
     NothingRunning,
     UnknownAsk,
@@ -22,6 +21,7 @@ from ..attachments import contents
 from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal
 from ..shapes import Approve, OfSession, Prompt
 from ..speak import Updates
+from ..spelling import spoken_text
 from .sessions import usable
 from .table import Verb
 
@@ -47,11 +47,10 @@ async def prompt(call: "Call", params: Prompt) -> None:
     """Run a turn; answered when it has ended."""
     conn = call.conn
     session_id = params.session_id
-    if not params.prompt.strip() and not params.attachments:
-        raise BadInput("Invalid params: `prompt` must not be blank.")
     settings = conn.desk.settings
-    seat: Seat | None = None
     try:
+        if not params.prompt.strip() and not params.attachments:
+            raise BadInput("Invalid params: `prompt` must not be blank.")
         info = await usable(conn, session_id)
         content: tuple[Any, ...] = (Text(params.prompt),)
         if params.attachments:
@@ -64,22 +63,23 @@ async def prompt(call: "Call", params: Prompt) -> None:
             limit=max(1, settings.queue),
             wait=settings.queue_wait_secs or None,
         )
-    except (UnknownSession, Busy) as fault:
-        _never_ran(call, session_id, fault)
-        call.fail(fault)
-        return
-    sat = seat
-    work.on_done(lambda done: sat.watch.then(lambda: _ended(call, sat, session_id, done)))
+    except Exception as problem:
+        _never_ran(call, session_id, problem)
+        raise
+    work.on_done(lambda done: seat.watch.then(lambda: _ended(call, seat, session_id, done)))
 
 
-def _never_ran(call: "Call", session_id: str, fault: Fault) -> None:
+def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
     """A client that waits for `turn_complete` gets one, although nothing ran."""
     conn = call.conn
     if conn.camel and not call.silent:
         return
-    why = f"turn failed: {fault.message}"
-    if isinstance(fault, UnknownSession):
+    if isinstance(problem, UnknownSession):
         why = "turn cancelled by daemon: session_not_found"
+    elif isinstance(problem, Fault | Refusal):
+        why = f"turn failed: {spoken_text(problem.message) if conn.camel else problem.message}"
+    else:
+        why = f"turn failed: Internal error: {type(problem).__name__}"
     conn.link.send(Updates(conn.door, session_id, conn.camel).never_ran(why))
 
 
@@ -137,7 +137,10 @@ async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
 
 
 async def approve(conn: "ZeroclawHearer", params: Approve) -> Any:
-    """Answer a question. One that is unknown or was answered before is acknowledged as well."""
+    """Answer a question.
+
+    One that is unknown, another session's, or was answered before is acknowledged without effect.
+    """
     verdict = _VERDICTS.get(params.decision)
     if verdict is None:
         known = ", ".join(_VERDICTS)
@@ -145,6 +148,8 @@ async def approve(conn: "ZeroclawHearer", params: Approve) -> Any:
     text = _CONTROLS.sub("", params.replacement or "")[:_REPLACEMENT]
     try:
         row = await conn.door.ask(params.request_id)
+        if row.ask.session != params.session_id:
+            raise UnknownAsk(f"approval not found: {params.request_id}")  # not in that session
         if row.ask.kind == "question":
             verdict, text = _reply(verdict, text, row.ask.choices)
         await conn.door.answer(

@@ -1,0 +1,162 @@
+"""Opening at the same time, and what makes room when as many sessions are live as may be."""
+
+import asyncio
+import json
+
+import pytest
+from tests.dialects.zeroclaw.talking import INIT, Talker, desk_of
+from tests.transcripts.zeroclaw.starter import AskTool
+
+from dragoman.dialects.zeroclaw import Desk, Settings
+from dragoman.engine.faults import TooMany
+from dragoman.engine.host import OpenSpec
+from dragoman.store.sqlite import SqliteStore
+from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.script import Scripted, call, hang, turn
+
+FORM = INIT.replace(b'"protocolVersion":1', b'"clientCapabilities":{"elicitation":{"form":{}}}')
+
+
+@pytest.fixture
+async def durable(tmp_path):
+    """Makes desks on a stored host."""
+    made = []
+
+    def make(script, **settings):
+        store = SqliteStore(tmp_path / "s.db")
+        door = memory_door(script, [EchoTool()], store=store)
+        made.append((door, store))
+        return Desk(door, Settings(**settings))
+
+    yield make
+    for door, store in made:
+        await door.host.stop(1.0)
+        await store.close()
+
+
+def opening(session_id):
+    return {"agentAlias": "default", "sessionId": session_id}
+
+
+async def test_all_who_open_the_same_new_session_at_once_are_in_it(durable):
+    desk = durable(Scripted(["hello"]), max_sessions=1)
+    talkers = [Talker(desk) for _ in range(20)]
+    ids = [talker.say("session/new", opening("s")) for talker in talkers]
+    for talker, id in zip(talkers, ids, strict=True):
+        assert (await talker.answer(id))["result"]["sessionId"] == "s"
+    await talkers[7].ask("session/prompt", {"sessionId": "s", "prompt": "go"})
+    for talker in talkers[:7] + talkers[8:]:
+        assert (await talker.until("agent_message_chunk"))["text"] == "hello"
+    assert not desk.opening and list(desk.door.host.live) == ["s"]
+
+
+async def test_a_session_that_another_protocol_opens_meanwhile_is_joined(durable):
+    desk = durable(Scripted([]))
+    talker = Talker(desk)
+    id = talker.say("session/new", opening("s"))
+    made = asyncio.ensure_future(desk.door.open(OpenSpec(agent="default", cwd="/", id="s")))
+    answer = await talker.answer(id)
+    assert answer["result"]["workspaceDir"] == "/"
+    assert (await made).id == "s"
+
+
+async def test_an_opening_that_fails_does_not_keep_the_next_from_it():
+    desk = desk_of(Scripted([]))
+    first, second = Talker(desk), Talker(desk)
+    bad = first.say("session/new", {"agentAlias": "nobody", "sessionId": "s"})
+    good = second.say("session/new", opening("s"))
+    assert (await first.answer(bad))["error"]["code"] == -32603
+    assert (await second.answer(good))["result"]["sessionId"] == "s"
+
+
+async def test_idle_sessions_that_nobody_watches_make_room(durable):
+    desk = durable(Scripted(["one"]), max_sessions=3)
+    for name in ("a", "b", "c"):
+        talker = Talker(desk)
+        await talker.new(name)
+        if name == "b":
+            await talker.ask("session/prompt", {"sessionId": "b", "prompt": "go"})
+        await talker.leave(desk)
+    stays = Talker(desk)
+    await stays.new("d")
+    assert set(desk.door.host.live) == {"b", "c", "d"}  # a is the longest idle
+    others = [Talker(desk) for _ in range(2)]
+    ids = [talker.say("session/new", opening(f"e{n}")) for n, talker in enumerate(others)]
+    for talker, id in zip(others, ids, strict=True):
+        assert "result" in await talker.answer(id)
+    assert set(desk.door.host.live) == {"d", "e0", "e1"}
+    assert (await stays.refused("session/new", opening("f")))["code"] == -32001
+    await others[0].leave(desk)
+    assert (await stays.new("b"))["messageCount"] == 2  # nothing was lost
+
+
+async def test_busy_and_asking_sessions_do_not_make_room(durable):
+    script = Scripted([turn(hang(), "end")])
+    desk = durable(Scripted([call("echo", text="x")]), max_sessions=2)
+    asks, runs = Talker(desk), Talker(desk)
+    await asks.new("asks")
+    asks.say("session/prompt", {"sessionId": "asks", "prompt": "go"}, id=False)
+    await asks.until("approval_request")
+    await asks.leave(desk)
+    desk.door.host.models.provider = script
+    await runs.new("runs")
+    runs.say("session/prompt", {"sessionId": "runs", "prompt": "go"}, id=False)
+    await asyncio.wait_for(script.hanging.wait(), 5)
+    await runs.leave(desk)
+    talker = Talker(desk)
+    assert (await talker.refused("session/new", opening("more")))["code"] == -32001
+    script.release()
+    await asyncio.wait_for(desk.door.idle("runs"), 5)
+    await talker.new("more")
+    assert set(desk.door.host.live) == {"asks", "more"}
+
+
+async def test_sessions_that_are_not_stored_are_kept():
+    desk = desk_of(Scripted([]), settings=Settings(max_sessions=1))
+    talker = Talker(desk)
+    await talker.new("a")
+    await talker.leave(desk)
+    other = Talker(desk)
+    assert (await other.refused("session/new", opening("b")))["code"] == -32001
+    assert list(desk.door.host.live) == ["a"]
+
+
+async def test_the_limit_of_the_host_is_kept_the_same_way(durable):
+    desk = durable(Scripted([]))
+    door = desk.door
+    door.host.max_sessions = 2
+    for name in ("a", "b", "c"):
+        await door.open(OpenSpec(cwd="/", id=name))
+    assert set(door.host.live) == {"b", "c"}
+    await door.load("a")
+    assert set(door.host.live) == {"c", "a"}
+    talker = Talker(desk)
+    await talker.new("a")
+    await talker.new("c")
+    with pytest.raises(TooMany):
+        await door.open(OpenSpec(cwd="/", id="d"))
+
+
+async def test_a_question_that_somebody_else_answered_is_not_waited_for():
+    desk = desk_of(Scripted([call("ask", question="Which?"), "done"]), [AskTool()])
+    asked, other = Talker(desk, FORM), Talker(desk)
+    await asked.new()
+    await other.new()
+    prompt = asked.say("session/prompt", {"sessionId": "s", "prompt": "go"})
+    question = await other.until("approval_request")
+    while True:
+        message = json.loads(await asked.client.receive())
+        if message.get("method") == "elicitation/create":
+            break
+    hearer = asked.client.pump._hearer
+    assert hearer.outbound.pending == 1
+    chosen = {"decision": "answer", "replacement": "red"}
+    answer = {"sessionId": "s", "requestId": question["requestId"], **chosen}
+    await other.ask("session/approve", answer)
+    assert (await asked.answer(prompt))["result"]["content"] == "done"
+    assert hearer.outbound.pending == 0
+    late = {"action": "accept", "content": {"answer": "blue"}}
+    asked.client.send(json.dumps({"jsonrpc": "2.0", "result": late, "id": message["id"]}).encode())
+    await asked.ask("status")
+    (row,) = await desk.door.asks(pending=False)
+    assert (row.settled.text, row.settled.by.id) == ("red", other.client.pump._hearer.who.id)
