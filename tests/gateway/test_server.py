@@ -234,3 +234,19 @@ async def test_a_taken_port_is_left_to_its_owner(capsys: pytest.CaptureFixture[s
             assert f"port {first.port} is taken" in capsys.readouterr().err
             async with second.client() as client:
                 assert (await client.get("/livez")).status_code == 200
+
+
+async def test_a_browser_that_is_lost_gets_a_page():
+    page = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with serving() as served, served.stranger() as client:
+        lost = await client.get("/no/such/page", headers=page)
+        assert lost.status_code == 404 and lost.headers["content-type"].startswith("text/html")
+        assert '<a href="/">' in lost.text and "default-src 'none'" in str(lost.headers)
+        for path, headers in (("/no/such/page", {}), ("/api/none", page), ("/static/none", page)):
+            told = await client.get(path, headers=headers)
+            assert told.status_code == 404 and told.json()["error"]["code"] == "not_found"
+        assert (await client.post("/no/such/page", headers=page)).json()["error"]
+    async with serving(path_prefix="/dm") as served, served.stranger() as client:
+        for path in ("/", "/sessions", "/dm/nowhere"):
+            lost = await client.get(path, headers=page)
+            assert lost.status_code == 404 and '<a href="/dm/">' in lost.text

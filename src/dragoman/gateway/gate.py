@@ -25,6 +25,7 @@ from .server import Connection
 from .static import Static
 from .views import EventShape
 
+_NOWHERE = ("nowhere",)  # parts of a path that no page has
 _AWAKE_SECONDS = 15.0
 _GUARD_SECONDS = 1.0
 STATUS = {
@@ -183,6 +184,9 @@ class Gate:
         size = len(self._prefix_parts)
         if size:
             if parts[:size] != self._prefix_parts or len(parts) == size:
+                if self.static.asked_by_browser(request):
+                    request.parts = _NOWHERE
+                    return SMALL
                 raise Refusal(404, "not_found", "There is nothing at this path.")
             request.parts = parts = parts[size:]
         if len(parts) == 1 and f"/{parts[0]}" in upgrade.PATHS:
@@ -192,7 +196,12 @@ class Gate:
             return 0
         if self.static.has(parts):
             return SMALL
-        request.route, request.values = find(self.routes, request)
+        try:
+            request.route, request.values = find(self.routes, request)
+        except Refusal as refusal:
+            if refusal.status != 404 or not self.static.asked_by_browser(request):
+                raise
+            return SMALL  # the answer is a page
         return min(request.route.limit, LARGE)
 
     async def admit(self, request: Request) -> None:

@@ -15,6 +15,21 @@ _TYPES = {
 }
 # Pages of the dashboard: the same document, the script looks at the path.
 _PAGES = frozenset({"", "sessions", "approvals", "config", "clients", "wire", "login"})
+_PROGRAMS = ("api", "hooks", "static")  # what is below is not for people
+_LOST = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Nothing here · Dragoman</title>
+</head>
+<body>
+<h1>There is nothing at this address.</h1>
+<p><a href="{{base}}">Go to the dashboard</a></p>
+</body>
+</html>
+"""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'self'; "
@@ -27,6 +42,7 @@ class Static:
 
     def __init__(self, prefix: str) -> None:
         self._files: dict[str, tuple[bytes, str, str]] = {}
+        self._lost = _LOST.replace("{{base}}", f"{prefix}/").encode()
         root = files("dragoman.gateway").joinpath("static")
         for entry in root.iterdir():
             kind = _TYPES.get(entry.name.rpartition(".")[2])
@@ -42,9 +58,16 @@ class Static:
             return parts[1] in self._files
         return parts[0] in _PAGES
 
+    def asked_by_browser(self, request: Request) -> bool:
+        """Whether somebody looks for a page, so that a page says that there is none."""
+        wants = "text/html" in request.header("accept") and request.method in ("GET", "HEAD")
+        return wants and request.parts[0] not in _PROGRAMS
+
     def answer(self, request: Request, parts: tuple[str, ...]) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise Refusal(405, "bad_method", "Use GET here.", headers={"allow": "GET, HEAD"})
+        if not self.has(parts):
+            return Response(404, self._lost, _TYPES["html"], {"content-security-policy": POLICY})
         name = parts[1] if parts[0] == "static" else "index.html"
         data, kind, tag = self._files[name]
         headers = {"etag": tag, "cache-control": "no-cache", "content-security-policy": POLICY}
