@@ -85,3 +85,11 @@ def test_rows_fit_a_real_terminal() -> None:
         os.close(parent)
         os.close(child)
     assert len(lines) == 2 and all(len(line) <= 30 for line in lines) and lines[1].endswith("…")
+
+
+def test_a_question_is_not_said_twice() -> None:
+    from dragoman.cli.screen import what
+
+    assert what({"title": "Which colour?", "summary": "Which colour?"}) == "Which colour?"
+    assert what({"title": "Approve bash?", "summary": "ls"}) == "Approve bash? ls"
+    assert what({"title": "Which?"}) == "Which?"

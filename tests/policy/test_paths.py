@@ -326,3 +326,11 @@ def test_no_swap_in_a_race_ever_reads_outside(place: Path, way: str) -> None:
         thread.join(10)
         sys.setswitchinterval(interval)
     assert seen["mine"] and seen["refused"] + seen["missing"], seen
+
+
+def test_a_forbidden_place_does_not_lie_in_itself(place: Path) -> None:
+    free = boundary(place, workspace_only=False, forbidden=("/etc",))
+    with pytest.raises(Refused, match=r"/etc\. /etc is forbidden\."):
+        free.resolve("/etc")
+    with pytest.raises(Refused, match=r"/etc/hosts lies in /etc, which is forbidden\."):
+        free.resolve("/etc/hosts")

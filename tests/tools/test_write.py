@@ -16,6 +16,7 @@ from tests.tools.making import Editor, Env, said, temporary
 from dragoman.engine.content import Diff
 from dragoman.engine.faults import BadInput, Refused
 from dragoman.tools import disk
+from dragoman.tools.write import Write
 
 
 async def test_a_new_file_with_its_directories(use: Any, work: Path) -> None:
@@ -166,3 +167,9 @@ async def test_an_editor_writes_instead(use: Any, work: Path, env: Env) -> None:
     assert editor.files == {"a": "new"}
     assert (work / "a.txt").read_text() == "on disk"
     assert outcome.detail.diffs[0].old == "buffer"
+
+
+async def test_one_is_not_many(use: Any, work: Path) -> None:
+    assert said(await use("write", path="one.txt", content="x")).endswith("1 line, 1 byte.")
+    tool = Write(lambda env: None)  # type: ignore[arg-type, return-value]
+    assert tool.summary({"path": "a", "content": "x"}) == "Write a (1 character)"

@@ -178,7 +178,8 @@ class Serving(ABC):
         path, text = _text(asked, "path"), _text(asked, "content", empty=True)
         if not self._granted(_CHANGES):
             args = {"path": path, "content": text[:_SHOWN]}
-            await self._permit("write", "edit", args, f"Write {path} ({len(text)} characters)")
+            size = f"{len(text)} character{'' if len(text) == 1 else 's'}"
+            await self._permit("write", "edit", args, f"Write {path} ({size})")
         await self.ground.write(self.turn, path, text)
         return {}
 

@@ -7,7 +7,7 @@ import sys
 from dragoman.engine.faults import AlreadySettled, UnknownAsk
 
 from . import say
-from .screen import brief, safe
+from .screen import brief, safe, what
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Questions:
             return
         ask = next(iter(self._open.values()))
         self._shown = ask["id"]
-        title = f"{brief(ask['title'])} {brief(ask.get('summary', ''))}".rstrip()
+        title = what(ask)
         reason = f"\n  {brief(ask['reason'])}" if ask.get("reason") else ""
         if ask["kind"] == "question":
             lines = "".join(f"\n  {n}. {safe(c)}" for n, c in enumerate(ask.get("choices", ()), 1))

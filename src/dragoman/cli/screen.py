@@ -82,7 +82,7 @@ class Screen:
 
     def _asked(self, event: "dict[str, Any]") -> None:
         ask = event["ask"]
-        self._row(f"? {brief(ask['title'])} {brief(ask.get('summary', ''))}".rstrip(), "yellow")
+        self._row(f"? {what(ask)}", "yellow")
         self._row(f"  dragoman approve {ask['id']}", "dim")
 
     def _settled(self, event: "dict[str, Any]") -> None:
@@ -138,6 +138,12 @@ def arguments(args: "Any") -> str:
     from json import dumps
 
     return dumps(args, ensure_ascii=False) if args else ""
+
+
+def what(ask: "dict[str, Any]") -> str:
+    """What is asked, in one line; a question is its own summary and not said twice."""
+    title, summary = brief(ask["title"]), brief(ask.get("summary") or "")
+    return title if summary == title else f"{title} {summary}".rstrip()
 
 
 def brief(text: str, room: int = _ROOM) -> str:

@@ -41,6 +41,8 @@ def _never(name: str) -> str:
     if name == os.devnull or within(name, _SHARED_MEMORY):
         return ""
     place = next((place for place in _NEVER if within(name, place)), "")
+    if name == place:
+        return f"No tool may touch {name}."
     return f"{name} lies in {place}, which no tool may touch." if place else ""
 
 
@@ -91,7 +93,8 @@ class Boundary:
                 return f"{real} belongs to dragoman itself."
         for place in self.forbidden:
             if within(real, place) and not any(within(root, place) for root in homes):
-                return f"{real} lies in {place}, which is forbidden."
+                where = "" if real == place else f" lies in {place}, which"
+                return f"{real}{where} is forbidden."
         return ""
 
     def _outside(self, real: str, write: bool) -> str:

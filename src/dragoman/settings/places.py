@@ -141,14 +141,14 @@ def _home(env: Mapping[str, str]) -> str:
 
 def _passwd_home() -> str:
     """The home that the system knows for this user: HOME is not set, or empty."""
-    if sys.platform != "win32":
+    try:
         import pwd
-
-        try:
-            return pwd.getpwuid(os.getuid()).pw_dir or "/"
-        except KeyError:
-            return "/"
-    return os.path.expanduser("~")
+    except ImportError:  # Windows
+        return os.path.expanduser("~")
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir or "/"
+    except KeyError:
+        return "/"
 
 
 def _path(env: Mapping[str, str], variable: str) -> str:

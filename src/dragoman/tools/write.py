@@ -49,7 +49,7 @@ class Write:
 
     def summary(self, args: dict[str, Any]) -> str:
         size = len(str(args.get("content", "")))
-        return f"Write {brief(args.get('path', '?'))} ({size} characters)"
+        return f"Write {brief(args.get('path', '?'))} ({size} character{'' if size == 1 else 's'})"
 
     async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
         asked = decode(WriteArgs, args, {**ALIASES, "text": "content", "contents": "content"})
@@ -74,7 +74,8 @@ class Write:
             )
         lines = asked.content.count("\n") + (not asked.content.endswith("\n") and bool(data))
         verb = "Created" if old is None else "Replaced"
-        said = f"{verb} {path}: {lines} line{'' if lines == 1 else 's'}, {len(data)} bytes."
+        size = f"{len(data)} byte{'' if len(data) == 1 else 's'}"
+        said = f"{verb} {path}: {lines} line{'' if lines == 1 else 's'}, {size}."
         diffs: tuple[Diff, ...] = ()
         if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
             diffs = (Diff(path, old, asked.content),)

@@ -6,7 +6,7 @@ from dragoman.client.problems import ConnectionGone
 
 from .. import reach, say
 from ..questions import Questions
-from ..screen import brief, who
+from ..screen import brief, what, who
 from ..times import ago
 
 TYPE_CHECKING = False
@@ -34,8 +34,7 @@ def run(args: "Any") -> int:
 
 def _row(one: "dict[str, Any]") -> "tuple[object, ...]":
     ask = one["ask"]
-    what = f"{ask['title']} {ask.get('summary', '')}".rstrip()
-    return (ask["id"], ask["session"][:12], brief(what), ago(ask["at"]))
+    return (ask["id"], ask["session"][:12], brief(what(ask)), ago(ask["at"]))
 
 
 def _answer(one: "dict[str, Any]") -> str:
@@ -76,7 +75,7 @@ def _came(args: "Any", questions: Questions, ask: "dict[str, Any]", typing: bool
     elif typing:
         questions.add(ask)
     else:
-        say.out(f"{ask['id']}  {brief(ask['title'])} {brief(ask.get('summary', ''))}".rstrip())
+        say.out(f"{ask['id']}  {what(ask)}")
     sys.stdout.flush()
 
 
