@@ -19,7 +19,7 @@ def raise_limit(wanted):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-async def one_client(path, name, gate):
+async def one_client(path, name, gate, *, closes=True):
     """Connect, wait for all others, take one turn; returns the text that was streamed."""
     reader, writer = await asyncio.open_unix_connection(path, limit=1 << 20)
     try:
@@ -40,8 +40,9 @@ async def one_client(path, name, gate):
                 assert message["result"]["content"] == text, message
                 break
             text += message["params"]["text"]
-        writer.write(request("session/close", close, 4))
-        assert json.loads(await reader.readline())["result"]["closed"]
+        if closes:
+            writer.write(request("session/close", close, 4))
+            assert json.loads(await reader.readline())["result"]["closed"]
         return text
     finally:
         writer.close()
@@ -75,6 +76,31 @@ def test_a_thousand_connections_at_once(tmp_path):
             assert line.ask("dragoman/status")["clients"] == {"zeroclaw": 1}
         asyncio.run(wave(daemon.socket, "b", 300))
         assert daemon.rss() < after * 1.1 + 4_000_000  # what was used is used again
+        assert daemon.stop() == 0
+
+
+def test_many_who_leave_their_sessions_open_keep_nobody_out(tmp_path):
+    limits = "[limits]\nmax_sessions = 60\n[zeroclaw]\nmax_sessions = 50\n"
+    config = limits + script(tmp_path, ["hello"], loop=True)
+
+    async def come_and_go(path):
+        room = asyncio.Semaphore(30)  # fewer than may be open
+
+        async def no_wait():
+            return None
+
+        async def one(n):
+            async with room:
+                return await one_client(path, f"s-{n}", no_wait, closes=False)
+
+        async with asyncio.timeout(30):
+            return await asyncio.gather(*(one(n) for n in range(400)))
+
+    with Daemon(tmp_path, config=config).wait_ready() as daemon:
+        assert asyncio.run(come_and_go(daemon.socket)) == ["hello"] * 400
+        with Line(daemon.socket) as line:
+            assert line.ask("status")["activeSessions"] <= 50
+            assert line.ask("session/messages", {"sessionId": "s-0"})["total"] == 2
         assert daemon.stop() == 0
 
 
