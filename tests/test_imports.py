@@ -28,7 +28,6 @@ MAY: dict[str, tuple[str, ...]] = {
     "dialects": ("wire", "engine", "observe"),
     "transports": ("wire", "observe"),
     "store": BEHIND_PORTS,
-    "bus": BEHIND_PORTS,
     "agents": (*BEHIND_PORTS, "wire"),  # a hosted agent is driven over its own protocol
     "providers": BEHIND_PORTS,
     "policy": BEHIND_PORTS,
@@ -38,9 +37,8 @@ MAY: dict[str, tuple[str, ...]] = {
     "client": ("wire", "transports", "settings", "observe", *FACTS),
     "gateway": ("wire", "transports", "settings", "observe", "engine"),
     "cli": ("client", "settings", "observe", *FACTS),
-    "tui": ("client", "settings", "observe", *FACTS),
     "testing": tuple(
-        "engine wire observe dialects transports store bus agents providers policy sandbox tools "
+        "engine wire observe dialects transports store agents providers policy sandbox tools "
         "settings client".split()
     ),
     "daemon": ("*",),
@@ -48,7 +46,6 @@ MAY: dict[str, tuple[str, ...]] = {
 # What may be imported only inside a function, because most runs do not need it.
 MAY_LAZILY: dict[str, tuple[str, ...]] = {
     "cli": ("daemon",),
-    "tui": ("daemon",),
 }
 
 LINES = 400

@@ -114,3 +114,26 @@ def test_the_scripts_of_the_zot_guide_say_something(living: Living) -> None:
     )
     kinds = [json.loads(row)["type"] for row in done.stdout.splitlines()]
     assert kinds[0] == "response" and kinds[-1] == "done"
+
+
+@pytest.mark.parametrize("folder", ["guides", "protocols"])
+def test_the_readme_leads_to_every_page(folder: str) -> None:
+    text = (ROOT / "README.md").read_text()
+    pages = sorted(page.name for page in (ROOT / "docs" / folder).glob("*.md"))
+    assert pages and not [one for one in pages if f"](docs/{folder}/{one})" not in text]
+
+
+def test_the_architecture_names_the_folders_that_there_are() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text().partition("## Folders")[2]
+    rows = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
+    named = {name.partition("/")[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    source = ROOT / "src" / "dragoman"
+    assert named == {one.parent.name for one in source.glob("*/__init__.py")}
+
+
+def test_every_body_of_curl_says_what_it_is() -> None:
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            for command in block.replace("\\\n", " ").splitlines():
+                if "curl" in command and " -d " in command:
+                    assert "application/json" in command, f"{page}: {command}"
