@@ -26,6 +26,7 @@ Next:
 def show() -> int:
     """Run the demonstration; returns the exit code."""
     from .terminal import one_turn
+    from .turns import Wish
 
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         home = os.path.join(folder, "home")
@@ -37,7 +38,7 @@ def show() -> int:
         print(f"you: {_PROMPT}\n", flush=True)
         rule = "ask" if sys.stdin.isatty() else "all"
         os.environ["DRAGOMAN_agents__default__model"] = "demo/demo"
-        code = run(one_turn(_PROMPT, config_dir=home, agent="", cwd=work, as_json=False, rule=rule))
+        code = run(one_turn(Wish(_PROMPT, home, cwd=work), as_json=False, rule=rule))
     command = sys.argv[0] if os.sep not in sys.argv[0] else os.path.relpath(sys.argv[0])
     print(_NEXT.format(command=command))
     return code

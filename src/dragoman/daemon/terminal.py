@@ -13,16 +13,13 @@ from typing import Any
 import msgspec
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Text, ToolCall, text_of
-from dragoman.engine.door import Door
-from dragoman.engine.events import Ask, Event, Who
-from dragoman.engine.faults import AlreadySettled, BadInput, Fault
-from dragoman.engine.host import OpenSpec
+from dragoman.engine.content import ToolCall, text_of
+from dragoman.engine.events import Ask, Event, Verdict
+from dragoman.engine.faults import AlreadySettled, BadInput
 from dragoman.transports.loop import run
 
-from .compose import compose
+from .turns import Seat, Wish, seat
 
-_WHO = Who("terminal", "terminal", "dragoman run", "terminal")
 _RESULT_LINES = 8
 
 
@@ -108,12 +105,15 @@ class Screen:
 class Human:
     """Answers approvals: at the keyboard where there is one, else by the rule that was given."""
 
-    def __init__(self, door: Door, rule: str, screen: Screen | JsonLines) -> None:
-        self._door = door
+    def __init__(self, seat: Seat, rule: str, screen: Screen | JsonLines) -> None:
+        self._seat = seat
         self._rule = rule  # ask, all, none
         self._screen = screen
         self._ink = Ink(sys.stderr)
         self._queue: asyncio.Queue[Ask] = asyncio.Queue()
+        self._open: set[str] = set()  # asked, and not answered by anybody yet
+        self._shown = ""  # what waits for the keyboard
+        self._line: asyncio.Future[str] | None = None
         self.unread: OSError | None = None  # nobody takes our output: `| head`, a full disk
 
     def speak(self, events: Sequence[Event]) -> None:
@@ -122,28 +122,38 @@ class Human:
         except OSError as problem:
             if self.unread is None:
                 self.unread = problem
-                self._stop(events[-1].session)
+                self._seat.cancel()
         for event in events:
             if isinstance(event.body, ev.Asked):
+                self._open.add(event.body.ask.id)
                 self._queue.put_nowait(event.body.ask)
-
-    def _stop(self, session: str) -> None:
-        """Nobody reads on: end the turn."""
-        try:
-            self._door.cancel(session)
-        except Fault:
-            return  # it is over already
+            elif isinstance(event.body, ev.Settled):
+                self._open.discard(event.body.ask_id)
+                if event.body.ask_id == self._shown and self._line is not None:
+                    self._line.cancel()
 
     async def answer_all(self) -> None:
         while True:
             ask = await self._queue.get()
-            verdict, text = await self._decide(ask)
+            if ask.id not in self._open:
+                continue
+            self._shown = ask.id
+            deciding = asyncio.ensure_future(self._decide(ask))
             try:
-                await self._door.answer(ask.id, verdict, _WHO, text=text)  # type: ignore[arg-type]
+                await asyncio.wait((deciding,))
+            finally:
+                deciding.cancel()
+            self._shown = ""
+            if deciding.cancelled():
+                self._say("\n  answered elsewhere")
+                continue
+            verdict, text = deciding.result()
+            try:
+                await self._seat.answer(ask.id, verdict, text)
             except AlreadySettled:
                 self._say("  already answered elsewhere")
 
-    async def _decide(self, ask: Ask) -> tuple[str, str]:
+    async def _decide(self, ask: Ask) -> tuple[Verdict, str]:
         title = f"? {ask.title} {_cut(_safe(ask.summary))}".rstrip()
         if ask.kind == "question":
             return await self._reply(ask)
@@ -162,7 +172,7 @@ class Human:
             if said in ("n", "no"):
                 return "deny", ""
 
-    async def _reply(self, ask: Ask) -> tuple[str, str]:
+    async def _reply(self, ask: Ask) -> tuple[Verdict, str]:
         if self._rule != "ask":
             if ask.choices and self._rule == "all":
                 self._say(f"? {ask.title}  {ask.choices[0]} (nobody is asked here)")
@@ -188,6 +198,7 @@ class Human:
         sys.stderr.flush()
         loop = asyncio.get_running_loop()
         line: asyncio.Future[str] = loop.create_future()
+        self._line = line
 
         def typed() -> None:
             try:
@@ -216,46 +227,38 @@ def _cut(text: str, room: int = 160) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
-async def one_turn(
-    prompt: str, *, config_dir: str | None, agent: str, cwd: str, as_json: bool, rule: str
-) -> int:
-    """Open a session, take one turn in it, print it."""
-    composed = await compose(config_dir=config_dir)
-    door = composed.door
-    for notice in composed.notices:
-        print(f"dragoman: {notice}", file=sys.stderr)
+async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
+    """Take one turn in a session, print it."""
+    wish.check()
+    at = await seat(wish)
     try:
-        info = await door.open(OpenSpec(agent=agent, cwd=cwd or os.getcwd()), _WHO)
+        await at.open(wish)
         screen = JsonLines() if as_json else Screen()
-        human = Human(door, rule, screen)
-        await door.watch(info.id, _WHO, human, lambda said: None)
+        human = Human(at, rule, screen)
         answers = asyncio.ensure_future(human.answer_all())
-        work = await door.prompt(info.id, (Text(prompt),), _WHO)
+        turn = asyncio.ensure_future(at.turn(wish.prompt, human))
         loop = asyncio.get_running_loop()
 
         def interrupted() -> None:
             loop.remove_signal_handler(signal.SIGINT)  # the second one ends the program
-            try:
-                door.cancel(info.id)
-            except Fault:
-                return  # it ended by itself just now
+            at.cancel()
 
         loop.add_signal_handler(signal.SIGINT, interrupted)
-        both: set[asyncio.Future[Any]] = {work.done, answers}
+        both: set[asyncio.Future[Any]] = {turn, answers}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if answers.done() and not work.done.done():  # answering broke: nobody could go on
+        if answers.done() and not turn.done():  # answering broke: nobody could go on
             answers.result()
-        finished = await work.done
+        outcome = await turn
         answers.cancel()
         if human.unread is not None:
             raise human.unread
         if isinstance(screen, Screen):
             screen.fresh_line()
     finally:
-        await composed.close()
-    if finished.outcome == "completed":
+        await at.close()
+    if outcome == "completed":
         return 0
-    return 1 if finished.outcome == "failed" else 130
+    return 1 if outcome == "failed" else 130
 
 
 def main(args: Any) -> int:
@@ -272,13 +275,14 @@ def main(args: Any) -> int:
     if not prompt.strip():
         raise BadInput("There is no prompt.", 'Give one: dragoman run "list the files here".')
     rule = args.approve or ("ask" if at_terminal else "none")
-    return run(
-        one_turn(
-            prompt,
-            config_dir=args.config_dir,
-            agent=args.agent or "",
-            cwd=args.cwd or "",
-            as_json=bool(args.json),
-            rule=rule,
-        )
+    wish = Wish(
+        prompt,
+        args.config_dir,
+        agent=args.agent or "",
+        cwd=args.cwd or "",
+        model=args.model or "",
+        mode=args.mode,
+        session=args.session or "",
+        newest=bool(getattr(args, "continue")),
     )
+    return run(one_turn(wish, as_json=bool(args.json), rule=rule))

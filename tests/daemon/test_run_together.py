@@ -1,0 +1,172 @@
+"""`dragoman run` in a session of its own, in an old one, and in the running daemon."""
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+from tests.daemon.running import Daemon, Line
+from tests.daemon.test_run import DRAGOMAN, Terminal, environment, run, say, scripted, work
+
+DEMO = '[agents.default]\nmodel = "demo/demo"\n'
+
+
+def listed(tmp_path):
+    done = subprocess.run(
+        [*DRAGOMAN, "sessions", "--json", "--config-dir", str(tmp_path / "config")],
+        capture_output=True, timeout=30, env=environment(),
+    )  # fmt: skip
+    return json.loads(done.stdout)["sessions"]
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    folder = tmp_path / "config"
+    folder.mkdir()
+    with Daemon(folder, config=DEMO).wait_ready() as running:
+        yield running
+
+
+# --- flags ---
+
+
+def test_model_and_mode_are_chosen_for_one_run(tmp_path):
+    config = DEMO + "[agents.other]\n" + scripted(tmp_path, [say("scripted")]).split("\n", 1)[1]
+    model = re.findall(r'"(scripted/.*?)"', config)[0]
+    done = run(tmp_path, "--agent", "default", "--model", model, "hi", config=config)
+    assert (done.returncode, done.stdout) == (0, b"scripted\n"), done.stderr
+    for mode, made in (("readonly", False), ("full", True)):
+        done = run(tmp_path, "--agent", "default", "--mode", mode, 'write "x" to made.txt')
+        assert done.returncode == 0, done.stderr
+        assert (work(tmp_path) / "made.txt").exists() is made
+    assert [row["mode"] for row in listed(tmp_path)][:2] == ["full", "readonly"]
+
+
+def test_a_session_is_gone_on_with(tmp_path):
+    assert run(tmp_path, "say one", config=DEMO).returncode == 0
+    (first,) = listed(tmp_path)
+    assert run(tmp_path, "--continue", "say two").returncode == 0
+    assert (
+        run(tmp_path, "--session", first["id"][:8], "--mode", "full", "say three").returncode == 0
+    )
+    (row,) = listed(tmp_path)
+    assert (row["id"], row["turns"], row["mode"]) == (first["id"], 3, "full")
+    assert run(tmp_path, "say four").returncode == 0
+    assert len(listed(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--continue"], b"There is no session in"),
+        (["--session", "nope"], b"nope"),
+        (["--session", "x", "--continue"], b"exclude each other"),
+        (["--continue", "--agent", "default"], b"keeps its agent"),
+        (["--session", "x", "--cwd", "/"], b"keeps its directory"),
+        (["--model", "foo/bar"], b"foo"),
+    ],
+)
+@pytest.mark.parametrize("with_daemon", [False, True])
+def test_wishes_that_cannot_be_met_are_one_sentence(tmp_path, request, words, told, with_daemon):
+    if with_daemon:
+        request.getfixturevalue("daemon")
+    done = run(tmp_path, *words, "hi", config=DEMO)
+    assert done.returncode == 1 and told in done.stderr, done.stderr
+    assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") == 1
+    assert not listed(tmp_path)
+
+
+# --- through the daemon ---
+
+
+def test_a_run_beside_a_daemon_is_the_daemons_session(tmp_path, daemon):
+    done = run(tmp_path, "--json", "say something")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["type"] == "turn_began" and "turn_ended" in [e["type"] for e in events]
+    assert all({"session", "seq", "at"} <= event.keys() for event in events)
+    with Line(daemon.socket) as line:
+        found = line.ask("dragoman/session", {"session_id": events[0]["session"]})
+        assert found["live"] and found["session"]["turns"] == 1
+    assert run(tmp_path, "--continue", "say more").returncode == 0
+    assert [row["turns"] for row in listed(tmp_path)] == [2]
+
+
+def test_another_client_answers_what_a_run_asks(tmp_path, daemon):
+    terminal = Terminal(tmp_path, 'write "x" to made.txt', config=DEMO)
+    terminal.until(b"[n]o: ")
+    with Line(daemon.socket) as line:
+        (row,) = line.ask("dragoman/approvals", {"pending": True})["approvals"]
+        line.ask("dragoman/answer", {"id": row["ask"]["id"], "verdict": "allow"})
+        terminal.until(b"answered elsewhere")
+    assert terminal.end() == 0
+    assert (work(tmp_path) / "made.txt").exists()
+
+
+def test_a_run_beside_a_daemon_asks_at_its_own_terminal(tmp_path, daemon):
+    terminal = Terminal(tmp_path, 'write "x" to made.txt', config=DEMO)
+    terminal.until(b"[n]o: ")
+    terminal.type(b"y\n")
+    assert terminal.end() == 0
+    assert (work(tmp_path) / "made.txt").exists()
+
+
+@pytest.mark.parametrize("flags, made", [([], False), (["--approve", "all"], True)])
+def test_without_a_terminal_the_rule_answers_in_the_daemon(tmp_path, daemon, flags, made):
+    done = run(tmp_path, *flags, 'write "x" to made.txt')
+    assert done.returncode == 0, done.stderr
+    assert (work(tmp_path) / "made.txt").exists() is made
+
+
+def test_ctrl_c_cancels_the_turn_in_the_daemon(tmp_path, daemon):
+    terminal = Terminal(tmp_path, "count slowly to 300", config=DEMO)
+    terminal.until(b"3")
+    terminal.type(b"\x03")
+    assert terminal.end() == 130
+    assert b"cancelled" in terminal.seen and b"Traceback" not in terminal.seen
+    assert [row["status"] for row in listed(tmp_path)] != ["running"]
+
+
+def test_a_reader_that_leaves_cancels_the_turn_in_the_daemon(tmp_path, daemon):
+    folder = tmp_path / "config"
+    with subprocess.Popen(
+        [*DRAGOMAN, "run", "--config-dir", str(folder), "count slowly to 300"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        cwd=work(tmp_path), env=environment(),
+    ) as process:  # fmt: skip
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.wait(20) == 141
+        assert process.stderr.read() in (b"", b"cancelled\n")
+    assert [row["status"] for row in listed(tmp_path)] != ["running"]
+
+
+def test_a_daemon_that_dies_is_told(tmp_path, daemon):
+    terminal = Terminal(tmp_path, "count slowly to 300", config=DEMO)
+    terminal.until(b"3")
+    daemon.signal(signal.SIGKILL)
+    assert terminal.end() == 1
+    assert b"connection to the daemon has ended" in terminal.seen
+    assert b"Traceback" not in terminal.seen
+
+
+def test_settings_that_a_daemon_does_not_know_are_used_here(tmp_path, daemon):
+    model = re.findall(r'"(scripted/.*?)"', scripted(tmp_path, [say("scripted")]))[0]
+    done = run(tmp_path, "hi", DRAGOMAN_agents__default__model=model)
+    assert (done.returncode, done.stdout) == (0, b"scripted\n"), done.stderr
+
+
+@pytest.mark.parametrize("env, same", [({}, True), ({"ANTHROPIC_API_KEY": "x"}, False)])
+async def test_a_key_that_the_daemon_does_not_know_is_used_here(tmp_path, env, same):
+    from dragoman.client.answers import AgentRow
+    from dragoman.daemon.turns import Wish, _same_model
+
+    class Keyless:
+        """A daemon that found no key when it was started."""
+
+        async def agents(self):
+            return [AgentRow("default", "demo/demo", "supervised", "", "builtin")]
+
+    env = {"OLLAMA_HOST": "127.0.0.1:9", **env}
+    assert await _same_model(Keyless(), Wish("hi", str(tmp_path)), env) is same
