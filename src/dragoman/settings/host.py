@@ -154,7 +154,7 @@ class Log(Section, frozen=True):
 class Limits(Section, frozen=True):
     """`[limits]`: bounds of the whole host."""
 
-    max_sessions: Annotated[Positive, says("Sessions that may be live at once.")] = 1000
+    max_sessions: Annotated[Positive, says("Sessions that may be live at once.")] = 10_000
     max_clients: Annotated[Positive, says("Connections that may be open at once.")] = 4096
     max_line_bytes: Annotated[Positive, says("The longest line of any protocol, in bytes.")] = (
         16_777_216
