@@ -111,7 +111,7 @@ def test_nobody_is_there(tmp_path: Path) -> None:
 def test_every_fault_comes_back_as_its_own_class(kind: type[faults.Fault]) -> None:
     data = {"code": kind.code, "message": "what", "hint": "do"}
     made = fault_of({"code": -1, "message": "x", "data": data})
-    assert type(made) is kind and str(made) == "what do"
+    assert type(made) is kind and str(made) == "what. do"
 
 
 def test_an_unknown_error_is_a_fault_with_its_text() -> None:
