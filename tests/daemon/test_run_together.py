@@ -77,6 +77,16 @@ def test_wishes_that_cannot_be_met_are_one_sentence(tmp_path, request, words, to
     assert not listed(tmp_path)
 
 
+@pytest.mark.parametrize("flag", ["--cwd", "--agent", "--model", "--session"])
+@pytest.mark.parametrize("with_daemon", [False, True])
+def test_words_that_are_no_text_are_named(tmp_path, request, flag, with_daemon):
+    if with_daemon:
+        request.getfixturevalue("daemon")
+    done = run(tmp_path, flag, b"caf\xe9", "hi", config=DEMO)
+    assert done.returncode == 1 and b"no UTF-8 text" in done.stderr, done.stderr
+    assert b"Traceback" not in done.stderr and not listed(tmp_path)
+
+
 # --- through the daemon ---
 
 

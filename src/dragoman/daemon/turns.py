@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from dragoman.client.problems import NotRunning, no_text
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.events import Mode, Verdict, Who
@@ -45,7 +46,11 @@ class Wish(msgspec.Struct, frozen=True):
         return os.path.realpath(os.path.expanduser(self.cwd or os.getcwd()))
 
     def check(self) -> None:
-        """Raise BadInput for wishes that exclude each other."""
+        """Raise BadInput for wishes that exclude each other, or are no text."""
+        try:
+            "".join((self.agent, self.model, self.session, self.directory)).encode()
+        except UnicodeEncodeError as problem:
+            raise no_text(problem) from None
         if self.session and self.newest:
             raise BadInput("--session and --continue exclude each other.", "Give one of them.")
         if self.old and self.agent:
@@ -222,8 +227,6 @@ async def whole(
 
 async def seat(wish: Wish) -> Seat:
     """The running daemon if it would do the same, else a host of this process."""
-    from dragoman.client.problems import NotRunning
-
     try:
         joined = await _join(wish, os.environ)
     except NotRunning:
