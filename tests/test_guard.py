@@ -2,15 +2,26 @@
 
 from bench.guard import LIMIT, measure, verdicts
 
+TRIES = 5  # a neighbour on the machine slows some tries; our own doing slows all of them
+
+
+async def best(times: int, enough) -> dict[str, float]:
+    """The lowest figures of several tries; no more of them than are needed."""
+    found = await measure(times)
+    for _ in range(TRIES - 1):
+        if enough(found):
+            break
+        again = await measure(times)
+        found = {name: min(value, again[name]) for name, value in found.items()}
+    return found
+
 
 async def test_no_hot_path_became_slow():
-    found = await measure()
-    if verdicts(found):  # a neighbour in every round is rare; twice in a row is our own doing
-        again = await measure()
-        found = {name: min(value, again[name]) for name, value in found.items()}
+    found = await best(8, lambda found: not verdicts(found))
     assert verdicts(found) == []
 
 
 async def test_half_as_much_again_is_noticed_everywhere():
-    now, slower = await measure(), await measure(times=12)
+    now = await best(8, lambda found: False)
+    slower = await measure(times=12)
     assert [name for name in now if slower[name] <= now[name] * LIMIT] == []
