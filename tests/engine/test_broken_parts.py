@@ -240,5 +240,3 @@ async def test_a_provider_that_breaks_fails_the_turn_and_the_session_goes_on(par
     assert Provider.closed
     door.host.models.provider = good
     assert (await (await door.prompt(sid, GO, ME)).done).text == "fine"
-
-

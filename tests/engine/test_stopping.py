@@ -412,5 +412,3 @@ async def test_sweep_lets_go_of_the_unused_only():
     door.host.store.give = fails
     assert other in await door.host.sweep(-1.0)
     assert set(door.host.live) == {watched}
-
-

@@ -265,5 +265,3 @@ async def test_an_answer_that_came_first_in_another_process_is_named(tmp_path):
     finally:
         await store.close()
         await other.close()
-
-
