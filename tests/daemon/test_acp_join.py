@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from tests.daemon.running import Daemon, Line
+from tests.daemon.running import Daemon, Line, say, script
 
 
 class Editor:
@@ -91,3 +91,16 @@ def test_what_is_asked_before_the_end_of_input_is_answered(tmp_path):
         out, _ = editor.process.communicate(said, timeout=20)
         assert json.loads(out)["id"] == 9
         assert editor.process.returncode == 0
+
+
+def test_a_turn_under_way_at_the_end_of_input_is_answered(tmp_path):
+    config = script(tmp_path, [say("word " * 60, deltas=60, delay=0.04)])
+    with Daemon(tmp_path, config=config).wait_ready():
+        editor = Editor(tmp_path)
+        editor.call("initialize", protocolVersion=1)
+        session = editor.call("session/new", cwd=str(tmp_path), mcpServers=[])["sessionId"]
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
+        said = {"jsonrpc": "2.0", "id": 9, "method": "session/prompt", "params": params}
+        out, _ = editor.process.communicate(json.dumps(said).encode() + b"\n", timeout=30)
+        answer = json.loads(out.splitlines()[-1])
+        assert (answer["id"], answer["result"]["stopReason"]) == (9, "end_turn")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CHUNK = 65536
-_GRACE_SECONDS = 1.5  # for answers that are under way when the input ends
+_GRACE_SECONDS = 30.0  # for answers that are under way when the input ends
 
 
 def find(config_dir: str | None, env: "Mapping[str, str]") -> socket.socket | None:

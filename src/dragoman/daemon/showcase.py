@@ -30,7 +30,7 @@ def show() -> int:
 
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         home = os.path.join(folder, "home")
-        work = os.path.join(folder, "work")
+        work = os.path.join(folder, "project")
         os.mkdir(home)
         os.mkdir(work)
         with open(os.path.join(work, "colours.txt"), "w", encoding="utf-8") as file:
