@@ -148,14 +148,15 @@ def build(name: str, folder: str) -> str | None:
     return program
 
 
-def build_go(folder: str) -> str | None:
-    """Compile the Go reference; None without a toolchain (one may be beside our Python)."""
+def build_go(folder: str, name: str = "go_json") -> str | None:
+    """Compile a Go reference; None without a toolchain (one may be beside our Python)."""
     compiler = shutil.which("go") or shutil.which("go", path=os.path.dirname(sys.executable))
     if compiler is None:
         return None
-    program = os.path.join(folder, "go_json")
-    env = {**os.environ, "GOCACHE": os.path.join(folder, "gocache"), "GOFLAGS": "-mod=mod"}
-    made = subprocess.run([compiler, "build", "-o", program, "."], cwd=REFS / "go_json", env=env)
+    program = os.path.join(folder, name)
+    cache = os.environ.get("GOCACHE") or os.path.join(folder, "gocache")
+    env = {**os.environ, "GOCACHE": cache, "GOFLAGS": "-mod=mod"}
+    made = subprocess.run([compiler, "build", "-o", program, "."], cwd=REFS / name, env=env)
     return program if made.returncode == 0 else None
 
 

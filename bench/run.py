@@ -2,7 +2,8 @@
 
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
-Areas: requests, peers, streams, stuck, turns, start, memory, growth. Exit code 1: a bar is missed.
+Areas: requests, peers, streams, stuck, turns, start, stdio, gateway, memory, growth.
+Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -13,7 +14,20 @@ import sys
 import tempfile
 import time
 
-from bench.parts import dialects, peers, picture, sizes, starts, streams, stuck
+from bench.parts import (
+    dialects,
+    fanout,
+    peers,
+    picture,
+    pipes,
+    prompts,
+    sizes,
+    starts,
+    streams,
+    stuck,
+    visits,
+    websockets,
+)
 from bench.parts.host import daemon
 from bench.parts.rows import Row, table
 
@@ -25,7 +39,7 @@ TOOL = [{"parts": [PLAN]}, "done"]
 
 def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[str]]:
     """Run every measure that is wanted."""
-    rounds = 3 if options.quick else 7
+    rounds = 3 if options.quick else 5
     only = set(options.only.split(",")) if options.only else None
     rows: list[Row] = []
     notes: list[str] = []
@@ -33,15 +47,19 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     def wanted(area: str) -> bool:
         return only is None or area in only
 
+    def add(made: tuple[list[Row], list[str]]) -> None:
+        rows.extend(made[0])
+        notes.extend(made[1])
+
     with daemon(os.path.join(folder, "quiet"), ["hello"]) as host:
         if wanted("memory"):
             rows += sizes.idle(host, folder)
     with daemon(os.path.join(folder, "quick"), ["hello"]) as host:
         if wanted("requests"):
             rows += dialects.measure(host, folder, rounds)
+            add(visits.measure(host, folder, rounds))
         if wanted("peers"):
-            made, notes = peers.measure(host, folder, rounds)
-            rows += made
+            add(peers.measure(host, folder, rounds))
         if wanted("start"):
             rows += starts.measure(host, folder, 5 if options.quick else 15)
         if wanted("requests"):
@@ -49,11 +67,17 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     if wanted("streams"):
         with daemon(os.path.join(folder, "stream"), STREAM) as host:
             rows += streams.fan_out(host, 2 if options.quick else 4)
+        add(fanout.measure(folder, 2 if options.quick else 4))
     if wanted("stuck"):
         rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
     if wanted("turns"):
         with daemon(os.path.join(folder, "turns"), TOOL) as host:
             rows += streams.turns(host, 2.0 if options.quick else 5.0)
+        add(prompts.measure(folder, rounds, 0.5 if options.quick else 1.0))
+    if wanted("stdio"):
+        add(pipes.measure(folder, rounds))
+    if wanted("gateway"):
+        add(websockets.measure(folder, rounds))
     if wanted("growth"):
         few, many = (1_000, 10_000) if options.quick else (1_000, 250_000)
         rows += sizes.growth(folder, few, many)
@@ -69,6 +93,7 @@ def main() -> int:
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="drb-") as folder:
+        os.environ.setdefault("GOCACHE", os.path.join(folder, "gocache"))
         rows, notes = gather(options, folder)
     print(table(rows))
     for note in notes:

@@ -77,18 +77,21 @@ def _answer(target: Target) -> bytes:
         return said.rstrip(b"\n").rpartition(b"\n")[2]
 
 
-_C = {"one at a time": ("p50", "<= 2.0"), "32 in flight": ("cpu", "<= 12")}
-_GO = {
-    "one at a time": ("p50", "<= 1.25"),
-    "32 in flight": ("cpu", "<= 0.4"),
-    "64 connections": ("cpu", "<= 1.0"),
+# load -> what is compared, and its bar
+_Bars = dict[str, tuple[tuple[str, str], ...]]
+_C: _Bars = {"one at a time": (("p50", "<= 2.0"),), "32 in flight": (("cpu", "<= 12"),)}
+_GO: _Bars = {
+    "one at a time": (("p50", "<= 1.25"),),
+    "32 in flight": (("cpu", "<= 0.4"), ("rate", ">= 2.0")),
+    "64 connections": (("cpu", "<= 1.0"),),
 }
-_NODE = {
-    "one at a time": ("p50", "<= 1.0"),
-    "32 in flight": ("cpu", "<= 0.5"),
-    "64 connections": ("cpu", "<= 1.0"),
+_NODE: _Bars = {
+    "one at a time": (("p50", "<= 1.0"),),
+    "32 in flight": (("cpu", "<= 0.5"), ("rate", ">= 2.0")),
+    "64 connections": (("cpu", "<= 1.0"),),
 }
-_STREAMS = {"32 in flight": ("cpu", "<= 0.5")}
+_STREAMS: _Bars = {"32 in flight": (("cpu", "<= 0.5"),)}
+_WORDS = {"p50": ("round trip", "us"), "cpu": ("cpu", "us cpu"), "rate": ("rate", "per ms")}
 _SLOW = {"acp session/list"}  # reads the store: compared for information
 
 
@@ -102,7 +105,6 @@ def _rows(
     rows = []
     for load in LOADS:
         mine = best(ours, load.name)
-        spread = _spread(ours, load.name)
         quick = ours.name not in _SLOW
         peers = (
             (floor, "C echo", _C),
@@ -111,29 +113,31 @@ def _rows(
             (streams, "asyncio", _STREAMS),
         )
         for peer, label, bars in peers:
-            if peer is None or load.name not in bars:
+            if peer is None:
                 continue
-            what, bar = bars[load.name]
             theirs = best(peer, load.name)
-            value, other = getattr(mine, what), getattr(theirs, what)
-            unit = "us" if what == "p50" else "us cpu"
-            rows.append(
-                Row(
-                    "requests",
-                    f"{ours.name}, {load.name}, {'round trip' if what == 'p50' else 'cpu'}",
-                    f"{value:.2f} {unit}",
-                    f"{label} {other:.2f}",
-                    value / other,
-                    bar if quick else "",
-                    spread,
+            for what, bar in bars.get(load.name, ()):
+                word, unit = _WORDS[what]
+                value, other = getattr(mine, what), getattr(theirs, what)
+                scale = 1000 if what == "rate" else 1
+                rows.append(
+                    Row(
+                        "requests",
+                        f"{ours.name}, {load.name}, {word}",
+                        f"{value / scale:.2f} {unit}",
+                        f"{label} {other / scale:.2f}",
+                        value / other,
+                        bar if quick else "",
+                        _spread(ours, load.name, what),
+                    )
                 )
-            )
     return rows
 
 
-def _spread(target: Target, load: str) -> str:
-    values = sorted(sample.cpu for sample in target.samples[load])
-    return f"{values[0]:.2f}-{values[-1]:.2f} us cpu"
+def _spread(target: Target, load: str, what: str) -> str:
+    scale = 1000 if what == "rate" else 1
+    values = sorted(getattr(sample, what) / scale for sample in target.samples[load])
+    return f"{values[0]:.2f}-{values[-1]:.2f} {_WORDS[what][1]}"
 
 
 def listing(host: Running, folder: str, sessions: int = 1000) -> list[Row]:

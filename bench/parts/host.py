@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bench.echo import wait_for
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -34,7 +36,9 @@ class Running:
 
 
 @contextlib.contextmanager
-def daemon(folder: str, script: list[object] | None = None, config: str = "") -> Iterator[Running]:
+def daemon(
+    folder: str, script: list[object] | None = None, config: str = "", gateway: bool = False
+) -> Iterator[Running]:
     """Start a daemon; its model plays the script over and over."""
     os.makedirs(folder, exist_ok=True)
     model = "demo/demo"
@@ -49,10 +53,10 @@ def daemon(folder: str, script: list[object] | None = None, config: str = "") ->
             '[limits]\nmax_clients = 20000\nmax_sessions = 200000\n[log]\nlevel = "error"\n'
             "[zeroclaw]\nmax_sessions = 200000\n" + config
         )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "daemon", "--no-gateway", "--config-dir", folder],
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-m", "dragoman", "daemon", "--config-dir", folder]
+    if not gateway:
+        command.append("--no-gateway")
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
         assert process.stderr is not None
         for line in process.stderr:
@@ -65,6 +69,18 @@ def daemon(folder: str, script: list[object] | None = None, config: str = "") ->
         process.terminate()
         process.wait(20)
         process.stderr.close()
+
+
+@contextlib.contextmanager
+def serving(command: list[str], path: str) -> Iterator[int]:
+    """Run a reference server at a path; yields its process id."""
+    process = subprocess.Popen(command)
+    try:
+        wait_for(path, process)
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
 
 
 class Line:

@@ -8,9 +8,9 @@ import sys
 import time
 from uuid import uuid4
 
-from bench.echo import REFS, cpu_ns, wait_for
+from bench.echo import REFS, build_go, cpu_ns
 
-from .host import Line, Running, daemon, greeted
+from .host import Line, Running, daemon, greeted, serving
 from .rows import Row
 
 _BARE = (
@@ -39,14 +39,20 @@ def idle(host: Running, folder: str) -> list[Row]:
     lines = [Line(host.path("daemon.sock")) for _ in range(count)]
     greeted(host).close()  # all of them are accepted once this one is answered
     per = (host.resident() - before) / count / 1024
-    node = _node_connection(folder, count)
-    if node:
+    node, go = shutil.which("node"), build_go(folder)
+    peers = (
+        ("Node net", [node, str(REFS / "node_net.js")] if node else None, "<= 0.7"),
+        ("Go", [go] if go else None, "<= 0.5"),
+    )
+    for name, command, bar in peers:
+        if command is None:
+            rows.append(Row("memory", "idle connection", f"{per:.2f} KB", f"no {name}", per))
+            continue
+        size = _connection(command, os.path.join(folder, f"{name[:2]}.sock"), count)
         rows.append(
-            Row("memory", "idle connection", f"{per:.2f} KB", f"Node net {node:.2f} KB",
-                per / node, "<= 0.7")
+            Row("memory", "idle connection", f"{per:.2f} KB", f"{name} {size:.2f} KB",
+                per / size, bar)
         )  # fmt: skip
-    else:
-        rows.append(Row("memory", "idle connection", f"{per:.2f} KB", "Node is missing", per))
     for line in (*warm, *lines):
         line.close()
     line = greeted(host)
@@ -59,27 +65,23 @@ def idle(host: Running, folder: str) -> list[Row]:
     return rows
 
 
-def _node_connection(folder: str, count: int) -> float:
-    """KB per idle connection of the Node reference; 0 without Node."""
-    node = shutil.which("node")
-    if node is None:
-        return 0.0
-    path = os.path.join(folder, "node.sock")
-    process = subprocess.Popen([node, str(REFS / "node_net.js"), path])
-    try:
-        wait_for(path, process)
+def _connection(command: list[str], path: str, count: int) -> float:
+    """KB per idle connection of a reference server."""
+    with serving([*command, path], path) as pid:
         warm = [Line(path) for _ in range(count)]  # the heap's first growth is not the peer's cost
-        before = resident(process.pid)
+        _answered(warm[-1])
+        before = resident(pid)
         more = [Line(path) for _ in range(count)]
-        more[-1].send({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}})
-        more[-1].read()
-        size = (resident(process.pid) - before) / count / 1024
+        _answered(more[-1])
+        size = (resident(pid) - before) / count / 1024
         for line in (*warm, *more):
             line.close()
         return max(size, 0.01)
-    finally:
-        process.kill()
-        process.wait()
+
+
+def _answered(line: Line) -> None:
+    line.send({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}})
+    line.read()
 
 
 def resident(pid: int) -> int:

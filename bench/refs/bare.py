@@ -1,0 +1,40 @@
+"""The least that answers lines in Python: uvloop and msgspec. Usage: [PATH]; else on stdio."""
+
+import asyncio
+import os
+import sys
+
+import msgspec
+import uvloop
+
+DECODE, ENCODE = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
+
+
+class Answers(asyncio.Protocol):
+    rest = b""
+    write = None
+
+    def connection_made(self, transport) -> None:
+        if self.write is None:
+            self.write = transport.write
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        said = [ENCODE({"jsonrpc": "2.0", "id": DECODE(line).get("id")}) for line in lines]
+        if said:
+            self.write(b"\n".join(said) + b"\n")
+
+
+async def main() -> None:
+    loop = asyncio.get_running_loop()
+    if len(sys.argv) > 1:
+        await loop.create_unix_server(Answers, sys.argv[1])
+    else:
+        answers = Answers()
+        answers.write = lambda data: os.write(1, data)
+        await loop.connect_read_pipe(lambda: answers, sys.stdin)
+    await asyncio.Event().wait()
+
+
+with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    runner.run(main())

@@ -1,0 +1,208 @@
+// What Go daemons of this kind do with streams. Usage: stdio | fanout PATH | drain PATH |
+// turns PATH FILE
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+type request struct {
+	JSONRPC string          `json:"jsonrpc"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	ID      any             `json:"id"`
+}
+
+type answer struct {
+	JSONRPC string         `json:"jsonrpc"`
+	Result  map[string]any `json:"result"`
+	ID      any            `json:"id"`
+}
+
+type update struct {
+	JSONRPC string       `json:"jsonrpc"`
+	Method  string       `json:"method"`
+	Params  updateParams `json:"params"`
+}
+
+type updateParams struct {
+	SessionID string  `json:"sessionId"`
+	Update    content `json:"update"`
+}
+
+type content struct {
+	Kind string `json:"sessionUpdate"`
+	Text string `json:"text"`
+}
+
+type stored struct {
+	Session string `json:"session"`
+	Role    string `json:"role"`
+	Text    string `json:"text"`
+}
+
+const session = "0f8fad5b-d9cb-469f-a165-70867728950e"
+const piece = "some text "
+
+func encode(value any) []byte {
+	said, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return append(said, '\n')
+}
+
+func delta() []byte {
+	return encode(update{"2.0", "session/update",
+		updateParams{session, content{"agent_message_chunk", piece}}})
+}
+
+func scanner(from io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 4096), 1<<20)
+	return lines
+}
+
+// stdio answers each line on standard output.
+func stdio() {
+	lines := scanner(os.Stdin)
+	for lines.Scan() {
+		var asked request
+		if json.Unmarshal(lines.Bytes(), &asked) != nil {
+			return
+		}
+		os.Stdout.Write(encode(answer{"2.0", map[string]any{"status": "ok"}, asked.ID}))
+	}
+}
+
+type hub struct {
+	lock  sync.Mutex
+	queue []chan []byte
+}
+
+// follow writes one subscriber's events: each at once, or all that wait with one flush.
+func follow(conn net.Conn, events chan []byte, drain bool) {
+	out := bufio.NewWriterSize(conn, 65536)
+	for event := range events { // after an error the rest is only taken, never written
+		if !drain {
+			conn.Write(event)
+			continue
+		}
+		out.Write(event)
+		if len(events) == 0 {
+			out.Flush()
+		}
+	}
+}
+
+func (all *hub) join() chan []byte {
+	events := make(chan []byte, 1024)
+	all.lock.Lock()
+	all.queue = append(all.queue, events)
+	all.lock.Unlock()
+	return events
+}
+
+// fanout: every connection subscribes; one that sends a line gets everybody N events.
+func fanout(conn net.Conn, all *hub, events chan []byte, drain bool) {
+	go follow(conn, events, drain)
+	lines := scanner(conn)
+	for lines.Scan() {
+		var asked struct {
+			Events int `json:"events"`
+		}
+		if json.Unmarshal(lines.Bytes(), &asked) != nil {
+			break
+		}
+		all.lock.Lock()
+		for made := 0; made < asked.Events; made++ {
+			event := delta()
+			for _, queue := range all.queue {
+				queue <- event
+			}
+			if made%16 == 15 {
+				runtime.Gosched()
+			}
+		}
+		end := []byte("{\"id\":99}\n")
+		for _, queue := range all.queue {
+			queue <- end
+		}
+		all.lock.Unlock()
+	}
+	conn.Close()
+	all.lock.Lock()
+	for at, queue := range all.queue {
+		if queue == events {
+			all.queue = append(all.queue[:at], all.queue[at+1:]...)
+			break
+		}
+	}
+	all.lock.Unlock()
+	close(events)
+}
+
+// turns: a prompt gives 50 deltas, two stored lines and an answer.
+func turns(conn net.Conn, file *os.File, lock *sync.Mutex) {
+	defer conn.Close()
+	lines := scanner(conn)
+	for lines.Scan() {
+		var asked request
+		if json.Unmarshal(lines.Bytes(), &asked) != nil {
+			return
+		}
+		var text strings.Builder
+		for made := 0; made < 50; made++ {
+			text.WriteString(piece)
+			if _, err := conn.Write(delta()); err != nil {
+				return
+			}
+			runtime.Gosched()
+		}
+		kept := append(encode(stored{session, "user", "go"}),
+			encode(stored{session, "assistant", text.String()})...)
+		lock.Lock()
+		file.Write(kept)
+		lock.Unlock()
+		conn.Write(encode(answer{"2.0", map[string]any{"stopReason": "end_turn"}, asked.ID}))
+	}
+}
+
+func main() {
+	mode := os.Args[1]
+	if mode == "stdio" {
+		stdio()
+		return
+	}
+	listener, err := net.Listen("unix", os.Args[2])
+	if err != nil {
+		panic(err)
+	}
+	var file *os.File
+	if mode == "turns" {
+		file, err = os.OpenFile(os.Args[3], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(err)
+		}
+	}
+	var lock sync.Mutex
+	var all hub
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		if mode == "turns" {
+			go turns(conn, file, &lock)
+		} else {
+			go fanout(conn, &all, all.join(), mode == "drain")
+		}
+	}
+}
