@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import Fault, StoreFailed
@@ -31,6 +32,7 @@ SINCE = (
     " WHERE gseq > ? ORDER BY gseq LIMIT ?"
 )
 TRIES = 8  # times to ask for a session whose dead owner changes while we ask
+LOOK = 0.002  # seconds for which a look at the log of other processes is good
 
 
 class SqliteStore:
@@ -52,6 +54,9 @@ class SqliteStore:
     ) -> None:
         self.path = os.path.abspath(path)
         self._closed = False
+        self._log = f"{self.path}-wal"
+        self._looked = 0.0
+        self._seen = (0, 0)
         try:
             file.prepare(self.path)
             self._claim = file.Claim(self.path)
@@ -74,11 +79,15 @@ class SqliteStore:
 
     def version(self) -> object:
         """Our own commits, and the write-ahead log as other processes leave it."""
-        try:
-            log = os.stat(f"{self.path}-wal")
-        except OSError:
-            return self._writer.commits
-        return (self._writer.commits, log.st_mtime_ns, log.st_size)
+        now = monotonic()
+        if now - self._looked > LOOK:
+            self._looked = now
+            try:
+                log = os.stat(self._log)
+                self._seen = (log.st_mtime_ns, log.st_size)
+            except OSError:
+                self._seen = (0, 0)
+        return (self._writer.commits, self._seen)
 
     async def create(self, info: SessionInfo, owner: str) -> int:
         return await self._writer.run(changes.Create(info, owner))

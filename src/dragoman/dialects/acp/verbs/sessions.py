@@ -227,10 +227,15 @@ async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     return {"sessionId": attachment.id, "stopped": True}
 
 
+_FIRST = SessionQuery(archived=False, limit=_PAGE)
+
+
 def list_sessions(conn: "AcpHearer", params: ListSessions) -> Any:
     """A page of sessions; without reading when nothing was written since the last time."""
-    cwd = _real(params.cwd) if params.cwd else None
-    query = SessionQuery(cwd=cwd, archived=False, limit=_PAGE, cursor=params.cursor or "")
+    query = _FIRST
+    if params.cwd or params.cursor:
+        cwd = _real(params.cwd) if params.cwd else None
+        query = SessionQuery(cwd=cwd, archived=False, limit=_PAGE, cursor=params.cursor or "")
     page = conn.door.listed(query)
     return _read_page(conn, query) if page is None else _encoded(conn, page)
 
