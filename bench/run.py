@@ -2,14 +2,15 @@
 
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
-Areas: requests, peers, streams, stuck, turns, start, stdio, gateway, memory, growth.
-Exit code 1: a bar is missed.
+Areas: requests, peers, streams, stuck, turns, start, stdio, gateway, memory, loop,
+growth. Exit code 1: a bar is missed.
 """
 
 import argparse
 import json
 import os
 import platform
+import resource
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from bench.parts import (
     picture,
     pipes,
     prompts,
+    resident,
     sizes,
     starts,
     streams,
@@ -78,6 +80,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         add(pipes.measure(folder, rounds))
     if wanted("gateway"):
         add(websockets.measure(folder, rounds))
+    if wanted("loop"):
+        rows += resident.measure(folder, 2.0 if options.quick else 4.0)
     if wanted("growth"):
         few, many = (1_000, 10_000) if options.quick else (1_000, 250_000)
         rows += sizes.growth(folder, few, many)
@@ -92,6 +96,8 @@ def main() -> int:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     began = time.monotonic()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # many idle connections
     with tempfile.TemporaryDirectory(prefix="drb-") as folder:
         os.environ.setdefault("GOCACHE", os.path.join(folder, "gocache"))
         rows, notes = gather(options, folder)

@@ -1,26 +1,36 @@
 """The figures as a picture for the docs: one bar per measure that has a bar to hold."""
 
+import re
 from html import escape
 
 from .rows import Row
 
-_ROW, _LEFT, _WIDTH, _RIGHT = 22, 430, 420, 150
+_ROW, _WIDTH, _RIGHT = 22, 420, 150
+_LETTER = 6.6  # pixels, generous for most fonts at this size
+_FIGURE = re.compile(r"\s*[\d.,]+( \w+)?$")
+
+
+def _label(row: Row) -> str:
+    """The measure, and whom it is held against."""
+    peer = _FIGURE.sub("", row.reference)
+    return f"{row.name} / {peer}" if peer[:1].isalpha() else row.name
 
 
 def svg(rows: list[Row]) -> str:
     """Each measure as a share of what it may cost; the line marks the limit."""
     shown = [row for row in rows if row.bar]
+    left = int(max((len(_label(row)) for row in shown), default=40) * _LETTER) + 20
     height = _ROW * len(shown) + 60
-    width = _LEFT + _WIDTH + _RIGHT
+    width = left + _WIDTH + _RIGHT
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="12">',
         "<style>text{fill:#24292f}.in{fill:#2f7d5b}.out{fill:#b3402f}.line{stroke:#57606a}"
         "@media(prefers-color-scheme:dark){text{fill:#d0d7de}.in{fill:#4fb286}"
         ".out{fill:#e5705d}.line{stroke:#8b949e}}</style>",
-        f'<text x="{_LEFT}" y="20">share of the limit (the line is the limit)</text>',
+        f'<text x="{left}" y="20">share of the limit (the line is the limit)</text>',
     ]
-    limit_x = _LEFT + _WIDTH * 0.8
+    limit_x = left + _WIDTH * 0.8
     for number, row in enumerate(shown):
         y = 36 + number * _ROW
         sign, text = row.bar.split()
@@ -29,9 +39,9 @@ def svg(rows: list[Row]) -> str:
         size = max(2.0, min(share, 1.25) * _WIDTH * 0.8)
         kind = "in" if row.held else "out"
         out.append(
-            f'<text x="{_LEFT - 10}" y="{y + 13}" text-anchor="end">{escape(row.name)}</text>'
-            f'<rect class="{kind}" x="{_LEFT}" y="{y + 2}" width="{size:.0f}" height="14" rx="2"/>'
-            f'<text x="{_LEFT + _WIDTH + 8}" y="{y + 13}">{row.ratio:.2f} '
+            f'<text x="{left - 10}" y="{y + 13}" text-anchor="end">{escape(_label(row))}</text>'
+            f'<rect class="{kind}" x="{left}" y="{y + 2}" width="{size:.0f}" height="14" rx="2"/>'
+            f'<text x="{left + _WIDTH + 8}" y="{y + 13}">{row.ratio:.2f} '
             f"({escape(row.bar)})</text>"
         )
     bottom = 36 + len(shown) * _ROW

@@ -38,7 +38,7 @@ def measure(folder: str, rounds: int, seconds: float) -> tuple[list[Row], list[s
         commands["Node"] = [node, str(REFS / "node_streams.js"), "turns"]
     found: dict[str, _Taken] = {name: _Taken() for name in ("ours", *commands)}
     with contextlib.ExitStack() as stack:
-        host = stack.enter_context(daemon(os.path.join(folder, "prompts"), list(SCRIPT)))
+        host = stack.enter_context(daemon(os.path.join(folder, "prompted"), list(SCRIPT)))
         peers = {}
         for name, command in commands.items():
             path = os.path.join(folder, f"{name}-turns.sock")

@@ -24,16 +24,21 @@ class Answers(asyncio.Protocol):
         if said:
             self.write(b"\n".join(said) + b"\n")
 
+    def connection_lost(self, error) -> None:
+        self.ended.set()
+
 
 async def main() -> None:
     loop = asyncio.get_running_loop()
+    Answers.ended = asyncio.Event()
     if len(sys.argv) > 1:
         await loop.create_unix_server(Answers, sys.argv[1])
+        await asyncio.Event().wait()
     else:
         answers = Answers()
         answers.write = lambda data: os.write(1, data)
         await loop.connect_read_pipe(lambda: answers, sys.stdin)
-    await asyncio.Event().wait()
+        await answers.ended.wait()
 
 
 with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

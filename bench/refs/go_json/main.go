@@ -29,7 +29,7 @@ type answer struct {
 func serve(conn net.Conn) {
 	defer conn.Close()
 	lines := bufio.NewScanner(conn)
-	lines.Buffer(make([]byte, 4096), 1<<20)
+	lines.Buffer(make([]byte, 64*1024), 1<<20)
 	for lines.Scan() {
 		var asked request
 		if json.Unmarshal(lines.Bytes(), &asked) != nil {
