@@ -56,7 +56,8 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
         floor, node, streams, go = (found.get(name) for name in names)
         # The floor moves the same bytes: an echo of what we answer.
         floors = {t.name: Target("C", floor.path, _answer(t), floor.pid) for t in ours if floor}
-        compare([*peers, *floors.values(), *ours], client, rounds=rounds)
+        shown = [peer for peer in peers if peer.name in names]
+        compare([*shown, *floors.values(), *ours], client, rounds=rounds)
     rows: list[Row] = []
     for target in ours:
         rows += _rows(target, floors.get(target.name), node, streams, go)

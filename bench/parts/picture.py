@@ -35,7 +35,8 @@ def svg(rows: list[Row]) -> str:
         y = 36 + number * _ROW
         sign, text = row.bar.split()
         limit = float(text)
-        share = row.ratio / limit if sign == "<=" else limit / row.ratio if row.ratio else 9.0
+        above, below = (row.ratio, limit) if sign == "<=" else (limit, row.ratio)
+        share = above / below if below else 9.0 if above else 0.0
         size = max(2.0, min(share, 1.25) * _WIDTH * 0.8)
         kind = "in" if row.held else "out"
         out.append(
