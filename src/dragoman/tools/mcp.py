@@ -18,6 +18,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
 
 CONNECT_SECONDS = 30.0
+SIGN_IN_SECONDS = 300.0  # a human is at it
 PATIENCE_SECONDS = 5.0  # how long a first turn waits for servers that are on their way
 _CALL_SECONDS = 60.0
 _NAME = 64  # what model providers accept
@@ -109,14 +110,19 @@ class Connection:
         *,
         tokens: str = "",
         trust: Trust = lambda mark: None,
+        auth: Any = None,
     ) -> None:
-        """`tokens` is a private directory; `trust` is told the mark of a process we start."""
+        """`tokens` is a private directory; `trust` is told the mark of a process we start.
+
+        `auth` signs the requests instead of what the tokens' directory has.
+        """
         self.server = server
         self.tools: dict[str, Tool] = {}
         self.problem = ""
         self.ready = asyncio.Event()  # connected, or failed
         self._note = note
         self._tokens = tokens
+        self._auth = auth
         self._trust = trust
         self._stop = asyncio.Event()  # somebody closed it, or it was found to be lost
         self._lost = ""
@@ -146,9 +152,9 @@ class Connection:
     async def _connected(self) -> None:
         library = await asyncio.to_thread(_library)
         async with library["stack"]() as stack:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(CONNECT_SECONDS if self._auth is None else SIGN_IN_SECONDS):
                 mark = secrets.token_hex(16)
-                streams = await _streams(library, self.server, stack, mark, self._tokens)
+                streams = await _streams(library, self, stack, mark)
                 session = library["session"](streams[0], streams[1])
                 await stack.enter_async_context(session)
                 await session.initialize()
@@ -283,10 +289,9 @@ def _library() -> dict[str, Any]:
     }
 
 
-async def _streams(
-    library: dict[str, Any], server: Server, stack: Any, mark: str, tokens: str
-) -> Any:
+async def _streams(library: dict[str, Any], way: Connection, stack: Any, mark: str) -> Any:
     """Both directions to a server; what they stand on is closed with the stack."""
+    server = way.server
     if server.transport == "stdio":
         parameters = library["parameters"](
             command=server.command,
@@ -298,7 +303,7 @@ async def _streams(
     headers = dict(server.headers) or None
     from .mcp_auth import auth_of
 
-    auth = auth_of(server, tokens)
+    auth = way._auth or auth_of(server, way._tokens)
     if server.transport == "sse":
         opened = library["sse"](server.url, headers=headers, auth=auth)
         return await stack.enter_async_context(opened)

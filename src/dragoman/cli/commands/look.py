@@ -117,6 +117,23 @@ def commands() -> tuple[Command, ...]:
             ),
         ),
         Command(
+            "mcp",
+            "the MCP servers of the configuration; signing in to one",
+            group=GROUP,
+            example="dragoman mcp list",
+            default="list",
+            flags=COMMON,
+            subs=(
+                Command("list", "the servers", example="dragoman mcp list"),
+                Command(
+                    "login",
+                    "sign in to a server with a browser; the host uses and refreshes the token",
+                    example="dragoman mcp login tracker",
+                    args=(Arg("name", "the server's name"),),
+                ),
+            ),
+        ),
+        Command(
             "memory",
             "what agents remember across sessions",
             group=GROUP,

@@ -1,0 +1,33 @@
+"""`dragoman mcp list|login`: MCP servers, and signing in to one with a browser."""
+
+from .. import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Show the servers, or sign in to one."""
+    from dragoman.daemon import mcp_login
+
+    if args.sub == "login":
+        tools = mcp_login.login(args.config_dir, args.name, _show)
+        what = "tool" if tools == 1 else "tools"
+        if args.json:
+            say.plain_json({"server": args.name, "tools": tools})
+        else:
+            say.out(f"signed in to {say.clean(args.name)}: {tools} {what}")
+        return 0
+    found = mcp_login.servers(args.config_dir)
+    if args.json:
+        rows = [{"name": n, "where": where, "enabled": on} for n, where, on in found]
+        say.plain_json({"servers": rows})
+        return 0
+    shown = [(name, where, "" if on else "off") for name, where, on in found]
+    say.table(("server", "where", ""), shown, empty="no MCP servers are configured")
+    return 0
+
+
+def _show(address: str) -> None:
+    say.err(f"Open this address in a browser and sign in:\n{address}")

@@ -1,0 +1,32 @@
+"""`dragoman mcp`: the MCP servers of the configuration, and signing in to one."""
+
+import os
+from collections.abc import Callable
+
+from dragoman.engine.faults import BadInput
+from dragoman.settings.load import load
+from dragoman.transports.loop import run
+
+from .endpoints import places
+
+
+def servers(config_dir: str | None) -> list[tuple[str, str, bool]]:
+    """Name, command or address, and whether it is used."""
+    found = load(places(os.environ, config_dir).config_file).settings.mcp
+    return [
+        (name, one.url or " ".join((one.command, *one.args)), one.enabled)
+        for name, one in found.items()
+    ]
+
+
+def login(config_dir: str | None, name: str, show: Callable[[str], None]) -> int:
+    """Sign in to a server; returns how many tools it offers. Raises BadInput, ProviderFailed."""
+    from dragoman.tools.mcp_login import login as sign_in
+
+    where = places(os.environ, config_dir)
+    known = load(where.config_file).settings.mcp
+    if name not in known:
+        names = ", ".join(known) or "none"
+        raise BadInput(f"There is no MCP server {name}.", f"Configured: {names}.")
+    tokens = os.path.join(where.data_dir, "tokens")
+    return run(sign_in(name, known[name].url, tokens, show))
