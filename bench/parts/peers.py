@@ -50,7 +50,7 @@ def _agents(folder: str, notes: list[str]) -> Iterator[list[Target]]:
 def measure(host: Running, folder: str, rounds: int) -> tuple[list[Row], list[str]]:
     """ACP `session/list`, ours (which reads a store) against theirs (which answer nothing)."""
     notes: list[str] = []
-    for name in ("zot", "hld", "zeroclaw", "go"):
+    for name in ("zot", "hld", "zeroclaw"):
         if shutil.which(name) is None:
             notes.append(f"{name} is not on PATH: skipped")
     rows: list[Row] = []
