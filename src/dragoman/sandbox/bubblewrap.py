@@ -1,5 +1,6 @@
 """Bubblewrap: a file system of its own for each command, made of what it may reach."""
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from dragoman.engine.ports import ToolEnv
 from .launch import Launch, Walls
 from .limits import Limits
 from .reach import rules
+from .veil import hidden
 
 
 class Bubblewrap:
@@ -29,12 +31,18 @@ class Bubblewrap:
         if not self.program:
             raise Refused("bwrap is not installed.", "Install bubblewrap, or choose landlock.")
         argv = [self.program, "--die-with-parent", "--unshare-pid", "--unshare-ipc"]
+        argv += ["--cap-drop", "ALL"]
         if not self.network:
             argv.append("--unshare-net")
-        for rule in rules(walls, launch.env, launch.env.get("TMPDIR", "")):
+        scratch = launch.env.get("TMPDIR", "")
+        for rule in rules(walls, launch.env, veiled=True):
             if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
                 continue
             argv += ["--bind" if rule.kind == "write" else "--ro-bind", rule.path, rule.path]
+        for path in _covered(walls):  # what is forbidden inside of the workspace
+            argv += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+        if scratch and os.path.isdir(scratch):
+            argv += ["--bind", scratch, scratch]
         argv += ["--dev", "/dev", "--proc", "/proc", "--chdir", launch.cwd, "--", *launch.argv]
         limit, limited = self.limits.prepare()
         before, after = launch.preexec, launch.done
@@ -53,3 +61,9 @@ class Bubblewrap:
 
     def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
         return None
+
+
+def _covered(walls: Walls) -> tuple[str, ...]:
+    ours = [os.path.realpath(path) for path in walls.protected]
+    barred = [*(os.path.realpath(path) for path in walls.forbidden), *ours]
+    return hidden(walls.roots, barred, ours)
