@@ -8,6 +8,7 @@ command of an earlier daemon left behind is known by its brand.
 
 import os
 import sys
+from collections import OrderedDict
 
 from dragoman.observe.log import get_log
 from dragoman.sandbox import brand
@@ -15,6 +16,7 @@ from dragoman.sandbox import brand
 _PR_SET_CHILD_SUBREAPER = 36
 _TRIES = 3
 _HIGHEST = 256  # ancestors looked at
+_REMEMBERED = 1024  # strangers that need not be looked at again
 
 log = get_log("kin")
 
@@ -25,6 +27,8 @@ class Kin:
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._trusted: dict[int, bytes] = {}  # process -> when it began, since numbers come again
+        # Processes that are no kin of ours, and when they began: that never changes.
+        self._strangers: OrderedDict[int, bytes] = OrderedDict()
         self._dead: set[int] = set()  # seen dead and uncollected the last time
         self.watching = False
 
@@ -60,15 +64,25 @@ class Kin:
         """Whether this process is one that a tool started."""
         if not pid or pid == os.getpid():
             return False
+        began = self._began(pid)
+        if began and self._strangers.get(pid) == began:
+            return False
         if brand.is_ours(pid):
             return True
         if not self.watching:
             return False
         for _ in range(_TRIES):
             found = self._descends(pid)
+            if found is False and began and not self._trusted:
+                self._remember(pid, began)
             if found is not None:
                 return found
         return True  # it keeps vanishing: nobody is there who could be served
+
+    def _remember(self, pid: int, began: bytes) -> None:
+        self._strangers[pid] = began
+        if len(self._strangers) > _REMEMBERED:
+            self._strangers.popitem(last=False)
 
     def _descends(self, pid: int) -> bool | None:
         """None: a process went away while we looked."""
