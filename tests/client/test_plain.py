@@ -40,7 +40,10 @@ class Server:
                 if said is None:
                     return
                 for one in said:
-                    client.sendall(json.dumps(one).encode() + b"\n")
+                    try:
+                        client.sendall(json.dumps(one).encode() + b"\n")
+                    except ConnectionError:
+                        return  # the client had its answer and left
 
     def close(self) -> None:
         self._thread.join(5)
