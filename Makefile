@@ -25,12 +25,13 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-local check bench clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup run test test-again test-local check bench clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
 	@echo "make run            set up, then show one whole turn with the embedded demo model"
 	@echo "make test           all tests (T=tests/cli for one area)"
+	@echo "make test-again     only what failed the last time"
 	@echo "make check          lint, types, import rules"
 	@echo "make bench          figures, as ratios"
 	@echo "make setup-node     other projects' clients for tests/interop"
@@ -55,6 +56,10 @@ run: $(STAMP)
 
 test: $(TEST_NEEDS)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -m "not local" $(T)
+
+# Only what failed the last time; it is an error when nothing did.
+test-again: $(STAMP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -m "not local" --last-failed --last-failed-no-failures none $(T)
 
 test-local: setup-local
 	$(PYTEST) -q -m local $(T)
