@@ -154,6 +154,35 @@ async def test_one_append_is_one_transaction(store: Store) -> None:
     assert store.commits - before == 5
 
 
+async def test_a_batch_may_be_posted_without_a_task(store: Store) -> None:
+    epoch = await store.create(make_info("s1"), "me")
+    tasks = asyncio.all_tasks()
+    told: list[Any] = []
+    posted = [store.post(make_batch("s1", epoch, 1 + 2 * n, 2)) for n in range(3)]
+    for future in posted:
+        future.add_done_callback(lambda done: told.append(done.result()))
+    assert asyncio.all_tasks() == tasks
+    assert await asyncio.gather(*posted) == [1, 3, 5]
+    assert told == [1, 3, 5]
+    assert len(await store.entries("s1")) == 6
+
+
+async def test_what_is_posted_in_vain_says_so_through_its_future(store: Store) -> None:
+    epoch = await store.create(make_info("s1"), "me")
+    stale, unknown = store.post(make_batch("s1", epoch - 1)), store.post(make_batch("no", 1))
+    with pytest.raises(StaleEpoch):
+        await stale
+    with pytest.raises(UnknownSession):
+        await unknown
+    given_up = store.post(make_batch("s1", epoch))
+    given_up.cancel()
+    assert await store.append(make_batch("s1", epoch, 2)) == 2  # what was posted is stored
+    await store.close()
+    late = store.post(make_batch("s1", epoch, 3))
+    with pytest.raises(StoreFailed):
+        await late
+
+
 # --- writers ---------------------------------------------------------------------------------
 
 

@@ -1,12 +1,13 @@
 """Sessions that live as long as the process: for tests, and when no file can be written."""
 
+import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from dragoman.engine.faults import UnknownSession
+from dragoman.engine.faults import Fault, UnknownSession
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import AskRow, Batch, Entry
 
@@ -85,7 +86,18 @@ class MemoryStore:
             kept.epoch += 1  # nothing can be appended with the epoch that was given back
             self.commits += 1
 
+    def post(self, batch: Batch) -> "asyncio.Future[int]":
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(self._append(batch))
+        except Fault as fault:
+            future.set_exception(fault)
+        return future
+
     async def append(self, batch: Batch) -> int:
+        return self._append(batch)
+
+    def _append(self, batch: Batch) -> int:
         kept = self._kept(batch.session)
         check_batch(batch, kept.epoch, kept.entries[-1].seq if kept.entries else 0)
         asks = self._changed_asks(batch)

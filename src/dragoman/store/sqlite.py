@@ -1,5 +1,6 @@
 """Sessions in one SQLite file that several processes may share."""
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -15,7 +16,7 @@ from .memory import MemoryStore
 from .migrations import Foreign, migrate, recognise
 from .rows import ask_of, info_of
 from .rules import check_find, check_limit, in_use
-from .worker import Reader
+from .worker import Reader, failed
 from .writer import GROUP, IDLE, Writer
 
 if TYPE_CHECKING:
@@ -106,8 +107,14 @@ class SqliteStore:
     async def give(self, session: str, epoch: int) -> None:
         await self._writer.run(changes.Give(session, epoch))
 
+    def post(self, batch: Batch) -> "asyncio.Future[int]":
+        try:
+            return self._writer.post(changes.Append(batch))
+        except Fault as fault:  # it cannot be encoded, or the store is closed
+            return failed(fault)
+
     async def append(self, batch: Batch) -> int:
-        return await self._writer.run(changes.Append(batch))
+        return await self.post(batch)
 
     async def info(self, session: str) -> SessionInfo | None:
         rows = await self._read("SELECT info FROM sessions WHERE id = ?", session)

@@ -57,6 +57,13 @@ def _resolve(jobs: list[Job]) -> None:
             job.future.set_result(job.value)
 
 
+def failed(fault: Fault) -> "asyncio.Future[Any]":
+    """A future for what was refused before any thread saw it."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    future.set_exception(fault)
+    return future
+
+
 class Worker(ABC):
     """A thread with a queue in front of its own database connection."""
 
@@ -72,14 +79,18 @@ class Worker(ABC):
         self._thread = threading.Thread(target=self._run, name=f"dragoman-{self.name}", daemon=True)
         self._thread.start()
 
-    async def run(self, work: "Callable[[sqlite3.Connection], T]") -> T:
-        """Have `work` done in the thread. A cancelled caller does not take the work back."""
+    def post(self, work: "Callable[[sqlite3.Connection], T]") -> "asyncio.Future[T]":
+        """Have `work` done in the thread. Cancelling the future does not take the work back."""
         if self._stopping:
             raise closed()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._queue.put(Job(work, loop, future))
-        return await future
+        return future
+
+    async def run(self, work: "Callable[[sqlite3.Connection], T]") -> T:
+        """`post`, and wait for it."""
+        return await self.post(work)
 
     async def stop(self) -> None:
         """Finish what is queued, then close the connection and the thread."""

@@ -1,12 +1,15 @@
 """The store, and the clock."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from ..events import Ask, Settled
 from ..info import Page, SessionInfo, SessionQuery
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -69,11 +72,19 @@ class Store(Protocol):
         """Stop being the writer; another process may take it."""
         ...
 
-    async def append(self, batch: Batch) -> int:
-        """Store a batch in one transaction; returns the `gseq` of its first entry (consecutive).
+    def post(self, batch: Batch) -> "asyncio.Future[int]":
+        """Store a batch in one transaction; the future has the `gseq` of its first entry, the
+        others follow it. Needs no Task: attach a callback, or await it.
 
-        Raises StaleEpoch, UnknownSession. After it returns, the batch survives a crash.
+        Batches are stored in the order in which they were posted. Every refusal (StaleEpoch,
+        UnknownSession, ...) comes through the future, so somebody must look at it; nothing is
+        raised here. Cancelling the future does not take the batch back. Once it has a result, the
+        batch survives a crash.
         """
+        ...
+
+    async def append(self, batch: Batch) -> int:
+        """`post`, and wait for it."""
         ...
 
     async def info(self, session: str) -> SessionInfo | None: ...
