@@ -179,6 +179,17 @@ def test_send_streams_the_turn_and_approval_comes_from_another_command(living: L
     assert "allow by dragoman approve" in living.says("approvals", "--all")
 
 
+def test_an_open_question_is_shown_once(living: Living) -> None:
+    session = new_session(living, "")
+    sending = living.spawn("sessions", "send", session, "ask me red or blue", "--approve", "ask")
+    ask = re.search(r"ask_\w+", line(sending, "dragoman approve"))
+    assert ask is not None
+    row = next(row["ask"] for row in living.json("approvals")["approvals"])
+    shown = living.says("sessions", "show", session)
+    assert f"? {row['title']}\n    dragoman approve {ask[0]}\n" in shown
+    assert interrupt(sending) == 130
+
+
 def test_deny_tells_the_reason(living: Living) -> None:
     session = new_session(living, "")
     sending = living.spawn(

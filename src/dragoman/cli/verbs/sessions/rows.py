@@ -1,7 +1,7 @@
 """`sessions list` and `sessions show`."""
 
 from ... import reach, say
-from ...screen import brief, who
+from ...screen import brief, what, who
 from ...times import ago, span, stamp
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ def show(args: "Any") -> int:
         if value not in ("", None):
             say.out(f"  {name:<10} {value}")
     for ask in found["asks"]:
-        say.out(say.style(f"  ? {brief(ask['title'])} {brief(ask.get('summary', ''))}", "yellow"))
+        say.out(say.style(f"  ? {what(ask)}", "yellow"))
         say.out(f"    dragoman approve {ask['id']}")
     for entry in found["plan"]:
         mark = {"completed": "x", "in_progress": "~"}.get(entry.get("status", ""), " ")
