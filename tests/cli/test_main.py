@@ -173,8 +173,10 @@ def test_help_may_be_asked_for_in_words(
 
 
 @pytest.mark.parametrize(
-    "words", [["sessions"], ["agents"], ["models"], ["token", "list"], ["memory", "list"]]
-)
+    "words",
+    [["sessions"], ["agents"], ["models"], ["token", "list"], ["memory", "list"], ["logs"],
+     ["mcp", "list"]],
+)  # fmt: skip
 def test_what_reads_the_configuration_warns_alike(
     words: list[str],
     tmp_path: Path,
@@ -184,6 +186,8 @@ def test_what_reads_the_configuration_warns_alike(
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("DRAGOMAN_FOO", "ignored")  # one word: not a key of the configuration
     (tmp_path / "config.toml").write_text("foo = 1\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "daemon.log").touch()
     assert main.main(words) == 0
     err = capsys.readouterr().err
     assert err.count("unknown key foo. It is ignored.") == 1 and "DRAGOMAN_FOO" not in err

@@ -184,6 +184,13 @@ def test_without_a_daemon_it_says_so(tmp_path: Path):
     assert [one.name for one in tmp_path.iterdir()] == ["config.toml"]  # no token, no store
 
 
+def test_unknown_keys_are_told_beside_the_wire(tmp_path: Path):
+    (tmp_path / "config.toml").write_text("foo = 1\n[gateway]\nport = 1\n")
+    with Bridge(tmp_path) as bridge:
+        _, said = bridge.ended()
+    assert said.count("unknown key foo. It is ignored.") == 1 and not bridge.said
+
+
 def test_no_token_is_made_for_somebody_elses_port(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]

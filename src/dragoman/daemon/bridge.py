@@ -343,7 +343,10 @@ def main(args: Any) -> int:
     """Run until the editor has left and has all its answers."""
     wire = stdio.claim_stdout()
     try:
-        where, settings = passes.read_settings(args.config_dir)
+        where, loaded = passes.read(args.config_dir)
+        for warning in loaded.warnings:
+            print(f"dragoman acp-bridge: {warning}", file=sys.stderr)
+        settings = loaded.settings
         dial.check_there(passes.address(where, settings))  # before a token is made for nobody
         token = dial.find_token(where, settings, args.pair_code or "")
         context = dial.tls(passes.address(where, settings), settings)

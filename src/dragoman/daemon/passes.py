@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.engine.faults import BadInput
 from dragoman.gateway import tokens
 from dragoman.gateway.tokens import Token
-from dragoman.settings.load import load
+from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 
 from .endpoints import Places, places
@@ -47,8 +47,13 @@ def address(where: Places, settings: Settings) -> str:
 
 
 def read_settings(config_dir: str | None) -> tuple[Places, Settings]:
+    where, loaded = read(config_dir)
+    return where, loaded.settings
+
+
+def read(config_dir: str | None) -> tuple[Places, Loaded]:
     where = places(os.environ, config_dir)
-    return where, load(where.config_file).settings
+    return where, load(where.config_file)
 
 
 def _with_store(config_dir: str | None, work: Callable[[Any], Awaitable[Any]]) -> Any:

@@ -23,8 +23,9 @@ def run(args: "Any") -> int:
             _print(line)
         return 0
     with reach.daemon(args) as host:
+        path = _file(args)
         host.call("logs/subscribe")  # before the file is read: nothing is missed
-        shown = newest(_file(args), args.lines)
+        shown = newest(path, args.lines)
         for line in shown:
             _print(line)
         sys.stdout.flush()
@@ -45,7 +46,10 @@ def _file(args: "Any") -> str:
     from dragoman.settings.load import load
 
     where = find(args.config_dir)
-    chosen = load(where.config_file).settings.log.file
+    loaded = load(where.config_file)
+    for warning in loaded.warnings:
+        say.warn(warning)
+    chosen = loaded.settings.log.file
     return chosen or os.path.join(where.data_dir, "daemon.log")
 
 

@@ -1,6 +1,7 @@
 """`dragoman mcp list|login`: MCP servers, and signing in to one with a browser."""
 
 from .. import say
+from ..places import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ def run(args: "Any") -> int:
     """Show the servers, or sign in to one."""
     from dragoman.daemon import mcp_login
 
+    warn(args.config_dir)
     if args.sub == "login":
         tools = mcp_login.login(args.config_dir, args.name, _show)
         what = "tool" if tools == 1 else "tools"
