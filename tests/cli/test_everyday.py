@@ -226,6 +226,19 @@ def test_interrupting_send_cancels_the_turn(living: Living) -> None:
     assert interrupt(tail) == 130
 
 
+def test_interrupting_send_while_it_is_queued_leaves_the_running_turn(living: Living) -> None:
+    session = new_session(living, "")
+    first = living.spawn("sessions", "send", session, "count slowly to 300", "--json")
+    line(first, '"text_delta"')
+    second = living.spawn("sessions", "send", session, "say never", "--json")
+    while not living.json("sessions", "show", session)["queued"]:
+        line(first, '"text_delta"')
+    assert interrupt(second) == 130
+    found = living.json("sessions", "show", session)
+    assert found["queued"] == 0 and found["session"]["status"] == "running"
+    assert interrupt(first) == 130
+
+
 def test_the_inbox_shows_what_comes_and_who_answered(living: Living) -> None:
     inbox = living.spawn("approvals", "--watch")
     watch = living.spawn("approvals", "--watch", "--json")

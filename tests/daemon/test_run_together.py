@@ -138,6 +138,32 @@ def test_ctrl_c_cancels_the_turn_in_the_daemon(tmp_path, daemon):
     assert [row["status"] for row in listed(tmp_path)] != ["running"]
 
 
+def test_ctrl_c_withdraws_a_prompt_that_is_queued(tmp_path, daemon):
+    with Line(daemon.socket) as line:
+        session = line.ask("dragoman/open", {"cwd": str(work(tmp_path))})["session"]["id"]
+        line.ask("dragoman/watch", {"session_id": session})
+        first = {"session_id": session, "text": "count slowly to 300", "detach": True}
+        line.ask("dragoman/prompt", first)
+        waiting = subprocess.Popen(
+            [*DRAGOMAN, "run", "--config-dir", str(tmp_path / "config"), "--session", session,
+             'write "x" to made.txt', "--approve", "all"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            cwd=work(tmp_path), env=environment(),
+        )  # fmt: skip
+        facts = {"queued": 0}
+        while not facts["queued"]:
+            told = line.receive()  # the counting ticks
+            assert told.get("params", {}).get("event", {}).get("type") != "turn_ended"
+            facts = line.ask("dragoman/session", {"session_id": session})
+        waiting.send_signal(signal.SIGINT)
+        _, err = waiting.communicate(timeout=20)
+        assert (waiting.returncode, err) == (130, b"dragoman: the prompt was withdrawn.\n")
+        facts = line.ask("dragoman/session", {"session_id": session})
+        assert facts["queued"] == 0 and facts["session"]["status"] == "running"
+        line.ask("dragoman/cancel", {"session_id": session})
+    assert not (work(tmp_path) / "made.txt").exists()
+
+
 def test_a_reader_that_leaves_cancels_the_turn_in_the_daemon(tmp_path, daemon):
     folder = tmp_path / "config"
     with subprocess.Popen(

@@ -64,6 +64,26 @@ async def test_a_cancel_right_behind_its_prompt_is_not_lost():
     assert (await door.info(sid)).status == "idle"
 
 
+async def test_one_prompt_is_taken_back_and_others_stay():
+    script = Scripted([turn(say("first"), hang()), say("third")])
+    door = memory_door(script)
+    sid, tape = await start(door)
+    works = [await door.prompt(sid, GO, ME, key=key) for key in ("one", "two", "three")]
+    await tape.until(ev.TextDelta)
+    session = door.live(sid)
+    assert session.retract("two") == works[1].turn
+    assert (await works[1].done).outcome == "cancelled" and not works[0].done.done()
+    for unknown in ("two", "", "never"):
+        with pytest.raises(NothingRunning):
+            session.retract(unknown)
+    assert session.retract("one") == works[0].turn  # it runs: stopped
+    assert (await asyncio.wait_for(works[0].done, 5)).outcome == "cancelled"
+    assert (await asyncio.wait_for(works[2].done, 5)).text == "third"
+    assert (await door.info(sid)).turns == 2 and len(script.requests) == 2
+    with pytest.raises(NothingRunning):
+        session.retract("three")  # it is over
+
+
 async def test_a_second_cancel_changes_nothing():
     script = Scripted([hang()])
     door = memory_door(script)

@@ -207,8 +207,9 @@ class HostClient:
     ) -> AsyncIterator[Event]:
         """Run a turn: its events, from `TurnBegan` to `TurnEnded`. Raises Busy and others.
 
-        Leaving the iteration early does not stop the turn; `cancel` does. The same `key` again is
-        refused, so a prompt can be repeated safely.
+        Leaving the iteration early does not stop the turn; `cancel` does, and `retract` with the
+        same `key`, also while it is queued. The same `key` again is refused, so a prompt can be
+        repeated safely.
         """
         key = key or uuid4().hex
         params: dict[str, Any] = {"session_id": session_id, "when_busy": when_busy, "key": key}
@@ -246,6 +247,10 @@ class HostClient:
     async def cancel(self, session_id: str) -> str:
         """Stop the running turn; returns its id. Raises NothingRunning."""
         return (await self._ask("cancel", answers.Turn, session_id=session_id)).turn
+
+    async def retract(self, session_id: str, key: str) -> str:
+        """Take back the prompt of this key, queued or running. Raises NothingRunning."""
+        return (await self._ask("retract", answers.Turn, session_id=session_id, key=key)).turn
 
     async def compact(self, session_id: str) -> Finished:
         """Summarise the history; waits for the end."""

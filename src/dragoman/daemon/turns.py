@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
+from uuid import uuid4
 
 import msgspec
 
@@ -136,8 +137,9 @@ class There:
     def __init__(self, host: Any) -> None:  # a `client.HostClient` that is connected
         self._host = host
         self._session = ""
-        self._turn = ""
-        self._left = asyncio.Event()  # before our prompt's turn came
+        self._key = uuid4().hex
+        self._unwanted = False  # cancelled, perhaps before the host had our prompt
+        self._task: asyncio.Task[None] | None = None
 
     async def open(self, wish: Wish) -> None:
         host = self._host
@@ -162,41 +164,29 @@ class There:
         return [info.id for info in await self._host.list(limit=_MOST, archived=None)]
 
     async def turn(self, prompt: str, shape: Shape) -> str:
-        told = asyncio.ensure_future(self._told(prompt, shape))
-        left = asyncio.ensure_future(self._left.wait())
-        await asyncio.wait((told, left), return_when=asyncio.FIRST_COMPLETED)
-        left.cancel()
-        if not told.done():
-            told.cancel()
-            await asyncio.gather(told, return_exceptions=True)
-            print("dragoman: the prompt stays in the queue of the daemon.", file=sys.stderr)
-            return "cancelled"
-        return told.result()
-
-    async def _told(self, prompt: str, shape: Shape) -> str:
-        outcome = "failed"
-        async for event in self._host.prompt(self._session, prompt):
-            if isinstance(event.body, ev.TurnBegan):
-                self._turn = event.body.turn
+        outcome = ""
+        async for event in self._host.prompt(self._session, prompt, key=self._key):
+            if isinstance(event.body, ev.TurnBegan) and self._unwanted:
+                self.cancel()
             elif isinstance(event.body, ev.TurnEnded):
-                outcome, self._turn = event.body.outcome, ""
+                outcome = event.body.outcome
             shape.speak((event,))
-        return outcome
+        if not outcome and self._unwanted:
+            print("dragoman: the prompt was withdrawn.", file=sys.stderr)
+        return outcome or ("cancelled" if self._unwanted else "failed")
 
     async def answer(self, ask_id: str, verdict: Verdict, text: str) -> None:
         await self._host.answer(ask_id, verdict, text=text)
 
     def cancel(self) -> None:
-        if self._turn:
-            self._task = asyncio.ensure_future(self._cancel())
-        else:
-            self._left.set()
+        self._unwanted = True
+        self._task = asyncio.ensure_future(self._cancel())
 
     async def _cancel(self) -> None:
         try:
-            await self._host.cancel(self._session)
+            await self._host.retract(self._session, self._key)
         except Fault:
-            return  # it ended by itself just now
+            return  # it ended by itself just now, or the host has not got it yet
 
     async def close(self) -> None:
         await self._host.__aexit__(None, None, None)

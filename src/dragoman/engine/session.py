@@ -32,7 +32,7 @@ from .ports import (
 from .state import State
 from .turn import Turn
 from .watch import Hub
-from .work import Finished, Work
+from .work import Finished, Work, take_back
 
 if TYPE_CHECKING:
     from .host import Host
@@ -332,6 +332,12 @@ class Session(Asking):
         self.put(*words).add_done_callback(self.unheard)
         return turn_id
 
+    def retract(self, key: str) -> str:
+        """Take a prompt back: out of the inbox, or by stopping its turn. Raises NothingRunning."""
+        if self.turn is not None and self.state.keys.get(key) == self.turn.id:
+            return self.cancel()
+        return take_back(self.inbox, key)
+
     def _abandon(self, turn: Turn, last: bool) -> None:
         """An agent or tool swallowed its cancellation: cancel once more, then leave it."""
         if self.turn is not turn or turn.task is None or turn.task.done():
@@ -390,6 +396,3 @@ class Session(Asking):
             until = extra.get("skip_permissions_until")
             return until is None or self.host.clock.now_ms() < until
         return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
-
-
-__all__ = ["Session"]

@@ -1,6 +1,7 @@
 """What waits in a session's inbox, and how its end is told to whoever asked for it."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -8,6 +9,7 @@ import msgspec
 
 from .content import Prompt
 from .events import Outcome, Stop, Who
+from .faults import NothingRunning
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -75,3 +77,13 @@ class Work:
     def on_done(self, callback: Callable[["Work"], None]) -> None:
         """Call back when it ended either way: for callers that are not coroutines."""
         self.done.add_done_callback(lambda _: callback(self))
+
+
+def take_back(inbox: deque[Work], key: str) -> str:
+    """Remove the prompt of this key from what waits; returns its turn. Raises NothingRunning."""
+    for work in inbox:
+        if key and work.key == key:
+            inbox.remove(work)
+            work.finish(Finished(work.turn, "cancelled", "aborted", cause="client"))
+            return work.turn
+    raise NothingRunning("That prompt neither waits nor runs.")

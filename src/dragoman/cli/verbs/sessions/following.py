@@ -3,6 +3,7 @@
 import sys
 
 from dragoman.client.plain import result_of
+from dragoman.engine.faults import NothingRunning
 
 from ... import reach, say
 from ...questions import Questions
@@ -85,7 +86,10 @@ def send(args: "Any") -> int:
                 if event.get("type") == "asked" and rule != "ask":
                     questions.settle(event["ask"], rule)
         except KeyboardInterrupt:
-            host.call("dragoman/cancel", {"session_id": session})
+            try:  # our prompt only: what runs while it is queued is somebody else's
+                host.call("dragoman/retract", {"session_id": session, "key": params["key"]})
+            except NothingRunning:
+                pass  # it ended by itself just now
             screen.fresh_line()
             say.err("cancelled")
             return 130

@@ -28,6 +28,7 @@ VERBS = {
     "dragoman/prompt": _verb(sessions.prompt, shapes.Prompt, direct=True),
     "dragoman/steer": _verb(sessions.steer, shapes.Steer),
     "dragoman/cancel": _verb(sessions.cancel, shapes.Cancel),
+    "dragoman/retract": _verb(sessions.retract, shapes.Retract),
     "dragoman/fork": _verb(sessions.fork, shapes.Fork),
     "dragoman/rename": _verb(sessions.rename, shapes.Rename),
     "dragoman/archive": _verb(sessions.archive, shapes.Archive),

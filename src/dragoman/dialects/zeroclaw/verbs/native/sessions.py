@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Text
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, NothingRunning
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.work import Work
@@ -24,6 +24,7 @@ from .shapes import (
     Prompt,
     Queued,
     Rename,
+    Retract,
     SessionAnswer,
     SessionFacts,
     SessionList,
@@ -143,6 +144,14 @@ async def cancel(conn: "ZeroclawHearer", params: Cancel) -> Any:
     if live is None or live.turn is None and live.state.turn:
         return Queued(await conn.door.interrupt(params.session_id, conn.who))
     return Queued(conn.door.cancel(params.session_id, params.cause))
+
+
+async def retract(conn: "ZeroclawHearer", params: Retract) -> Any:
+    """Take back one prompt, whoever's turn runs meanwhile."""
+    live = conn.door.live(params.session_id)
+    if live is None:
+        raise NothingRunning("That prompt neither waits nor runs.")
+    return Queued(live.retract(params.key))
 
 
 async def fork(conn: "ZeroclawHearer", params: Fork) -> Any:

@@ -75,6 +75,11 @@ class Cancel(Params, frozen=True):
     cause: str = "client"
 
 
+class Retract(Params, frozen=True):
+    session_id: str
+    key: str
+
+
 class Fork(Params, frozen=True):
     session_id: str
     agent: str = ""
