@@ -193,6 +193,24 @@ def test_settings_that_a_daemon_does_not_know_are_used_here(tmp_path, daemon):
     assert (done.returncode, done.stdout) == (0, b"scripted\n"), done.stderr
 
 
+async def test_a_model_whose_key_only_this_shell_has_is_used_here(tmp_path, daemon, monkeypatch):
+    from dragoman.daemon.turns import Here, There, Wish, seat
+    from dragoman.engine.faults import BadInput
+
+    monkeypatch.setenv("OPENAI_API_KEY", "of this shell")
+    for model, kind in (("openai/gpt-4o", Here), ("gpt-4o", Here), ("demo/demo", There)):
+        wish = Wish("hi", str(daemon.folder), cwd=str(tmp_path), model=model)
+        at = await seat(wish)
+        try:
+            assert type(at) is kind
+            await at.open(wish)
+        finally:
+            await at.close()
+    wish = Wish("hi", str(daemon.folder), cwd=str(tmp_path), model="openai/gpt-4o", newest=True)
+    with pytest.raises(BadInput, match="daemon has no key for openai"):
+        await seat(wish)
+
+
 @pytest.mark.parametrize("env, same", [({}, True), ({"ANTHROPIC_API_KEY": "x"}, False)])
 async def test_a_key_that_the_daemon_does_not_know_is_used_here(tmp_path, env, same):
     from dragoman.client.answers import AgentRow

@@ -233,7 +233,8 @@ async def _join(wish: Wish, env: Mapping[str, str]) -> Any | None:
     """A connection to the daemon of this configuration. Raises NotRunning.
 
     Settings in our environment do not reach a daemon, neither do keys: when they would choose
-    another model for a new session, there is nothing to join.
+    another model for a new session, or the wished model's key is known here only, there is nothing
+    to join. Raises BadInput where a session of the daemon cannot have the wished model.
     """
     path = _address(wish, env)
     if not path:
@@ -242,7 +243,17 @@ async def _join(wish: Wish, env: Mapping[str, str]) -> Any | None:
 
     host = await connect(path, name=NAME).__aenter__()
     try:
-        if wish.old or wish.model or await _same_model(host, wish, env):
+        if wish.model:
+            lacks = await _lacks_key(host, wish, env)
+            if lacks and wish.old:
+                raise BadInput(
+                    f"The running daemon has no key for {lacks}, only this shell has.",
+                    f"Write api_key into [providers.{lacks}] of config.toml, or start the daemon "
+                    "with the key; a new session can have the model at once.",
+                )
+            if not lacks:
+                return host
+        elif wish.old or await _same_model(host, wish, env):
             return host
     except BaseException:
         await host.__aexit__(None, None, None)
@@ -261,19 +272,38 @@ def _address(wish: Wish, env: Mapping[str, str]) -> str:
     return path if os.path.exists(path) else ""
 
 
-async def _same_model(host: Any, wish: Wish, env: Mapping[str, str]) -> bool:
+def _known(wish: Wish, env: Mapping[str, str]) -> tuple[Any, Any]:
+    """The settings and the models of this environment."""
     from dragoman.providers.registry import ModelRegistry
-    from dragoman.settings import profiles
     from dragoman.settings.load import load
 
     from .compose import provider_configs
     from .endpoints import places
 
+    settings = load(places(env, wish.config_dir).config_file, env).settings
+    return settings, ModelRegistry(provider_configs(settings, None), env=env)
+
+
+async def _lacks_key(host: Any, wish: Wish, env: Mapping[str, str]) -> str:
+    """The provider of the wished model if it has a key here but not there; empty otherwise."""
+    _, models = _known(wish, env)
+    try:
+        provider = str(models.resolve(wish.model)[1].provider)
+    except Fault:
+        return ""  # the daemon says what is wrong
+    finally:
+        await models.close()
+    lacking = (await host.call("dragoman/models"))["without_key"]
+    return provider if provider in lacking else ""
+
+
+async def _same_model(host: Any, wish: Wish, env: Mapping[str, str]) -> bool:
+    from dragoman.settings import profiles
+
     rows = {row.alias: row.model for row in await host.agents()}
     if wish.agent and wish.agent not in rows:
         return True  # the daemon says what is wrong
-    settings = load(places(env, wish.config_dir).config_file, env).settings
-    models = ModelRegistry(provider_configs(settings, None), env=env)
+    settings, models = _known(wish, env)
     try:
         for alias in (wish.agent,) if wish.agent else profiles.names(settings):
             ref = profiles.model_ref(settings, alias, lambda _: models.default_ref())
