@@ -1,10 +1,12 @@
 """Round trips and server CPU per message, for any line server on a Unix socket.
 
 As a module: `compare([Target(...), ...])` measures targets side by side, turn by turn, so that a
-busy machine hurts all of them alike. Trust the best round trip and the CPU per message; the rate
-moves with the neighbours. As a program: our transport beside the references in `refs/`.
+busy machine hurts all of them alike. Round trips have client and server on one core, throughput is
+measured on one core and on all of them (see `place.py`). Trust the best round trip and the CPU per
+message; the rate moves with the neighbours. As a program: our transport beside the references in
+`refs/`.
 
-    python bench/echo.py [--rounds N] [--json]
+    python -m bench.echo [--rounds N] [--json]
 """
 
 import argparse
@@ -17,9 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from bench.place import placed
 
 REFS = Path(__file__).with_name("refs")
 REQUEST = (
@@ -30,18 +34,20 @@ REQUEST = (
 
 @dataclass(frozen=True)
 class Load:
-    """A way to ask: connections, requests in flight on each, and how many rounds of that."""
+    """A way to ask: connections, requests in flight on each, how many rounds of that, and where."""
 
     name: str
     connections: int
     inflight: int
     turns: int
+    one_core: tuple[bool, ...] = (True,)  # True: with its server on one core; False: on any
 
 
+BOTH = (True, False)
 LOADS = (
-    Load("one at a time", 1, 1, 8000),
-    Load("32 in flight", 1, 32, 2000),
-    Load("64 connections", 64, 1, 250),
+    Load("one at a time", 1, 1, 3000),
+    Load("32 in flight", 1, 32, 300, BOTH),
+    Load("64 connections", 64, 1, 60, BOTH),
 )
 
 
@@ -85,14 +91,15 @@ class Client:
     def __init__(self, folder: str) -> None:
         self._program = build("client", folder)
 
-    def run(self, target: Target, load: Load) -> Sample:
+    def run(self, target: Target, load: Load, one_core: bool = False) -> Sample:
         """Put one load on one target."""
-        before = cpu_ns(target.pid)
-        if self._program:
-            p50, p99, rate = self._run_c(target, load)
-        else:
-            p50, p99, rate = _run_python(target, load)
-        spent = cpu_ns(target.pid) - before
+        with placed(one_core, target.pid):
+            before = cpu_ns(target.pid)
+            if self._program:
+                p50, p99, rate = self._run_c(target, load)
+            else:
+                p50, p99, rate = _run_python(target, load)
+            spent = cpu_ns(target.pid) - before
         messages = load.connections * load.inflight * load.turns
         return Sample(p50, p99, rate, spent / 1000 / messages)
 
@@ -148,15 +155,28 @@ def build(name: str, folder: str) -> str | None:
     return program
 
 
-def build_go(folder: str, name: str = "go_json") -> str | None:
-    """Compile a Go reference; None without a toolchain (one may be beside our Python)."""
+def build_go(
+    folder: str, name: str = "go_json", packages: Mapping[str, Path] | None = None
+) -> str | None:
+    """Compile a Go reference; None without a toolchain (one may be beside our Python).
+
+    `packages` are modules that the program needs, and where their source is installed.
+    """
     compiler = shutil.which("go") or shutil.which("go", path=os.path.dirname(sys.executable))
     if compiler is None:
         return None
     program = os.path.join(folder, name)
     cache = os.environ.get("GOCACHE") or os.path.join(folder, "gocache")
-    env = {**os.environ, "GOCACHE": cache, "GOFLAGS": "-mod=mod"}
-    made = subprocess.run([compiler, "build", "-o", program, "."], cwd=REFS / name, env=env)
+    env = {**os.environ, "GOCACHE": cache, "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
+    source = REFS / name
+    if packages:  # without any index: a copy of the program, and the packages by their paths
+        source = Path(shutil.copytree(source, os.path.join(folder, f"{name}.src")))
+        with (source / "go.mod").open("a") as file:
+            for package, place in packages.items():
+                copy = shutil.copytree(place, os.path.join(folder, package.replace("/", "-")))
+                Path(copy, "go.mod").write_text(f"module {package}\n\ngo 1.19\n")
+                file.write(f"\nrequire {package} v0.0.0\nreplace {package} => {copy}\n")
+    made = subprocess.run([compiler, "build", "-o", program, "."], cwd=source, env=env)
     return program if made.returncode == 0 else None
 
 
@@ -184,6 +204,7 @@ def references(folder: str, request: bytes = REQUEST) -> Iterator[list[Target]]:
     commands = {
         "C epoll echo": [floor] if floor else None,
         "Go encoding/json": [go_program] if go_program else None,
+        "Go, one write per batch": [go_program, "--flush-when-drained"] if go_program else None,
         "uvloop echo": [python, str(REFS / "uvloop_echo.py")],
         "dragoman pump": [python, str(REFS / "pump_jsonrpc.py")],
         "Node net": [node, str(REFS / "node_net.js")] if node else None,
@@ -217,9 +238,10 @@ def compare(
     for round in range(rounds + 1):
         for load in loads:
             for target in targets:
-                sample = client.run(target, load)
-                if round:
-                    target.samples.setdefault(load.name, []).append(sample)
+                for one_core in load.one_core:
+                    sample = client.run(target, load, one_core)
+                    if round:
+                        target.samples.setdefault(load.name, []).append(sample)
 
 
 def best(target: Target, load: str) -> Sample:

@@ -32,6 +32,7 @@ from bench.parts import (
 )
 from bench.parts.host import daemon
 from bench.parts.rows import Row, table
+from bench.place import told
 
 STREAM = [{"parts": [{"type": "say", "text": "some text " * streams.DELTAS,
                       "deltas": streams.DELTAS}]}]  # fmt: skip
@@ -41,7 +42,7 @@ TOOL = [{"parts": [PLAN]}, "done"]
 
 def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[str]]:
     """Run every measure that is wanted."""
-    rounds = 3 if options.quick else 5
+    rounds = 3 if options.quick else 7
     only = set(options.only.split(",")) if options.only else None
     rows: list[Row] = []
     notes: list[str] = []
@@ -65,7 +66,7 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         if wanted("start"):
             rows += starts.measure(host, folder, 5 if options.quick else 15)
         if wanted("requests"):
-            rows += dialects.listing(host, folder)
+            rows += dialects.listing(host, folder, rounds)
     if wanted("streams"):
         with daemon(os.path.join(folder, "stream"), STREAM) as host:
             rows += streams.fan_out(host, 2 if options.quick else 4)
@@ -102,6 +103,7 @@ def main() -> int:
         os.environ.setdefault("GOCACHE", os.path.join(folder, "gocache"))
         rows, notes = gather(options, folder)
     print(table(rows))
+    print(told())
     for note in notes:
         print(note)
     missed = [row for row in rows if row.held is False]

@@ -1,13 +1,16 @@
 """Requests: every dialect of a real daemon beside the reference servers, in one interleaved run."""
 
+import contextlib
 import json
 import os
+import shutil
 import socket
+from pathlib import Path
 
-from bench.echo import LOADS, Client, Target, best, compare, references
+from bench.echo import LOADS, REFS, Client, Load, Target, compare, cpu_ns, references
 
-from .host import Running, greeted
-from .rows import Row
+from .host import Line, Running, greeted, serving
+from .rows import Row, compared, held_to
 
 _REGISTER = json.dumps(
     {
@@ -51,16 +54,15 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
     where = os.path.join(folder, "refs")
     os.makedirs(where, exist_ok=True)
     with references(where) as peers:
-        found = {peer.name: peer for peer in peers}
-        names = ("C epoll echo", "Node net", "asyncio streams", "Go encoding/json")
-        floor, node, streams, go = (found.get(name) for name in names)
+        shown = {peer.name: peer for peer in peers if peer.name in _BARS}
+        echo = next((peer for peer in peers if peer.name == _FLOOR), None)
         # The floor moves the same bytes: an echo of what we answer.
-        floors = {t.name: Target("C", floor.path, _answer(t), floor.pid) for t in ours if floor}
-        shown = [peer for peer in peers if peer.name in names]
-        compare([*shown, *floors.values(), *ours], client, rounds=rounds)
+        floors = {t.name: Target(_FLOOR, echo.path, _answer(t), echo.pid) for t in ours if echo}
+        compare([*shown.values(), *floors.values(), *ours], client, rounds=rounds)
     rows: list[Row] = []
     for target in ours:
-        rows += _rows(target, floors.get(target.name), node, streams, go)
+        beside = [floors[target.name]] if echo else []
+        rows += _rows(target, [*beside, *shown.values()])
     return rows
 
 
@@ -78,90 +80,94 @@ def _answer(target: Target) -> bytes:
         return said.rstrip(b"\n").rpartition(b"\n")[2]
 
 
-# load -> what is compared, and its bar
-_Bars = dict[str, tuple[tuple[str, str], ...]]
-_C: _Bars = {"one at a time": (("p50", "<= 2.0"),), "32 in flight": (("cpu", "<= 12"),)}
-_GO: _Bars = {
-    "one at a time": (("p50", "<= 1.25"),),
-    "32 in flight": (("cpu", "<= 0.4"), ("rate", ">= 2.0")),
-    "64 connections": (("cpu", "<= 1.0"),),
+_FLOOR = "C epoll echo"
+_ONE, _MANY, _WIDE = (load.name for load in LOADS)
+# reference -> (load, what is compared, bar)
+_FLOOR_BARS = ((_ONE, "p50", "<= 2.0"), (_MANY, "cpu", "<= 12"))
+_BARS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "uvloop echo": ((_ONE, "p50", ""), (_MANY, "cpu", "")),
+    "Go encoding/json": (
+        (_ONE, "p50", "<= 1.25"),
+        (_MANY, "cpu", "<= 0.4"),
+        (_MANY, "rate", ">= 2.0"),
+        (_WIDE, "cpu", "<= 1.0"),
+    ),
+    "Go, one write per batch": ((_MANY, "cpu", "<= 0.8"),),
+    "Node net": (
+        (_ONE, "p50", "<= 1.0"),
+        (_MANY, "cpu", "<= 0.5"),
+        (_MANY, "rate", ">= 2.0"),
+        (_WIDE, "cpu", "<= 1.0"),
+    ),
+    "asyncio streams": ((_ONE, "p50", ""), (_MANY, "cpu", "<= 0.5")),
 }
-_NODE: _Bars = {
-    "one at a time": (("p50", "<= 1.0"),),
-    "32 in flight": (("cpu", "<= 0.5"), ("rate", ">= 2.0")),
-    "64 connections": (("cpu", "<= 1.0"),),
-}
-_STREAMS: _Bars = {"32 in flight": (("cpu", "<= 0.5"),)}
 _WORDS = {"p50": ("round trip", "us"), "cpu": ("cpu", "us cpu"), "rate": ("rate", "per ms")}
-_SLOW = {"acp session/list"}  # reads the store: compared for information
+# Pages of a list, beside references that answer with two words: shown for information. Their peers
+# are the official SDKs' agents (`peers.py`), which have bars.
+_LISTS = {"acp session/list"}
 
 
-def _rows(
-    ours: Target,
-    floor: Target | None,
-    node: Target | None,
-    streams: Target | None,
-    go: Target | None,
-) -> list[Row]:
+def _rows(ours: Target, peers: list[Target]) -> list[Row]:
     rows = []
-    for load in LOADS:
-        mine = best(ours, load.name)
-        quick = ours.name not in _SLOW
-        peers = (
-            (floor, "C echo", _C),
-            (go, "Go", _GO),
-            (node, "Node net", _NODE),
-            (streams, "asyncio", _STREAMS),
-        )
-        for peer, label, bars in peers:
-            if peer is None:
-                continue
-            theirs = best(peer, load.name)
-            for what, bar in bars.get(load.name, ()):
-                word, unit = _WORDS[what]
-                value, other = getattr(mine, what), getattr(theirs, what)
-                scale = 1000 if what == "rate" else 1
-                rows.append(
-                    Row(
-                        "requests",
-                        f"{ours.name}, {load.name}, {word}",
-                        f"{value / scale:.2f} {unit}",
-                        f"{label} {other / scale:.2f}",
-                        value / other,
-                        bar if quick else "",
-                        _spread(ours, load.name, what),
-                    )
-                )
+    for peer in peers:
+        for load, what, bar in _FLOOR_BARS if peer.name == _FLOOR else _BARS[peer.name]:
+            word, unit = _WORDS[what]
+            scale = 1000 if what == "rate" else 1
+            mine, theirs = (
+                [getattr(sample, what) / scale for sample in target.samples[load]]
+                for target in (ours, peer)
+            )
+            rows.append(
+                compared("requests", f"{ours.name}, {load}, {word}", mine, peer.name, theirs, unit,
+                         "" if ours.name in _LISTS else bar,
+                         pick="most" if what == "rate" else "best")
+            )  # fmt: skip
     return rows
 
 
-def _spread(target: Target, load: str, what: str) -> str:
-    scale = 1000 if what == "rate" else 1
-    values = sorted(getattr(sample, what) / scale for sample in target.samples[load])
-    return f"{values[0]:.2f}-{values[-1]:.2f} {_WORDS[what][1]}"
-
-
-def listing(host: Running, folder: str, sessions: int = 1000) -> list[Row]:
-    """humanlayer `listSessions` with many sessions, per session listed."""
+def listing(host: Running, folder: str, rounds: int, sessions: int = 1000) -> list[Row]:
+    """humanlayer `listSessions` with many sessions, beside Node that writes the same list."""
     line = greeted(host)
     have = line.call("status").get("activeSessions", 0)
     for _ in range(max(0, sessions - int(have))):
         line.call("session/new", agentAlias="default", cwd="/")
     line.close()
-    client = Client(folder)
     request = b'{"jsonrpc":"2.0","id":12,"method":"listSessions","params":{}}'
-    target = Target("listSessions", host.path("humanlayer.sock"), request, host.pid)
-    from bench.echo import Load
+    ours = Target("listSessions", host.path("humanlayer.sock"), request, host.pid)
+    load = Load("one at a time", 1, 1, 40)
+    name = f"humanlayer listSessions, {sessions} sessions"
+    rows = []
+    with contextlib.ExitStack() as stack:
+        targets, node = [ours], shutil.which("node")
+        if node:
+            said, path = os.path.join(folder, "list.json"), os.path.join(folder, "list.sock")
+            Path(said).write_bytes(_answer(ours))
+            command = [node, str(REFS / "node_list.js"), path, said]
+            pid = stack.enter_context(serving(command, path))
+            targets.append(Target("Node, the same list", path, request, pid))
+        compare(targets, Client(folder), (load,), rounds=rounds)
+        for what, word in (("p50", "round trip"), ("cpu", "cpu")):
+            values = [[getattr(sample, what) / 1000 for sample in target.samples[load.name]]
+                      for target in targets]  # fmt: skip
+            unit = "ms" if what == "p50" else "ms cpu"
+            rows += [
+                compared("requests", f"{name}, {word}", values[0], peer.name, theirs, unit)
+                for peer, theirs in zip(targets[1:], values[1:], strict=True)
+            ]
+    changed = _changed(host, rounds * 5)
+    rows.append(held_to("requests", f"{name}, after one of them changed", changed, "ms cpu"))
+    return rows
 
-    load = Load("one at a time", 1, 1, 50)
-    compare([target], client, (load,), rounds=3)
-    found = best(target, load.name)
-    return [
-        Row(
-            "requests",
-            f"humanlayer listSessions, {sessions} sessions",
-            f"{found.cpu / 1000:.2f} ms cpu",
-            "per session listed, us",
-            found.cpu / sessions,
-        )
-    ]
+
+def _changed(host: Running, times: int) -> list[float]:
+    """CPU of a list that cannot be the same as the one before, in ms."""
+    line = Line(host.path("humanlayer.sock"))
+    session = line.call("listSessions")["sessions"][0]["id"]
+    taken = []
+    for number in range(times):
+        line.call("updateSessionTitle", session_id=session, title=f"title {number}")
+        before = cpu_ns(host.pid)
+        line.call("listSessions")
+        taken.append((cpu_ns(host.pid) - before) / 1e6)
+    line.close()
+    return taken
