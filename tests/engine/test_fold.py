@@ -146,5 +146,5 @@ async def act(ops: list[str]) -> None:
     live = door.live(sid).state
     again = await door.host.rebuild(sid)
     for slot in State.__slots__:
-        assert getattr(again, slot) == getattr(live, slot), slot
+        assert slot[0] == "_" or getattr(again, slot) == getattr(live, slot), slot
     assert await door.host.store.info(sid) == live.info()

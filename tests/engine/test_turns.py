@@ -99,8 +99,8 @@ async def test_the_fold_of_the_store_equals_the_live_state():
     await door.rename(sid, "named")
     live = door.live(sid).state
     again = await door.host.rebuild(sid)
-    assert {k: getattr(again, k) for k in live.__slots__} == {
-        k: getattr(live, k) for k in live.__slots__
+    assert {k: getattr(again, k) for k in live.__slots__ if k[0] != "_"} == {
+        k: getattr(live, k) for k in live.__slots__ if k[0] != "_"
     }
 
 

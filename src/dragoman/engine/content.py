@@ -1,4 +1,8 @@
-"""What people, models and tools say to each other: messages made of typed blocks."""
+"""What people, models and tools say to each other: messages made of typed blocks.
+
+None of them can be part of a reference cycle (their values are plain data), so the garbage
+collector need not look at them: a host may hold hundreds of thousands.
+"""
 
 from typing import Any, Literal
 
@@ -28,7 +32,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking", gc=False):
     signature: str = ""
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
     """A call the model asked for; `args` is None when its JSON (kept in `raw`) did not parse."""
 
     id: str
@@ -50,7 +54,7 @@ class Location(msgspec.Struct, frozen=True, gc=False):
     line: int | None = None
 
 
-class Detail(msgspec.Struct, frozen=True, omit_defaults=True):
+class Detail(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What clients may show of a tool's work beside its text."""
 
     diffs: tuple[Diff, ...] = ()
@@ -60,7 +64,7 @@ class Detail(msgspec.Struct, frozen=True, omit_defaults=True):
     terminal_id: str | None = None  # an ACP client's own terminal, when the tool ran there
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):
     call_id: str
     content: tuple[Text | Image, ...]
     is_error: bool = False
@@ -72,7 +76,7 @@ Block = Text | Image | Thinking | ToolCall | ToolResult
 Prompt = tuple[Text | Image, ...]
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     role: Role
     content: tuple[Block, ...]
     at: int = 0  # milliseconds since the epoch

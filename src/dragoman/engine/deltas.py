@@ -1,64 +1,92 @@
 """Pieces of streamed text, and how neighbouring ones become one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import events as ev
 from .events import Event
 
 MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
+_KINDS = frozenset(MERGED)
+
+
+class Run:
+    """Neighbouring deltas of one kind, turn and call, not joined yet."""
+
+    __slots__ = ("at", "call_id", "kind", "session", "texts", "turn")
+
+    def __init__(
+        self, session: str, at: int, kind: type[Any], turn: str, call_id: str, text: str
+    ) -> None:
+        self.session = session
+        self.at = at
+        self.kind = kind
+        self.turn = turn
+        self.call_id = call_id
+        self.texts = [text]
+
+    def joined(self) -> Event:
+        texts = self.texts
+        return self._event(texts[0] if len(texts) == 1 else "".join(texts))
+
+    def single(self) -> list[Event]:
+        return [self._event(text) for text in self.texts]
+
+    def _event(self, text: str) -> Event:
+        kind = self.kind
+        if kind is ev.TextDelta or kind is ev.ThoughtDelta:
+            return Event(self.session, self.at, kind(self.turn, text))
+        return Event(self.session, self.at, kind(self.turn, self.call_id, text))
+
+
+def joined(items: Iterable[Event | Run]) -> list[Event]:
+    """Each run as one delta."""
+    return [item.joined() if type(item) is Run else item for item in items]  # type: ignore[misc]
+
+
+def single(items: Iterable[Event | Run]) -> list[Event]:
+    """Every delta on its own."""
+    found: list[Event] = []
+    for item in items:
+        if isinstance(item, Run):
+            found += item.single()
+        else:
+            found.append(item)
+    return found
 
 
 def merge(events: Sequence[Event]) -> Sequence[Event]:
     """Join neighbouring deltas of the same kind, turn and call into one."""
     if len(events) < 2:
         return events
-    merged: list[Event] = []
-    run: list[str] = []  # texts of the delta at the end of `merged`, joined when the run ends
-
-    def close() -> None:
-        if len(run) > 1:
-            last = merged[-1]
-            merged[-1] = Event(last.session, last.at, _with_text(last.body, "".join(run)))
-        run.clear()
-
+    items: list[Event | Run] = []
+    run: Run | None = None
     for event in events:
-        body = event.body
-        if isinstance(body, MERGED):
-            if run and _same_stream(merged[-1], event):
-                run.append(_text(body))
-                continue
-            close()
-            run.append(_text(body))
+        body: Any = event.body
+        kind = type(body)
+        if kind not in _KINDS:
+            run = None
+            items.append(event)
+            continue
+        call_id = getattr(body, "call_id", "")
+        if (
+            run is not None
+            and run.kind is kind
+            and run.turn == body.turn
+            and run.call_id == call_id
+            and run.session == event.session
+        ):
+            run.texts.append(text_of(body))
         else:
-            close()
-        merged.append(event)
-    close()
-    return merged
+            run = Run(event.session, event.at, kind, body.turn, call_id, text_of(body))
+            items.append(run)
+    return joined(items)
 
 
-def _text(body: Any) -> str:
+def text_of(body: Any) -> str:
     return body.fragment if type(body) is ev.CallArgs else body.text
-
-
-def _with_text(body: Any, text: str) -> Any:
-    kind = type(body)
-    if kind is ev.TextDelta or kind is ev.ThoughtDelta:
-        return kind(body.turn, text)
-    return kind(body.turn, body.call_id, text)
-
-
-def _same_stream(one: Event, other: Event) -> bool:
-    a: Any = one.body
-    b: Any = other.body
-    return (
-        type(a) is type(b)
-        and one.session == other.session
-        and a.turn == b.turn
-        and getattr(a, "call_id", "") == getattr(b, "call_id", "")
-    )
 
 
 def weight_of(event: Event) -> int:
     body: Any = event.body
-    return 200 + len(_text(body)) if isinstance(body, MERGED) else 1_000
+    return 200 + len(text_of(body)) if type(body) in _KINDS else 1_000

@@ -22,9 +22,11 @@ class Draft:
         self.progress: dict[str, str] = {}
 
     def add(self, thought: bool, delta: str) -> None:
-        if not self.texts or self.texts[-1][0] is not thought:
-            self.texts.append((thought, []))
-        self.texts[-1][1].append(delta)
+        texts = self.texts
+        if texts and texts[-1][0] is thought:
+            texts[-1][1].append(delta)
+        else:
+            texts.append((thought, [delta]))
 
     def said(self) -> None:
         """The model's message is kept now: only what runs after it is still a draft."""

@@ -243,7 +243,7 @@ class Host:
             fallback = self.agents.default()
             if fallback is None:
                 raise
-            state.agent = fallback
+            state.change_agent(fallback)
         session = self._admit(state, epoch)
         if state.status in ACTIVE or state.turn:
             await mend(session)

@@ -20,6 +20,36 @@ from .state import State
 if TYPE_CHECKING:
     from .session import Session
 
+_ASKING = frozenset({ev.Asked, ev.Settled})
+
+
+class Commit:
+    """Facts on their way to the store. `done` is resolved when they are stored and told."""
+
+    __slots__ = ("done", "events", "others", "state", "stored")
+
+    def __init__(self, events: list[Event], state: State, done: "asyncio.Future[None]") -> None:
+        self.events = events
+        self.state = state  # what they were folded into
+        self.done = done  # of whoever brought them; cancelled when it left
+        self.others: list[asyncio.Future[None]] | None = None  # of those who only wait
+        self.stored = False
+
+    def end(self, error: BaseException | None = None) -> bool:
+        """Wake those who wait; False when nobody heard of an error."""
+        for other in self.others or ():
+            if not other.done():
+                other.set_result(None)
+        if self.done.done():
+            return error is None
+        if error is None:
+            self.done.set_result(None)
+        elif isinstance(error, asyncio.CancelledError):
+            self.done.cancel()
+        else:
+            self.done.set_exception(error)
+        return True
+
 
 class Ledger:
     """Facts of one session. Base of `Session`."""
@@ -28,77 +58,87 @@ class Ledger:
 
     def __init__(self) -> None:
         self.parked = False  # the host stopped: nothing more is written here
-        # Batches on their way to the store, oldest first: [events, committed, task].
-        self._committing: deque[list[Any]] = deque()
+        self._committing: deque[Commit] = deque()  # oldest first
         self._mending: asyncio.Task[None] | None = None
 
     async def append(self: "Session", *bodies: ev.Kept) -> None:  # type: ignore[misc]
         """Keep these facts in one transaction; returns when they are stored and told."""
-        task = self.put(*bodies)
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.done():
-                # The cancelled caller is gone; a failure must still be heard.
-                task.add_done_callback(self.unheard)
-            raise
+        await self.put(*bodies)
 
-    def put(self: "Session", *bodies: ev.Kept) -> asyncio.Task[None]:  # type: ignore[misc]
-        """Fold these facts now; the task is done when they are stored and told."""
+    def put(self: "Session", *bodies: ev.Kept) -> "asyncio.Future[None]":  # type: ignore[misc]
+        """Fold these facts now; the future is done when they are stored and told."""
         if self.parked:
             raise asyncio.CancelledError("the host stopped")
-        at = self.host.clock.now_ms()
+        host = self.host
+        at = host.clock.now_ms()
         state = self.state
         entries, events = [], []
         facts = [ev.storable(body) for body in bodies]  # may fail: before anything is folded
+        asks = False
         for body, data in facts:
             seq = state.apply(body, at)
-            tag = type(body).__struct_config__.tag
-            entries.append(Entry(seq, at, str(tag), data))
+            kind = type(body)
+            asks = asks or kind in _ASKING
+            entries.append(Entry(seq, at, kind.__struct_config__.tag, data))  # type: ignore[arg-type]
             events.append(Event(self.id, at, body, seq))
-        asked = [b.ask for b in bodies if type(b) is ev.Asked]
-        settled = [b for b in bodies if type(b) is ev.Settled]
+        asked = [b.ask for b in bodies if type(b) is ev.Asked] if asks else ()
+        settled = [b for b in bodies if type(b) is ev.Settled] if asks else ()
         batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
-        slot: list[Any] = [events, False]
-        self._committing.append(slot)
-        task = asyncio.ensure_future(self._commit(batch, slot, state))
-        slot.append(task)
-        return task
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        commit = Commit(events, state, done)
+        self._committing.append(commit)
+        posted = host.store.post(batch)
+        posted.add_done_callback(lambda future: self._posted(commit, future))
+        return done
 
     async def told(self) -> None:
         """Wait until all that is folded now is told."""
         if self._committing:
-            await asyncio.wait({self._committing[-1][2]})
+            newest = self._committing[-1]
+            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            newest.others = [*(newest.others or ()), told]
+            await told
 
-    def unheard(self: "Session", task: asyncio.Task[None]) -> None:  # type: ignore[misc]
-        if not task.cancelled() and (error := task.exception()) is not None:
+    def unheard(self: "Session", done: "asyncio.Future[None]") -> None:  # type: ignore[misc]
+        if not done.cancelled() and (error := done.exception()) is not None:
             self.host.trouble("append failed", error, session=self.id)
 
-    async def _commit(  # type: ignore[misc]
-        self: "Session", batch: Batch, slot: list[Any], state: State
+    def _posted(  # type: ignore[misc]
+        self: "Session", commit: Commit, future: "asyncio.Future[int]"
     ) -> None:
-        try:
-            first = await self.host.store.append(batch)
-        except BaseException as error:
-            if slot in self._committing:
-                self._committing.remove(slot)
-            if isinstance(error, Exception):
-                await self._lost(error, state)
-            raise
-        slot[0] = [msgspec.structs.replace(e, gseq=first + i) for i, e in enumerate(slot[0])]
-        slot[1] = True
-        while self._committing and self._committing[0][1]:
-            for event in self._committing.popleft()[0]:
+        """The store has answered: tell what is stored now, oldest first."""
+        error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        committing = self._committing
+        if error is not None:
+            committing.remove(commit)
+            self.host.spawn(self._lost(error, commit))
+        else:
+            gseq = future.result()
+            for event in commit.events:
+                # Not shared with anybody yet: the place is filled in rather than copied.
+                msgspec.structs.force_setattr(event, "gseq", gseq)
+                gseq += 1
+            commit.stored = True
+        while committing and committing[0].stored:
+            first = committing.popleft()
+            for event in first.events:
                 self._tell(event)
+            first.end()
 
-    async def _lost(self: "Session", error: Exception, state: State) -> None:  # type: ignore[misc]
+    async def _lost(  # type: ignore[misc]
+        self: "Session", error: BaseException, commit: Commit
+    ) -> None:
         """A commit failed: what was folded is not stored. Go back to what is."""
-        if isinstance(error, StaleEpoch):
-            self._let_down()
-        elif self.state is state:  # else another failure of the same moment went back already
-            if self._mending is None:
-                self._mending = asyncio.ensure_future(self._mend())
-            await asyncio.shield(self._mending)
+        try:
+            if isinstance(error, StaleEpoch):
+                self._let_down()
+            elif self.state is commit.state:  # else another failure of this moment went back
+                if self._mending is None:
+                    self._mending = asyncio.ensure_future(self._mend())
+                await asyncio.shield(self._mending)
+        finally:
+            if not commit.end(error):  # whoever brought these facts has left
+                self.host.trouble("append failed", error, session=self.id)
 
     async def _mend(self: "Session") -> None:  # type: ignore[misc]
         try:
@@ -126,3 +166,13 @@ class Ledger:
         host = self.host
         if self.hub.watches or host.hub.watches:
             self._tell(Event(self.id, host.clock.now_ms(), body))
+
+    def stream(  # type: ignore[misc]
+        self: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
+    ) -> None:
+        """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
+        host = self.host
+        if self.hub.watches:
+            self.hub.stream(self.id, host.clock, kind, turn, text, call_id)
+        if host.hub.watches:
+            host.hub.stream(self.id, host.clock, kind, turn, text, call_id)

@@ -229,10 +229,12 @@ class Session(Asking):
 
     async def _supervise(self, turn: Turn, kind: str) -> TurnResult | BaseException:
         """Run the agent in a task of its own, so that it can be cancelled and, if need be, left."""
-        turn.task = task = asyncio.create_task(self._take(turn, kind))
-        turn.left = left = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn.task = task = loop.create_task(self._take(turn, kind))
+        turn.left = left = loop.create_future()
+        task.add_done_callback(lambda _: left.done() or left.set_result(None))
         try:
-            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
+            await left
         except asyncio.CancelledError:  # the host stops: unwind the turn, then go
             turn.cancelled, turn.cause = True, turn.cause or "shutdown"
             task.cancel()

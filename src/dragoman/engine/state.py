@@ -22,7 +22,7 @@ class State:
     """What a session is now. Only `apply` changes it."""
 
     __slots__ = (
-        "active_ms", "agent", "allowed", "answers", "archived", "asks", "began_at", "cost",
+        "_info", "active_ms", "agent", "allowed", "answers", "archived", "asks", "began_at", "cost",
         "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
         "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
         "query", "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn",
@@ -31,6 +31,7 @@ class State:
 
     def __init__(self, session_id: str) -> None:
         self.id = session_id
+        self._info: SessionInfo | None = None
         self.seq = 0
         self.agent = ""
         self.cwd = ""
@@ -72,6 +73,18 @@ class State:
         self.journal: dict[str, tuple[str, bool]] = {}
 
     def info(self) -> SessionInfo:
+        """The session's row; the same object until something changes."""
+        info = self._info
+        if info is None:
+            info = self._info = self._row()
+        return info
+
+    def change_agent(self, alias: str) -> None:
+        """Have another agent take over from one that was removed from the configuration."""
+        self.agent = alias
+        self._info = None
+
+    def _row(self) -> SessionInfo:
         return SessionInfo(
             id=self.id,
             agent=self.agent,
@@ -105,6 +118,7 @@ class State:
     def apply(self, body: ev.Kept, at: int) -> int:
         """Take one fact in; returns its sequence number."""
         self.seq += 1
+        self._info = None
         fold = _FOLDS.get(type(body))
         if fold is not None:
             fold(self, body, at)

@@ -90,15 +90,17 @@ class Turn(Foreign):
     def text(self, delta: str) -> None:
         if not delta:
             return
-        if self._holds():
+        if self.held is not False and self._holds():
             return
         self.draft.add(False, delta)
-        self.emit(ev.TextDelta(self.id, delta))
+        if not self.closed:
+            self.session.stream(ev.TextDelta, self.id, delta)
 
     def thought(self, delta: str) -> None:
         if delta:
             self.draft.add(True, delta)
-            self.emit(ev.ThoughtDelta(self.id, delta))
+            if not self.closed:
+                self.session.stream(ev.ThoughtDelta, self.id, delta)
 
     def call_drafted(self, call_id: str, name: str) -> None:
         self.draft.calls[call_id] = name
@@ -107,7 +109,8 @@ class Turn(Foreign):
     def call_args(self, call_id: str, fragment: str) -> None:
         if fragment:
             self.draft.args.setdefault(call_id, []).append(fragment)
-            self.emit(ev.CallArgs(self.id, call_id, fragment))
+            if not self.closed:
+                self.session.stream(ev.CallArgs, self.id, fragment, call_id)
 
     def call_ready(self, call_id: str) -> None:
         self.draft.ready.add(call_id)

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from . import events as ev
-from .deltas import MERGED, weight_of
+from .beat import beat_of
+from .deltas import MERGED, Run, joined, single, text_of, weight_of
 from .deltas import merge as merge
 from .events import Event, Who
+from .ports.store import Clock
 
-FLUSH_SECONDS = 0.002
 HOLD_BYTES = 4 * 1024 * 1024
 RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
@@ -148,8 +149,8 @@ class Hub:
     """Fans the events of one session (or of all) out to its watchers."""
 
     __slots__ = (
-        "_changed", "_draft", "_pending", "_read", "_shapes", "_spawn", "_timer",
-        "by_gseq", "last", "session", "trouble", "watches",
+        "_changed", "_draft", "_pending", "_read", "_run", "_shapes", "_spawn", "beating",
+        "by_gseq", "flushed", "last", "session", "trouble", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -170,8 +171,10 @@ class Hub:
         self._draft: Callable[[], Sequence[Event]] = lambda: ()
         self._changed: Callable[[], None] = lambda: None
         self.trouble = trouble
-        self._pending: list[Event] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._pending: list[Event | Run] = []
+        self._run: Run | None = None  # the last of what is pending, when it may still grow
+        self.beating = False  # what comes now is gathered until the next beat
+        self.flushed = 0.0
         self._shapes: dict[Any, Shape] = {}
 
     def serve(
@@ -240,35 +243,66 @@ class Hub:
             self.last = self.place(event)
         if not self.watches:
             return
-        self._pending.append(event)
-        if isinstance(event.body, MERGED):
-            if self._timer is not None:
-                return
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._tick)
-        self.flush()
-
-    def _tick(self) -> None:
-        self._timer = None
-        if self._pending:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._tick)
+        body: Any = event.body
+        if isinstance(body, MERGED):
+            call_id = getattr(body, "call_id", "")
+            self._add(event.session, event.at, type(body), body.turn, text_of(body), call_id)
+        else:
+            self._pending.append(event)
             self.flush()
+
+    def stream(
+        self, session: str, clock: Clock, kind: type[Any], turn: str, text: str, call_id: str = ""
+    ) -> None:
+        """Emit a delta: the way of most of what a model says, so no object is made for each."""
+        run = self._run
+        if (
+            run is not None
+            and run.kind is kind
+            and run.turn == turn
+            and run.call_id == call_id
+            and run.session == session
+        ):
+            run.texts.append(text)
+        else:
+            self._add(session, clock.now_ms(), kind, turn, text, call_id)
+
+    def _add(
+        self, session: str, at: int, kind: type[Any], turn: str, text: str, call_id: str
+    ) -> None:
+        run = self._run = Run(session, at, kind, turn, call_id, text)
+        self._pending.append(run)
+        if not self.beating:
+            beat_of(asyncio.get_running_loop()).add(self)
+            self.flush()
+
+    def beat(self) -> bool:
+        """Hand on what was gathered; False: nothing was, the next delta goes out at once."""
+        if not self._pending:
+            return False
+        self.flush()
+        return True
 
     def flush(self) -> None:
         """Hand what is pending to every watcher: one encoding per shape."""
         if not self._pending:
             return
-        events = self._pending
+        items = self._pending
         self._pending = []
+        self._run = None
         merged: Sequence[Event] | None = None
+        every: Sequence[Event] | None = None
         spoken: dict[tuple[int, bool], Any] = {}
         for watch in tuple(self.watches):
             if watch.closed:  # by another one's delivery just now
                 continue
             if watch.exact:
-                chosen: Sequence[Event] = events
+                if every is None:
+                    every = single(items)
+                chosen = every
             else:
                 if merged is None:
-                    merged = merge(events)
+                    merged = joined(items)
                 chosen = merged
             if watch.held is not None or watch.is_paused():
                 watch.hold(chosen)
