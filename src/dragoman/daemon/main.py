@@ -21,6 +21,7 @@ from .desks import Desks
 from .guests import Guests
 from .listening import Listening
 from .notify import notify
+from .scratch import keep_tidy
 from .taps import Taps
 
 _SWEEP_SECONDS = 60.0
@@ -99,7 +100,8 @@ class Daemon:
         if self.with_gateway:
             await self._open_gateway()
         await self._start_apps()
-        for work in (self._watch_file(), self._sweep(), self._take_up()):
+        tidy = keep_tidy(self.composed.places.data_dir)
+        for work in (self._watch_file(), self._sweep(), self._take_up(), tidy):
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
