@@ -232,7 +232,7 @@ class Session(Asking):
         loop = asyncio.get_running_loop()
         turn.task = task = loop.create_task(self._take(turn, kind))
         turn.left = left = loop.create_future()
-        task.add_done_callback(lambda _: left.done() or left.set_result(None))
+        task.add_done_callback(lambda _: _release(left))
         try:
             await left
         except asyncio.CancelledError:  # the host stops: unwind the turn, then go
@@ -398,3 +398,8 @@ class Session(Asking):
             until = extra.get("skip_permissions_until")
             return until is None or self.host.clock.now_ms() < until
         return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
+
+
+def _release(left: "asyncio.Future[None]") -> None:
+    if not left.done():
+        left.set_result(None)

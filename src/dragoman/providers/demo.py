@@ -23,7 +23,7 @@ from dragoman.engine.ports import (
 )
 
 from . import leaflet
-from .estimate import rough_usage
+from .estimate import request_chars, rough_usage
 from .phrases import Command, parse
 from .scripted import pieces
 
@@ -70,7 +70,7 @@ class Demo:
             elif isinstance(part, ModelThought):
                 thought += len(part.text)
             yield part
-        yield ModelUsage(rough_usage(request, said, thought))
+        yield ModelUsage(rough_usage(request_chars(request), said, thought))
         yield stop or ModelStop("end_turn")
 
     async def close(self) -> None:

@@ -22,9 +22,13 @@ def message_chars(message: Message) -> int:
     return total
 
 
-def rough_usage(request: ModelRequest, output_chars: int, thought_chars: int = 0) -> Usage:
+def request_chars(request: ModelRequest) -> int:
+    """How many characters a request puts into the context."""
+    return len(request.system) + sum(message_chars(message) for message in request.messages)
+
+
+def rough_usage(sent: int, output_chars: int, thought_chars: int = 0) -> Usage:
     """Usage at four characters per token, at least one token each way."""
-    sent = len(request.system) + sum(message_chars(message) for message in request.messages)
     return Usage(
         input=max(1, sent // 4),
         output=max(1, (output_chars + thought_chars) // 4),
@@ -35,6 +39,5 @@ def rough_usage(request: ModelRequest, output_chars: int, thought_chars: int = 0
 def output_room(request: ModelRequest) -> int:
     """How many tokens the answer may have: the model's limit, or what the context leaves."""
     wanted = request.max_output or request.model.max_output
-    chars = len(request.system) + sum(message_chars(message) for message in request.messages)
-    left = request.model.context_window - chars // 3
+    left = request.model.context_window - request_chars(request) // 3
     return max(min(wanted, 1_024), min(wanted, left))

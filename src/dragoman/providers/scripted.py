@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from types import coroutine
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +25,7 @@ from dragoman.engine.ports import (
     ModelUsage,
 )
 
-from .estimate import rough_usage
+from .estimate import message_chars, rough_usage
 
 StopReason = Literal["end_turn", "tool_use", "length", "refusal"]
 _BREATH = 32  # parts sent without giving other tasks the loop
@@ -129,6 +129,9 @@ class Scripted:
         self.aborted = 0  # streams that were left before their end
         self._release = asyncio.Event()
         self._position: dict[str, int] = {}
+        self._steps: dict[int, Steps] = {}
+        # Per session: messages counted so far, the last of them, their characters.
+        self._counted: dict[str, tuple[int, Any, int]] = {}
 
     def release(self) -> None:
         """Let every stream that hangs now go on."""
@@ -139,11 +142,50 @@ class Scripted:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
         self.requests.append(request)
         turn = self._next(request)
+        steps = self._steps.get(id(turn))
+        if steps is None:
+            steps = self._steps[id(turn)] = Steps(turn)
         finished = False
+        ids: _Ids | None = None
+        call_id = ""
+        sent = 0
         try:
-            async with aclosing(self._play(turn, request)) as parts:
-                async for part in parts:
-                    yield part
+            for step in steps.steps:
+                kind = type(step)
+                if kind is ModelText or kind is ModelThought:
+                    sent += 1
+                    if not sent % _BREATH:
+                        await _breath()
+                    yield step
+                elif kind is Wait:
+                    if step.seconds > 0:
+                        await asyncio.sleep(step.seconds)
+                    else:
+                        await _breath()
+                elif kind is ModelCallBegan:
+                    if step.id:
+                        call_id = step.id
+                        yield step
+                    else:
+                        ids = ids or _Ids(request)
+                        call_id = ids.fresh()
+                        yield ModelCallBegan(call_id, step.name)
+                elif kind is ModelCallArgs:
+                    yield ModelCallArgs(call_id, step.fragment)
+                elif kind is ModelCallEnded:
+                    yield ModelCallEnded(call_id)
+                elif kind is Fail:
+                    raise ProviderFailed(
+                        step.message, step.kind, status=step.status, retry_after=step.retry_after
+                    )
+                elif kind is Hang:
+                    gate = self._release
+                    self.hanging.set()
+                    await gate.wait()
+                else:
+                    yield step
+            yield ModelUsage(turn.usage or self._usage(request, steps))
+            yield ModelStop(turn.stop or ("tool_use" if steps.calls else "end_turn"))
             finished = True
         except ProviderFailed:
             finished = True
@@ -151,6 +193,19 @@ class Scripted:
         finally:
             if not finished:
                 self.aborted += 1
+
+    def _usage(self, request: ModelRequest, steps: "Steps") -> Usage:
+        """A rough count. What of a history was counted before is not counted again."""
+        messages = request.messages
+        count, last, chars = self._counted.get(request.session, (0, None, 0))
+        if count > len(messages) or count and messages[count - 1] is not last:
+            count = chars = 0
+        chars += sum(message_chars(message) for message in messages[count:])
+        if len(self._counted) >= _KEPT_REQUESTS:
+            self._counted.clear()
+        if messages:
+            self._counted[request.session] = (len(messages), messages[-1], chars)
+        return rough_usage(len(request.system) + chars, steps.said, steps.thought)
 
     async def close(self) -> None:
         self.release()
@@ -172,53 +227,55 @@ class Scripted:
             )
         return self.turns[position]
 
-    async def _play(self, turn: Turn, request: ModelRequest) -> AsyncGenerator[ModelPart, None]:
+
+class Steps:
+    """A turn cut into what is sent and waited for, once for all the times it is played."""
+
+    __slots__ = ("calls", "said", "steps", "thought", "turn")
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn  # keeps it alive: it is found by its identity
+        self.said = self.thought = self.calls = 0
+        self.steps: list[Any] = []
         opened = False
-        said = thought = calls = 0
-        ids = _Ids(request)
         for part in turn.parts:
             if not opened and not isinstance(part, Wait | Fail):
                 opened = True
-                yield ModelOpened()
-            if isinstance(part, Say):
-                said += len(part.text)
-                for number, piece in enumerate(pieces(part.text, part.deltas)):
-                    await _pause(part.delay, number)
-                    yield ModelText(piece)
-            elif isinstance(part, Think):
-                thought += len(part.text)
-                for number, piece in enumerate(pieces(part.text, part.deltas)):
-                    await _pause(part.delay, number)
-                    yield ModelThought(piece)
-                if part.signature:
-                    yield ModelThought("", part.signature)
-            elif isinstance(part, Call):
-                calls += 1
-                raw = msgspec.json.encode(part.args).decode() if part.raw is None else part.raw
-                said += len(raw)
-                call_id = part.id or ids.fresh()
-                yield ModelCallBegan(call_id, part.name)
-                for number, piece in enumerate(pieces(raw, max(1, part.fragments))):
-                    await _pause(part.delay, number)
-                    yield ModelCallArgs(call_id, piece)
-                yield ModelCallEnded(call_id)
-            elif isinstance(part, Wait):
-                await asyncio.sleep(part.seconds)
-            elif isinstance(part, Retry):
-                yield ModelRetry(part.attempt, part.delay, part.reason)
-                await asyncio.sleep(part.delay)
-            elif isinstance(part, Fail):
-                raise ProviderFailed(
-                    part.message, part.kind, status=part.status, retry_after=part.retry_after
-                )
-            else:
-                gate = self._release
-                self.hanging.set()
-                await gate.wait()
+                self.steps.append(ModelOpened())
+            self._add(part)
         if not opened:
-            yield ModelOpened()
-        yield ModelUsage(turn.usage or rough_usage(request, said, thought))
-        yield ModelStop(turn.stop or ("tool_use" if calls else "end_turn"))
+            self.steps.append(ModelOpened())
+
+    def _add(self, part: Part) -> None:
+        steps = self.steps
+        if isinstance(part, Say):
+            self.said += len(part.text)
+            for piece in pieces(part.text, part.deltas):
+                self._send(ModelText(piece), part.delay)
+        elif isinstance(part, Think):
+            self.thought += len(part.text)
+            for piece in pieces(part.text, part.deltas):
+                self._send(ModelThought(piece), part.delay)
+            if part.signature:
+                steps.append(ModelThought("", part.signature))
+        elif isinstance(part, Call):
+            self.calls += 1
+            raw = msgspec.json.encode(part.args).decode() if part.raw is None else part.raw
+            self.said += len(raw)
+            steps.append(ModelCallBegan(part.id, part.name))
+            for piece in pieces(raw, max(1, part.fragments)):
+                self._send(ModelCallArgs(part.id, piece), part.delay)
+            steps.append(ModelCallEnded(part.id))
+        elif isinstance(part, Retry):
+            steps.append(ModelRetry(part.attempt, part.delay, part.reason))
+            steps.append(Wait(part.delay))
+        else:
+            steps.append(part)
+
+    def _send(self, part: ModelPart, delay: float) -> None:
+        if delay > 0:
+            self.steps.append(Wait(delay))
+        self.steps.append(part)
 
 
 class _Ids:
@@ -259,11 +316,10 @@ def pieces(text: str, count: int = 0) -> list[str]:
     return [text[edges[n] : edges[n + 1]] for n in range(count)]
 
 
-async def _pause(delay: float, number: int) -> None:
-    if delay > 0:
-        await asyncio.sleep(delay)
-    elif number % _BREATH == _BREATH - 1:
-        await asyncio.sleep(0)
+@coroutine
+def _breath() -> Generator[None, None, None]:
+    """Give other tasks the loop: `asyncio.sleep(0)`, without its frame."""
+    yield
 
 
 def _as_turn(item: Turn | Part | str | Sequence[Part | str]) -> Turn:
