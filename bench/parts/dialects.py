@@ -20,8 +20,8 @@ _REGISTER = json.dumps(
                                 "capabilities": {}}},
     }
 ).encode()  # fmt: skip
-_INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
-_ACP = (
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
+ACP = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,'
     b'"clientCapabilities":{},"clientInfo":{"name":"bench","version":"1"}}}'
 )
@@ -35,11 +35,11 @@ def targets(host: Running) -> list[Target]:
 
     heartbeat = b'{"id":"h1","type":"request","timestamp":1,"method":"app.heartbeat","params":{}}'
     asked: tuple[tuple[str, str, bytes, tuple[bytes, ...]], ...] = (
-        ("zeroclaw status", "daemon.sock", rpc("status"), (_INITIALIZE,)),
+        ("zeroclaw status", "daemon.sock", rpc("status"), (INITIALIZE,)),
         ("openclawos heartbeat", "kernel.sock", heartbeat, (_REGISTER,)),
         ("humanlayer health", "humanlayer.sock", rpc("health"), ()),
         ("zot ping", "any.sock", b'{"id":"9","type":"ping"}', ()),
-        ("acp session/list", "acp.sock", rpc("session/list"), (_ACP,)),
+        ("acp session/list", "acp.sock", rpc("session/list"), (ACP,)),
     )
     return [
         Target(name, host.path(socket), request, host.pid, greeting)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.echo import wait_for
+from bench.echo import cpu_ns, wait_for
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -81,6 +81,18 @@ def serving(command: list[str], path: str) -> Iterator[int]:
     finally:
         process.kill()
         process.wait()
+
+
+def settled(pid: int, seconds: float = 10) -> None:
+    """Wait until a server has nothing more to do."""
+    limit = time.monotonic() + seconds
+    before = cpu_ns(pid)
+    while time.monotonic() < limit:
+        time.sleep(0.02)
+        now = cpu_ns(pid)
+        if now - before < 500_000:
+            return
+        before = now
 
 
 class Line:

@@ -1,4 +1,4 @@
-"""The official ACP SDKs' agents behind the same client, and originals found on this machine."""
+"""The official ACP SDKs' agents behind the same client."""
 
 import contextlib
 import os
@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.echo import LOADS, REFS, Client, Target, best, compare, wait_for
+from bench.echo import LOADS, REFS, Client, Target, compare, wait_for
 
-from .dialects import _ACP
+from .dialects import ACP
 from .host import Running
-from .rows import Row
+from .rows import Row, compared
 
 NODE = Path(__file__).parents[2] / "tests" / "interop" / "node" / "node_modules"
 _LIST = b'{"jsonrpc":"2.0","id":12,"method":"session/list","params":{}}'
@@ -39,7 +39,7 @@ def _agents(folder: str, notes: list[str]) -> Iterator[list[Target]]:
             process = subprocess.Popen([*command, path, str(NODE)], stderr=subprocess.DEVNULL)
             running.append(process)
             wait_for(path, process)
-            targets.append(Target(name, path, _LIST, process.pid, (_ACP,)))
+            targets.append(Target(name, path, _LIST, process.pid, (ACP,)))
         yield targets
     finally:
         for process in running:
@@ -48,22 +48,22 @@ def _agents(folder: str, notes: list[str]) -> Iterator[list[Target]]:
 
 
 def measure(host: Running, folder: str, rounds: int) -> tuple[list[Row], list[str]]:
-    """ACP `session/list`, ours (which reads a store) against theirs (which answer nothing)."""
+    """ACP `session/list`, ours (a page of the store) against theirs (which answer nothing)."""
     notes: list[str] = []
-    for name in ("zot", "hld", "zeroclaw"):
-        if shutil.which(name) is None:
-            notes.append(f"{name} is not on PATH: skipped")
     rows: list[Row] = []
     loads = LOADS[:2]
     with _agents(folder, notes) as peers:
-        ours = Target("acp session/list", host.path("acp.sock"), _LIST, host.pid, (_ACP,))
+        ours = Target("acp session/list", host.path("acp.sock"), _LIST, host.pid, (ACP,))
         compare([ours, *peers], Client(folder), loads, rounds)
         bars = {"ACP TypeScript SDK": "<= 0.5", "ACP Python SDK": "<= 0.25"}
         for peer in peers:
-            for load, what in ((loads[0], "p50"), (loads[1], "cpu")):
-                mine, theirs = (getattr(best(t, load.name), what) for t in (ours, peer))
-                rows.append(
-                    Row("peers", f"acp session/list, {load.name}, {what}", f"{mine:.2f} us",
-                        f"{peer.name} {theirs:.2f}", mine / theirs, bars[peer.name])
-                )  # fmt: skip
+            for load, what, word, unit in (
+                (loads[0], "p50", "round trip", "us"), (loads[1], "cpu", "cpu", "us cpu"),
+            ):  # fmt: skip
+                mine, theirs = (
+                    [getattr(sample, what) for sample in target.samples[load.name]]
+                    for target in (ours, peer)
+                )
+                name = f"acp session/list, {load.name}, {word}"
+                rows.append(compared("peers", name, mine, peer.name, theirs, unit, bars[peer.name]))
     return rows, notes

@@ -5,8 +5,9 @@ import shutil
 import subprocess
 
 from bench.echo import build, build_go
+from bench.place import on_one_core
 
-from .rows import Row
+from .rows import Row, compared
 from .starts import DRAGOMAN
 
 _PING = b'{"id":"9","type":"ping"}\n'
@@ -29,17 +30,16 @@ def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
     taken: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, (command, request) in cases.items():
-            done = subprocess.run(
-                [driver, "5000", *command],
-                input=request, env=env, capture_output=True, timeout=60, check=True,
-            )  # fmt: skip
+            with on_one_core():  # the driver and the program it starts
+                done = subprocess.run(
+                    [driver, "2000", *command],
+                    input=request, env=env, capture_output=True, timeout=60, check=True,
+                )  # fmt: skip
             taken[name].append(float(done.stdout.split()[0]))
     mine = taken["dragoman rpc"]
     rows = [
-        Row("stdio", "dragoman rpc, ping, round trip", f"{min(mine):.2f} us",
-            f"{name} {min(taken[name]):.2f}", min(mine) / min(taken[name]), bar,
-            f"{min(mine):.2f}-{max(mine):.2f} us")
+        compared("stdio", "dragoman rpc, ping, round trip", mine, name, taken[name], "us", bar)
         for name, bar in (("cat", "<= 2.2"), ("Go", "<= 1.3"))
         if name in taken
-    ]  # fmt: skip
+    ]
     return rows, [] if go else ["the Go stdio program was not built: skipped"]

@@ -1,74 +1,34 @@
-"""Round trips over WebSocket through the gateway, beside Node servers."""
+"""WebSocket through the gateway, beside gorilla (Go) and `ws` (Node): round trips and batches."""
 
 import contextlib
 import json
 import os
 import shutil
 import socket
-import struct
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.echo import REFS, cpu_ns
+from bench.echo import BOTH, REFS, Client, Load, Target, build_go, compare
 
-from .dialects import _INITIALIZE
+from .dialects import INITIALIZE
 from .host import daemon
 from .peers import NODE
-from .rows import Row
+from .rows import Row, compared
 from .starts import DRAGOMAN
 
 _STATUS = b'{"jsonrpc":"2.0","id":12,"method":"status","params":{}}'
-_TURNS = 3_000
-
-
-def frame(text: bytes) -> bytes:
-    """A masked text frame."""
-    key = b"\x01\x02\x03\x04"
-    body = bytes(byte ^ key[at & 3] for at, byte in enumerate(text))
-    size = len(text)
-    head = struct.pack("!BB", 0x81, 0x80 | size) if size < 126 else struct.pack(
-        "!BBH", 0x81, 0xFE, size)  # fmt: skip
-    return head + key + body
-
-
-class Socket:
-    """A blocking client for one request at a time."""
-
-    def __init__(self, host: str, port: int, target: str) -> None:
-        self.socket = socket.create_connection((host, port), 20)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.sendall(
-            f"GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
-            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
-        )
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            got = self.socket.recv(1)
-            if not got:
-                raise ConnectionError("the server closed the connection")
-            head += got
-        if b" 101 " not in head.split(b"\r\n")[0]:
-            raise RuntimeError(head.decode())
-
-    def ask(self, framed: bytes) -> bytes:
-        """Send a frame; returns the one that answers it."""
-        self.socket.sendall(framed)
-        got = self.socket.recv(1 << 16)
-        while len(got) < 4 or len(got) < _size(got):
-            got += self.socket.recv(1 << 16)
-        return got
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-def _size(data: bytes) -> int:
-    short = data[1] & 0x7F
-    return short + 2 if short < 126 else int.from_bytes(data[2:4], "big") + 4
+_ONE, _BATCH = Load("one at a time", 1, 1, 3000), Load("64 in flight", 1, 64, 100, BOTH)
+# Where Debian's golang-github-gorilla-websocket-dev puts its source.
+_GORILLA = Path("/usr/share/gocode/src/github.com/gorilla/websocket")
+_FRAMES = "Node http + frames by hand"
+_BARS = {
+    "gorilla": ("<= 1.3", "<= 0.8"),
+    "Node ws": ("<= 1.2", ""),
+    _FRAMES: ("<= 1.2", ""),  # in place of ws; it does less
+}
 
 
 def _port() -> int:
@@ -78,7 +38,7 @@ def _port() -> int:
 
 
 @contextlib.contextmanager
-def _node(command: list[str], port: int) -> Iterator[int]:
+def _serving(command: list[str], port: int) -> Iterator[int]:
     process = subprocess.Popen(command)
     try:
         limit = time.monotonic() + 15
@@ -95,68 +55,64 @@ def _node(command: list[str], port: int) -> Iterator[int]:
         process.wait()
 
 
-def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
-    """`status` over /rpc; best p50 and best CPU of interleaved rounds."""
+def _commands(folder: str, notes: list[str]) -> dict[str, list[str]]:
+    """Every peer that can be run here; PORT and the folder of Node's modules are added."""
+    found: dict[str, list[str]] = {}
+    packages = {"github.com/gorilla/websocket": _GORILLA}
+    gorilla = build_go(folder, "go_ws", packages) if _GORILLA.is_dir() else None
+    if gorilla:
+        found["gorilla"] = [gorilla]
+    else:
+        notes.append("gorilla/websocket is not installed (make setup-tools), or no Go: skipped")
     node = shutil.which("node")
     if node is None:
-        return [], ["WebSocket peers need Node: skipped"]
-    notes = []
-    peers = {"Node http + frames by hand": [node, str(REFS / "node_frames.js")]}
-    if (NODE / "ws").is_dir():
-        peers["Node ws"] = [node, str(REFS / "node_ws.js")]
+        notes.append("WebSocket peers in Node need Node: skipped")
+    elif (NODE / "ws").is_dir():
+        found["Node ws"] = [node, str(REFS / "node_ws.js")]
     else:
-        notes.append("the ws package is not installed: a leaner Node server takes its place")
+        notes.append("ws is not installed (make setup-node): a leaner Node server takes its place")
+        found[_FRAMES] = [node, str(REFS / "node_frames.js")]
+    return found
+
+
+def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
+    """`status` over /rpc; the peers parse a request and answer with two words."""
+    client = Client(folder, "wsclient")
+    if not client.compiled:
+        return [], ["WebSocket measures need a C compiler: skipped"]
+    notes: list[str] = []
     home = os.path.join(folder, "gateway")
-    times: dict[str, list[float]] = {}
-    costs: dict[str, list[float]] = {}
     with contextlib.ExitStack() as stack:
         host = stack.enter_context(daemon(home, ["hello"], "[gateway]\nport = 0\n", True))
-        links = {"ours": (_ours(home), host.pid)}
-        for name, command in peers.items():
+        ours = Target("ours", _address(home), _STATUS, host.pid, (INITIALIZE,))
+        peers = []
+        for name, command in _commands(folder, notes).items():
             port = _port()
-            pid = stack.enter_context(_node([*command, str(port), str(NODE)], port))
-            links[name] = (Socket("127.0.0.1", port, "/"), pid)
-        links["ours"][0].ask(frame(_INITIALIZE))
-        for round in range(rounds + 1):
-            for name, (link, pid) in links.items():
-                before = cpu_ns(pid)
-                p50 = _times(link)
-                if round:
-                    times.setdefault(name, []).append(p50)
-                    costs.setdefault(name, []).append((cpu_ns(pid) - before) / 1000 / _TURNS)
-        for link, _ in links.values():
-            link.close()
+            pid = stack.enter_context(_serving([*command, str(port), str(NODE)], port))
+            peers.append(Target(name, f"{port}/", _STATUS, pid))
+        compare([ours, *peers], client, (_ONE, _BATCH), rounds)
     rows = []
-    for what, taken, unit, bar in (
-        ("round trip", times, "us", "<= 1.2"), ("cpu", costs, "us cpu", "")):  # fmt: skip
-        mine = taken["ours"]
-        for name in peers:
-            theirs = min(taken[name])
-            rows.append(
-                Row("gateway", f"WebSocket /rpc status, {what}", f"{min(mine):.2f} {unit}",
-                    f"{name} {theirs:.2f}", min(mine) / theirs, bar,
-                    f"{min(mine):.2f}-{max(mine):.2f} {unit}")
-            )  # fmt: skip
+    for peer in peers:
+        bars = _BARS[peer.name]
+        for load, what, word, unit, bar in (
+            (_ONE, "p50", "round trip", "us", bars[0]),
+            (_ONE, "cpu", "cpu", "us cpu", ""),
+            (_BATCH, "cpu", "cpu", "us cpu", bars[1]),
+        ):
+            mine, theirs = (
+                [getattr(sample, what) for sample in target.samples[load.name]]
+                for target in (ours, peer)
+            )
+            name = f"WebSocket /rpc status, {load.name}, {word}"
+            rows.append(compared("gateway", name, mine, peer.name, theirs, unit, bar))
     return rows, notes
 
 
-def _ours(home: str) -> Socket:
+def _address(home: str) -> str:
+    """Port and target of our gateway's /rpc, with a token."""
     made = subprocess.run(
         [DRAGOMAN, "token", "new", "--config-dir", home],
         capture_output=True, text=True, timeout=20, check=True,
     )  # fmt: skip
     address = json.loads(Path(home, "data", "gateway.json").read_text())["address"]
-    where = urlsplit(address)
-    assert where.hostname and where.port
-    return Socket(where.hostname, where.port, f"/rpc?token={made.stdout.split()[-1]}")
-
-
-def _times(link: Socket) -> float:
-    framed = frame(_STATUS)
-    found = []
-    for _ in range(_TURNS):
-        start = time.perf_counter()
-        link.ask(framed)
-        found.append((time.perf_counter() - start) * 1e6)
-    found.sort()
-    return found[len(found) // 2]
+    return f"{urlsplit(address).port}/rpc?token={made.stdout.split()[-1]}"
