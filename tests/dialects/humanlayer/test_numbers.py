@@ -154,6 +154,25 @@ async def test_the_end_of_skipped_permissions_is_told_after_a_restart(left_ms, t
     await store.close()
 
 
+async def test_a_new_approval_counts_what_waits_outside_of_the_memory(tmp_path):
+    store, _ = open_store(tmp_path / "s.db")
+    other, _ = open_store(tmp_path / "s.db")
+    _, elsewhere = make([turn(call("echo", text="a"))], store=other)
+    watcher = Client(elsewhere)
+    await watcher.subscribe(event_types=["new_approval"])
+    await Client(elsewhere).call("launchSession", query="x")
+    assert (await watcher.event())["data"]["total"] == 1
+    _, desk = make([turn(call("echo", text="b"))], store=store)
+    watcher, client = Client(desk), Client(desk)
+    await watcher.subscribe(event_types=["new_approval"])
+    assert len((await client.call("fetchApprovals"))["approvals"]) == 1
+    await client.call("launchSession", query="x")
+    assert (await watcher.event())["data"]["total"] == 2
+    for one, kept in ((elsewhere, other), (desk, store)):
+        await one.door.host.stop(0.0)
+        await kept.close()
+
+
 async def test_a_new_approval_says_how_many_wait():
     _, desk = make([turn(call("echo", text="a")), turn(call("echo", text="b")), hang()])
     watcher, client = Client(desk), Client(desk)

@@ -17,6 +17,7 @@ from .roster import Roster
 
 if TYPE_CHECKING:
     from .speak import Filter, Told
+    from .waiting import Waiting
 
 MAX_LINE = 10 * 1024 * 1024
 _PAGE = 500
@@ -50,6 +51,7 @@ class Desk:
         self.door = door
         self.settings = settings or Settings()
         self.roster = Roster(door)
+        self._waiting: Waiting | None = None
         self.subscriptions = 0
         self._shapes: dict[Filter, tuple[Told, int]] = {}
         self._count = count(1)
@@ -78,12 +80,20 @@ class Desk:
     def who(self, link: Link) -> Who:
         return Who("humanlayer", link.peer.label, id=f"humanlayer-{next(self._count)}")
 
+    @property
+    def waiting(self) -> "Waiting":
+        if self._waiting is None:
+            from .waiting import Waiting
+
+            self._waiting = Waiting(self.door)
+        return self._waiting
+
     # --- encodings that subscriptions with the same filter share ---
 
     def borrow(self, wanted: "Filter") -> "Told":
         from .speak import Told
 
-        shape, users = self._shapes.get(wanted) or (Told(self.door, wanted), 0)
+        shape, users = self._shapes.get(wanted) or (Told(self.door, wanted, self.waiting), 0)
         self._shapes[wanted] = (shape, users + 1)
         self.subscriptions += 1
         return shape

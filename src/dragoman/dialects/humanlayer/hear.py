@@ -253,6 +253,7 @@ class HumanlayerHearer:
             return  # the client has said goodbye already
         self._subscription = subscription
         subscription.begin(self._who, params.since)
+        await self._desk.waiting.look()
 
     async def _check_since(self, since: int | None) -> None:
         """Refuse a number that was never given: nothing would be heard until it is reached."""

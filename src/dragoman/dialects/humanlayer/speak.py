@@ -15,6 +15,7 @@ from dragoman.wire.link import Blob
 from .approvals import kind_of, said, status_word
 from .rows import run_of
 from .times import precise
+from .waiting import Waiting
 
 STATUS = "session_status_changed"
 CONVERSATION = "conversation_updated"
@@ -58,11 +59,12 @@ def number_of(said: bytes) -> int:
 class Told:
     """An `engine.watch.Shape`: says events to all subscriptions that have the same filter."""
 
-    __slots__ = ("_door", "_wanted")
+    __slots__ = ("_door", "_waiting", "_wanted")
 
-    def __init__(self, door: Door, wanted: Filter) -> None:
+    def __init__(self, door: Door, wanted: Filter, waiting: Waiting) -> None:
         self._door = door
         self._wanted = wanted
+        self._waiting = waiting
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
         lines: list[bytes] = []
@@ -82,6 +84,8 @@ class Told:
             for seq, (kind, data) in enumerate(say(self._door, event, event.body), first):
                 if wanted.types and kind not in wanted.types:
                     continue
+                if kind == NEW_APPROVAL:
+                    data["total"] = self._waiting.count(data["type"])
                 data["session_id"] = event.session
                 if run:
                     data["run_id"] = run
@@ -190,17 +194,10 @@ def _noted(door: Door, event: Event, body: ev.Noted) -> Saying:
 def _asked(door: Door, event: Event, body: ev.Asked) -> Saying:
     ask = body.ask
     data: Data = {"approval_id": ask.id, "call_id": ask.id, "tool_name": ask.tool}
-    kind = kind_of(ask)
-    data |= {"type": kind, "count": 1, "total": _waiting(door, kind)}
+    data |= {"type": kind_of(ask), "count": 1}
     if ask.call_id:
         data["tool_use_id"] = ask.call_id
     return [(NEW_APPROVAL, data)]
-
-
-def _waiting(door: Door, kind: str) -> int:
-    """How many of this kind wait at this moment, in the sessions that are in memory."""
-    sessions = door.host.live.values()
-    return sum(kind_of(ask) == kind for session in sessions for ask in session.state.asks.values())
 
 
 def _settled(door: Door, event: Event, body: ev.Settled) -> Saying:
