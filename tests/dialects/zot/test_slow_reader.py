@@ -98,7 +98,7 @@ async def test_every_answer_of_a_busy_moment_comes_within_ten_milliseconds():
     while json.loads(await client.receive())["type"] != "text_delta":
         pass
     loop = asyncio.get_running_loop()
-    slowest = 0.0
+    times = []
     for number in range(20):
         client.received()
         began = loop.time()
@@ -107,9 +107,9 @@ async def test_every_answer_of_a_busy_moment_comes_within_ten_milliseconds():
             frame = json.loads(await client.receive())
             if frame.get("id") == f"q{number}":
                 break
-        slowest = max(slowest, loop.time() - began)
+        times.append(loop.time() - began)
         assert frame["data"]["busy"]
-    assert slowest < 0.05  # 10 ms on a quiet machine
+    assert sorted(times)[17] < 0.010, sorted(times)  # nine of ten: one may meet noise
     client.send(b'{"type":"abort"}')
     await door.idle(door.live_infos()[0].id)
     client.drop()
