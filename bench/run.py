@@ -38,8 +38,6 @@ from bench.place import told
 
 STREAM = [{"parts": [{"type": "say", "text": "some text " * streams.DELTAS,
                       "deltas": streams.DELTAS}]}]  # fmt: skip
-PLAN = {"type": "call", "name": "plan", "args": {"entries": [{"content": "x"}]}}
-TOOL = [{"parts": [PLAN]}, "done"]
 
 
 def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[str]]:
@@ -78,9 +76,7 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     if wanted("stuck"):
         rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
     if wanted("turns"):
-        with daemon(os.path.join(folder, "turns"), TOOL) as host:
-            rows += streams.turns(host, 2.0 if options.quick else 5.0)
-        add(prompts.measure(folder, rounds, 0.5 if options.quick else 1.0))
+        add(prompts.measure(folder, rounds))
     if wanted("stdio"):
         add(pipes.measure(folder, rounds))
     if wanted("gateway"):

@@ -1,6 +1,9 @@
-"""Turns of 50 deltas that are stored: the daemon beside Go and Node servers that append JSONL.
+"""Whole turns that are stored: the daemon beside Go and Node servers that append JSONL.
 
-The peers keep two lines per turn and never sync; the daemon commits events and their effects.
+Every turn is driven by the same C program, so many turns to a session on every side. What differs:
+the peers keep nothing in memory, append two lines per turn (four with a tool) and never sync; the
+daemon keeps the conversation, gives all of it to its model with each prompt, runs the tool, and
+commits events and their effects before it answers.
 """
 
 import contextlib
@@ -9,13 +12,21 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 
-from bench.echo import REFS, build, build_go, cpu_ns
+from bench.echo import BOTH, REFS, build, build_go, cpu_ns
+from bench.place import placed
 
-from .host import Line, Running, daemon, greeted, serving
-from .rows import Row
+from .host import Line, Running, daemon, greeted, serving, settled
+from .rows import Row, compared
 
+TURNS = 25  # of each session: a conversation of middle length, then a fresh one
 _SAY = {"type": "say", "text": "some text ", "deltas": 1}
-SCRIPT = [{"parts": [_SAY, {"type": "wait", "seconds": 0}] * 50}]
+_PLAN = {"type": "call", "name": "plan", "args": {"entries": [{"content": "x"}]}}
+# what the model does; what the peers call it; a word of the first update
+_KINDS: dict[str, tuple[str, list[object]]] = {
+    "50 deltas": ("turns", [{"parts": [_SAY, {"type": "wait", "seconds": 0}] * 50}]),
+    "a tool call": ("calls", [{"parts": [_PLAN]}, "done"]),
+}
+_DELTAS = "50 deltas"
 
 
 @dataclass
@@ -25,41 +36,63 @@ class _Taken:
     first: list[float] = field(default_factory=list)
 
 
-def measure(folder: str, rounds: int, seconds: float) -> tuple[list[Row], list[str]]:
+def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
     """Turns per second and CPU on 16 connections, time to the first delta on one."""
     driver = build("prompts", folder)
     if driver is None:
         return [], ["turns beside peers need a C compiler: skipped"]
     go, node = build_go(folder, "go_streams"), shutil.which("node")
-    commands: dict[str, list[str]] = {}
-    if go:
-        commands["Go"] = [go, "turns"]
-    if node:
-        commands["Node"] = [node, str(REFS / "node_streams.js"), "turns"]
-    found: dict[str, _Taken] = {name: _Taken() for name in ("ours", *commands)}
+    rows: list[Row] = []
+    for number, (kind, (mode, script)) in enumerate(_KINDS.items()):
+        commands: dict[str, list[str]] = {}
+        if go:
+            commands["Go"] = [go, mode]
+        if node:
+            commands["Node"] = [node, str(REFS / "node_streams.js"), mode]
+        place = os.path.join(folder, f"prompts{number}")
+        os.makedirs(place)
+        rows += _rows(kind, _take(driver, place, commands, script, kind == _DELTAS, rounds))
+    return rows, [] if go else ["the Go turns were not built: skipped"]
+
+
+def _take(
+    driver: str,
+    folder: str,
+    commands: dict[str, list[str]],
+    script: list[object],
+    alone: bool,
+    rounds: int,
+) -> dict[str, _Taken]:
+    found = {name: _Taken() for name in ("ours", *commands)}
     with contextlib.ExitStack() as stack:
-        host = stack.enter_context(daemon(os.path.join(folder, "prompted"), list(SCRIPT)))
+        host = stack.enter_context(daemon(os.path.join(folder, "ours"), script))
         peers = {}
         for name, command in commands.items():
-            path = os.path.join(folder, f"{name}-turns.sock")
+            path = os.path.join(folder, f"{name}.sock")
             run = [*command, path, os.path.join(folder, f"{name}.jsonl")]
             peers[name] = (path, stack.enter_context(serving(run, path)))
+
+        def drive(name: str, links: int, one_core: bool) -> tuple[int, float, float, float]:
+            pid = host.pid if name == "ours" else peers[name][1]
+            opened = _ours(host, links) if name == "ours" else _theirs(peers[name][0], links)
+            settled(pid)
+            with placed(one_core, pid):
+                return _drive(driver, opened, pid)
+
         for round in range(rounds + 1):
             for name, taken in found.items():
-                for links in (16, 1):
-                    if name == "ours":
-                        opened, pid = _ours(host, links), host.pid
-                    else:
-                        opened, pid = _theirs(peers[name][0], links), peers[name][1]
-                    turns, took, first, spent = _drive(driver, opened, pid, seconds)
-                    if not round:
-                        continue
-                    if links == 1:
-                        taken.first.append(first)
-                    else:
+                for one_core in BOTH:
+                    turns, took, _, spent = drive(name, 16, one_core)
+                    if round:
                         taken.rate.append(turns / took)
-                        taken.cpu.append(spent / max(1, turns))
-    return _rows(found), [] if go else ["the Go turns were not built: skipped"]
+                        taken.cpu.append(spent / turns)
+                # On one core a server that never rests, as Go, writes many deltas before its client
+                # may read the first; on two the other servers lose. Each has both.
+                for one_core in BOTH if alone else ():
+                    first = drive(name, 1, one_core)[2]
+                    if round:
+                        taken.first.append(first)
+    return found
 
 
 _Opened = list[tuple[Line, bytes]]
@@ -86,15 +119,14 @@ def _theirs(path: str, links: int) -> _Opened:
     return [(Line(path), prompt) for _ in range(links)]
 
 
-def _drive(
-    driver: str, opened: _Opened, pid: int, seconds: float
-) -> tuple[int, float, float, float]:
+def _drive(driver: str, opened: _Opened, pid: int) -> tuple[int, float, float, float]:
+    """Turns, seconds, us to the first delta, us of CPU."""
     descriptors = [line.socket.fileno() for line, _ in opened]
     for line, _ in opened:
         line.socket.setblocking(True)
     before = cpu_ns(pid)
     done = subprocess.run(
-        [driver, str(seconds), "some text", '"stopReason"', *map(str, descriptors)],
+        [driver, str(TURNS), "some text", '"stopReason"', *map(str, descriptors)],
         input=b"".join(prompt for _, prompt in opened),
         capture_output=True, timeout=60, pass_fds=descriptors, check=True,
     )  # fmt: skip
@@ -105,21 +137,24 @@ def _drive(
     return int(turns), float(took), float(first), spent
 
 
-def _rows(found: dict[str, _Taken]) -> list[Row]:
+def _rows(kind: str, found: dict[str, _Taken]) -> list[Row]:
     ours = found.pop("ours")
     rows = []
     for name, theirs in found.items():
-        bars = (">= 1.2", "<= 0.8", "<= 1.0") if name == "Go" else ("", "", "<= 1.0")
-        told = (
-            ("50-delta turns, 16 connections, stored", "rate", max, "per s", bars[0]),
-            ("50-delta turn, 16 connections, stored, cpu", "cpu", min, "us cpu", bars[1]),
-            ("prompt to first delta, 1 connection", "first", min, "us", bars[2]),
-        )
-        for what, key, pick, unit, bar in told:
-            mine = getattr(ours, key)
-            value, other = pick(mine), pick(getattr(theirs, key))
+        bars = (">= 1.2", "<= 0.8") if name == "Go" and kind == _DELTAS else ("", "")
+        label = f"{name}, JSONL"
+        many = f"turns of {kind}, 16 sessions of {TURNS}"
+        rows.append(
+            compared("turns", f"{many}, committed", ours.rate, label, theirs.rate, "per s", bars[0],
+                     digits=0, pick="most")
+        )  # fmt: skip
+        rows.append(
+            compared("turns", f"{many}, committed, cpu", ours.cpu, label, theirs.cpu, "us cpu",
+                     bars[1], digits=0)
+        )  # fmt: skip
+        if ours.first:
             rows.append(
-                Row("turns", what, f"{value:.0f} {unit}", f"{name} {other:.0f}", value / other,
-                    bar, f"{min(mine):.0f}-{max(mine):.0f} {unit}")
+                compared("turns", "prompt (committed) to first delta, 1 connection", ours.first,
+                         f"{name} (not stored)", theirs.first, "us", "<= 1.0", digits=0)
             )  # fmt: skip
     return rows

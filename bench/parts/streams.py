@@ -79,42 +79,5 @@ def _drain(lines: list[Line], driver: Line) -> None:
         line.socket.setblocking(True)
 
 
-def turns(host: Running, seconds: float = 4.0) -> list[Row]:
-    """Committed turns with one tool call each, on 16 sessions at once."""
-    lines, sessions = [], []
-    for _ in range(16):
-        line = greeted(host)
-        lines.append(line)
-        sessions.append(line.call("session/new", agentAlias="default", cwd="/")["sessionId"])
-    done = 0
-    before, start = cpu_ns(host.pid), time.perf_counter()
-    with selectors.DefaultSelector() as selector:
-        for line, session in zip(lines, sessions, strict=True):
-            selector.register(line.socket, selectors.EVENT_READ, (line, session))
-            _prompt(line, session)
-        while time.perf_counter() - start < seconds:
-            for key, _ in selector.select(1):
-                line, session = key.data
-                data = key.fileobj.recv(1 << 18)  # type: ignore[union-attr]
-                if b'"stopReason"' in data:
-                    done += 1
-                    _prompt(line, session)
-    took = time.perf_counter() - start
-    spent = (cpu_ns(host.pid) - before) / 1000
-    for line in lines:
-        line.close()
-    return [
-        Row("turns", "turns with a tool call, 16 sessions, committed", f"{done / took:.0f} per s",
-            "us cpu per turn", spent / max(1, done))
-    ]  # fmt: skip
-
-
-def _prompt(line: Line, session: str) -> None:
-    line.send(
-        {"jsonrpc": "2.0", "id": 7, "method": "session/prompt",
-         "params": {"sessionId": session, "prompt": "go"}}
-    )  # fmt: skip
-
-
 def _span(values: list[float]) -> str:
     return f"{min(values):.1f}-{max(values):.1f}"

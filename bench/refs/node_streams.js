@@ -1,4 +1,5 @@
-// The usual Node server's streams: one write per event. Usage: fanout PATH | turns PATH FILE
+// The usual Node server's streams: one write per event. Usage:
+// fanout PATH | turns PATH FILE | calls PATH FILE
 const fs = require("fs");
 const net = require("net");
 
@@ -40,6 +41,25 @@ async function turn(socket, asked) {
   socket.write(JSON.stringify(answer) + "\n");
 }
 
+function tool(kind, status) {
+  const rawInput = { entries: [{ content: "x" }] };
+  const update = { sessionUpdate: kind, toolCallId: "call_1", title: "plan", status, rawInput };
+  const params = { sessionId: SESSION, update };
+  return JSON.stringify({ jsonrpc: "2.0", method: "session/update", params }) + "\n";
+}
+
+async function call(socket, asked) {
+  const events = [tool("tool_call", "in_progress"), tool("tool_call_update", "completed"), delta()];
+  for (const event of events) {
+    socket.write(event);
+    await tick();
+  }
+  const kept = ["user", "call", "result", "assistant"].map((role) => ({ session: SESSION, role, text: "plan x" }));
+  await fs.promises.appendFile(file, kept.map((one) => JSON.stringify(one) + "\n").join(""));
+  const answer = { jsonrpc: "2.0", id: asked.id, result: { stopReason: "end_turn" } };
+  socket.write(JSON.stringify(answer) + "\n");
+}
+
 net
   .createServer((socket) => {
     subscribers.add(socket);
@@ -51,6 +71,7 @@ net
       for (const line of lines) {
         const asked = JSON.parse(line);
         if (mode === "turns") turn(socket, asked);
+        else if (mode === "calls") call(socket, asked);
         else fanOut(asked.events);
       }
     });

@@ -1,5 +1,5 @@
-/* Prompts on open connections, each again as soon as its turn has ended.
- * Usage: prompts SECONDS FIRST LAST FD... <lines
+/* Prompts on open connections, each again as soon as its turn has ended, so many turns on each.
+ * Usage: prompts TURNS FIRST LAST FD... <lines
  * Line N is the prompt of descriptor N. FIRST is found in the first delta, LAST in the answer.
  * Prints: turns, seconds, p50 from a prompt to its first delta in microseconds. */
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@ struct line {
     char *prompt, tail[KEEP];
     size_t size, kept;
     double asked;
-    int begun;
+    int begun, turns;
 };
 
 static void ask(int fd, struct line *l) {
@@ -40,7 +40,7 @@ static void ask(int fd, struct line *l) {
 int main(int argc, char **argv) {
     static char data[KEEP + (1 << 18)];
     if (argc < 5) return 2;
-    double seconds = atof(argv[1]);
+    int most = atoi(argv[1]), working;
     const char *first = argv[2], *last = argv[3];
     int links = argc - 4;
     struct line *lines = calloc(links, sizeof *lines);
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     }
     double began = now();
     for (int i = 0; i < links; i++) ask(polled[i].fd, &lines[i]);
-    while (now() - began < seconds * 1e6) {
+    for (working = links; working;) {
         if (poll(polled, links, 5000) <= 0) return 1;
         for (int i = 0; i < links; i++) {
             struct line *l = &lines[i];
@@ -71,7 +71,12 @@ int main(int argc, char **argv) {
             }
             if (data[size - 1] == '\n' && memmem(data, size, last, strlen(last))) {
                 turns++;
-                ask(polled[i].fd, l);
+                if (++l->turns < most) {
+                    ask(polled[i].fd, l);
+                } else {
+                    polled[i].fd = -1;
+                    working--;
+                }
                 continue;
             }
             l->kept = size < KEEP ? size : KEEP;

@@ -1,5 +1,5 @@
 // What Go daemons of this kind do with streams. Usage: stdio | fanout PATH | drain PATH |
-// turns PATH FILE
+// turns PATH FILE | calls PATH FILE
 package main
 
 import (
@@ -40,6 +40,25 @@ type updateParams struct {
 type content struct {
 	Kind string `json:"sessionUpdate"`
 	Text string `json:"text"`
+}
+
+type toolUpdate struct {
+	JSONRPC string     `json:"jsonrpc"`
+	Method  string     `json:"method"`
+	Params  toolParams `json:"params"`
+}
+
+type toolParams struct {
+	SessionID string   `json:"sessionId"`
+	Update    toolCall `json:"update"`
+}
+
+type toolCall struct {
+	Kind   string         `json:"sessionUpdate"`
+	ID     string         `json:"toolCallId"`
+	Title  string         `json:"title"`
+	Status string         `json:"status"`
+	Input  map[string]any `json:"rawInput"`
 }
 
 type stored struct {
@@ -175,6 +194,39 @@ func turns(conn net.Conn, file *os.File, lock *sync.Mutex) {
 	}
 }
 
+func tool(kind, status string) []byte {
+	input := map[string]any{"entries": []any{map[string]any{"content": "x"}}}
+	return encode(toolUpdate{"2.0", "session/update",
+		toolParams{session, toolCall{kind, "call_1", "plan", status, input}}})
+}
+
+// calls: a prompt gives a tool call, its end, a word, four stored lines and an answer.
+func calls(conn net.Conn, file *os.File, lock *sync.Mutex) {
+	defer conn.Close()
+	lines := scanner(conn)
+	for lines.Scan() {
+		var asked request
+		if json.Unmarshal(lines.Bytes(), &asked) != nil {
+			return
+		}
+		for _, event := range [][]byte{tool("tool_call", "in_progress"),
+			tool("tool_call_update", "completed"), delta()} {
+			if _, err := conn.Write(event); err != nil {
+				return
+			}
+			runtime.Gosched()
+		}
+		var kept []byte
+		for _, role := range []string{"user", "call", "result", "assistant"} {
+			kept = append(kept, encode(stored{session, role, "plan x"})...)
+		}
+		lock.Lock()
+		file.Write(kept)
+		lock.Unlock()
+		conn.Write(encode(answer{"2.0", map[string]any{"stopReason": "end_turn"}, asked.ID}))
+	}
+}
+
 func main() {
 	mode := os.Args[1]
 	if mode == "stdio" {
@@ -186,7 +238,7 @@ func main() {
 		panic(err)
 	}
 	var file *os.File
-	if mode == "turns" {
+	if mode == "turns" || mode == "calls" {
 		file, err = os.OpenFile(os.Args[3], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			panic(err)
@@ -201,6 +253,8 @@ func main() {
 		}
 		if mode == "turns" {
 			go turns(conn, file, &lock)
+		} else if mode == "calls" {
+			go calls(conn, file, &lock)
 		} else {
 			go fanout(conn, &all, all.join(), mode == "drain")
 		}
