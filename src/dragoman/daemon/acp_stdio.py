@@ -3,6 +3,7 @@
 Only what the first answer needs is imported before the input is read (see `porter.py`).
 """
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -115,6 +116,7 @@ class _Serving:
         composed.config.applied.append(lambda old, new: setattr(desk, "settings", new.acp))
         assert self.porter is not None
         self.porter.hand_over(desk.hearer(self.porter.link))
+        gc.enable()
         settle_memory()
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any
 
 from dragoman import __version__
@@ -143,8 +144,9 @@ async def compose(
         "budget": budgets.used,
         "without_key": models.without_key,
     }
-    if for_daemon or loaded.settings.sandbox.backend not in ("auto", "none"):
-        facts["sandbox"] = _sandbox(loaded.settings)
+    if loaded.settings.sandbox.backend not in ("auto", "none"):
+        _sandbox(loaded.settings)  # asked for by name: refuse to begin without it
+    facts["sandbox"] = cache(lambda: _sandbox(loaded.settings))
     recollection = Recollection(lambda: config.settings, where, host)
     roster.parts.append(recollection.tools)
     roster.extras.append(recollection.recalled)
@@ -233,9 +235,10 @@ def provider_configs(
     """The providers of the configuration, and further ones."""
     configs: dict[str, ProviderConfig] = {}
     if settings.providers or settings.models or settings.agents:
-        from dragoman.providers.catalogue import catalogue
 
         def find(provider: str, model: str) -> Any:
+            from dragoman.providers.catalogue import catalogue
+
             return catalogue().find(provider, model)
 
         for plan in profiles.providers(settings, find):

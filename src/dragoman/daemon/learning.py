@@ -1,13 +1,13 @@
-"""What an agent brings into a session: its personality, its skills, its slash commands."""
+"""What an agent brings into a session: its personality, its skills, its slash commands.
+
+What reads them is loaded with the first session, not at start.
+"""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.agents.commands import find_commands
-from dragoman.agents.personality import personality
-from dragoman.agents.skills import SkillTool, find_skills, listing
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Toolbox
 from dragoman.engine.ports.commands import Command
@@ -24,6 +24,8 @@ class Learning:
 
     async def said(self, turn: Any) -> Sequence[str]:
         """Parts of the system prompt."""
+        from dragoman.agents.skills import SkillTool, listing
+
         info: SessionInfo = turn.info
         own, skills = await asyncio.to_thread(self._read, info.agent, info.cwd)
         for note in skills.notes:
@@ -36,6 +38,9 @@ class Learning:
         return [*own, listed] if listed else own
 
     def _read(self, alias: str, cwd: str) -> tuple[list[str], Any]:
+        from dragoman.agents.personality import personality
+        from dragoman.agents.skills import find_skills
+
         return personality(self._config_dir, alias), find_skills(cwd, self._config_dir)
 
     def _is_news(self, session: str, note: str) -> bool:
@@ -49,6 +54,8 @@ class Learning:
 
     async def tools(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:
         """The tool `skill`, where there are any."""
+        from dragoman.agents.skills import SkillTool, find_skills
+
         if profile.tools is not None and SkillTool.spec.name not in profile.tools:
             return None
         found = await asyncio.to_thread(find_skills, info.cwd, self._config_dir)
@@ -58,4 +65,6 @@ class Learning:
 
     def commands(self, cwd: str) -> Mapping[str, Command]:
         """Slash commands of a working directory; reads files."""
+        from dragoman.agents.commands import find_commands
+
         return find_commands(cwd, self._config_dir)

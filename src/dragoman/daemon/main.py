@@ -12,7 +12,7 @@ from dragoman.engine.faults import Fault
 from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
 from dragoman.settings.model import Settings
-from dragoman.transports.loop import run, settle_memory
+from dragoman.transports.loop import run
 from dragoman.wire.link import Link
 
 from .compose import Composed, compose
@@ -22,6 +22,7 @@ from .guests import Guests
 from .listening import Listening
 from .notify import notify
 from .scratch import keep_tidy
+from .settle import settle, spare_memory
 from .taps import Taps
 
 _SWEEP_SECONDS = 60.0
@@ -101,7 +102,7 @@ class Daemon:
             await self._open_gateway()
         await self._start_apps()
         tidy = keep_tidy(self.composed.places.data_dir)
-        for work in (self._watch_file(), self._sweep(), self._take_up(), tidy):
+        for work in (self._watch_file(), self._sweep(), self._take_up(), settle(), tidy):
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
@@ -300,7 +301,7 @@ async def serve(args: Any) -> int:
         _listen_to_signals(daemon)
         composed.kin.adopt()
         await daemon.start()
-        settle_memory()
+        spare_memory()
         notify("READY=1")
         print("ready", file=sys.stderr, flush=True)
         log.info("ready", version=composed.door.facts["version"], pid=os.getpid())

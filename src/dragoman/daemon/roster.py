@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.agents.builtin import BuiltinAgent
-from dragoman.agents.skills import user_folders
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, Tool, Toolbox, ToolSpec
-from dragoman.policy.autonomy import AutonomyPolicy, Rules
-from dragoman.policy.paths import FORBIDDEN
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
 
@@ -22,6 +18,8 @@ from .kin import Kin
 
 if TYPE_CHECKING:
     from dragoman.agents.acp_process import AcpProcessAgent
+    from dragoman.agents.builtin import BuiltinAgent
+    from dragoman.policy.autonomy import AutonomyPolicy, Rules
     from dragoman.sandbox.launch import Confine
 
 _RULES = ("auto_approve", "always_ask", "allowed_commands", "forbidden_commands", "allowed_roots",
@@ -49,7 +47,7 @@ class Roster:
         self._chosen: dict[str, str] = {}
         self._private = private or places.data_dir
         self._outputs = os.path.join(self._private, "outputs")
-        self._builtin = BuiltinAgent(models, self._extras)
+        self._builtin: BuiltinAgent | None = None
         self._hosted: AcpProcessAgent | None = None
         self.kin = Kin()
         # The MCP servers of a session, for a hosted agent to connect by itself.
@@ -99,6 +97,10 @@ class Roster:
                     f"Set agents.{profile.alias}.command to the agent's program.",
                 )
             return self.hosted
+        if self._builtin is None:
+            from dragoman.agents.builtin import BuiltinAgent
+
+            self._builtin = BuiltinAgent(self._models, self._extras)
         return self._builtin
 
     @property
@@ -117,7 +119,12 @@ class Roster:
             )
         return self._hosted
 
-    def policy(self, profile: AgentProfile) -> Policy:
+    def policy(self, profile: AgentProfile) -> "AutonomyPolicy":
+        # Shell grammar and all: not before there is a session.
+        from dragoman.agents.skills import user_folders
+        from dragoman.policy.autonomy import AutonomyPolicy, Rules
+        from dragoman.policy.paths import FORBIDDEN
+
         given = profiles.rules(self._settings(), profile.alias)
         rules = Rules(
             forbidden_paths=(*FORBIDDEN, *given.forbidden_paths),
@@ -158,7 +165,6 @@ class Roster:
         from dragoman.tools.registry import Registry
 
         policy = self.policy(profile)
-        assert isinstance(policy, AutonomyPolicy)
         ways = profiles.workings(self._settings(), profile.alias)
         wanted = (self._settings().sandbox, ways)
         known = self._registries.get(profile.alias)
@@ -196,7 +202,6 @@ class Roster:
 
     def _bounds(self, profile: AgentProfile, info: SessionInfo) -> Any:
         policy = self.policy(profile)
-        assert isinstance(policy, AutonomyPolicy)
         return policy.boundary(info.mode, info.cwd, tuple(info.extra.get("roots") or ()))
 
     async def _extras(self, turn: Any) -> list[str]:

@@ -96,6 +96,8 @@ class _Rpc:
 
         from dragoman.transports import stdio
 
+        from .settle import spare_memory
+
         stopped = asyncio.Event()
 
         def stop(number: int) -> None:
@@ -107,6 +109,7 @@ class _Rpc:
             with suppress(NotImplementedError):  # Windows: the process just ends
                 loop.add_signal_handler(number, stop, number)
         line = await stdio.serve(self.desk.hearer)
+        spare_memory()
         gone = loop.create_task(line.gone.wait())
         told = loop.create_task(stopped.wait())
         await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)

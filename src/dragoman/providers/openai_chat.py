@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 from uuid import uuid4
 
 import msgspec
@@ -25,8 +25,8 @@ from dragoman.engine.ports import (
 from . import failures
 from .estimate import output_room
 from .history import data_url, result_text, tidy
+from .presets import EffortStyle
 
-EffortStyle = Literal["openai", "openrouter", "plain", "none"]
 _STOPS = {
     "stop": "end_turn",
     "length": "length",

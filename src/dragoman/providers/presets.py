@@ -4,8 +4,6 @@ from typing import Literal, get_args
 
 import msgspec
 
-from .openai_chat import EffortStyle
-
 Kind = Literal[
     "anthropic",
     "openai",  # Responses for reasoning models at OpenAI itself, else Chat Completions
@@ -18,6 +16,7 @@ Kind = Literal[
     "local",
     "longtail",
 ]
+EffortStyle = Literal["openai", "openrouter", "plain", "none"]  # of Chat Completions
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 OPENAI = "https://api.openai.com/v1"
 

@@ -2,15 +2,18 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.engine.faults import BadInput, UnknownModel
 from dragoman.engine.ports import ModelInfo, Provider
 
-from .catalogue import catalogue
 from .presets import ALIASES, CATALOGUES, KINDS, LONGTAIL, PRESETS, Kind, Preset, ollama_url
-from .retry import RetryRules
+
+if TYPE_CHECKING:
+    from .catalogue import Catalogue
+    from .retry import RetryRules
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,6 +29,13 @@ class ProviderConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     retries: int = 5
 
 
+def catalogue() -> "Catalogue":
+    """The models we know; loaded when a model is first looked for."""
+    from .catalogue import catalogue
+
+    return catalogue()
+
+
 class ModelRegistry:
     """Makes providers when they are first asked for, and keeps them.
 
@@ -38,7 +48,7 @@ class ModelRegistry:
         configs: Mapping[str, ProviderConfig] | None = None,
         *,
         env: Mapping[str, str] | None = None,
-        rules: RetryRules | None = None,
+        rules: "RetryRules | None" = None,
     ) -> None:
         self._configs = dict(configs or {})
         self._env = os.environ if env is None else env

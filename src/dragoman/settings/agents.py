@@ -1,5 +1,7 @@
 """`[agents.<alias>]` and the profiles and defaults that agents take their values from."""
 
+from __future__ import annotations  # read when a section is: most are never
+
 from typing import Annotated, Literal
 
 from .kinds import (

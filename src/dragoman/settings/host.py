@@ -1,5 +1,7 @@
 """What belongs to the host: models, listening, the gateway, MCP, store, sandbox, log, limits."""
 
+from __future__ import annotations  # read when a section is: most are never
+
 from typing import Annotated, Literal
 
 from .kinds import Port, Positive, Seconds, Section, Whole, Words, says

@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from dragoman.engine.faults import BadInput
 
 from .model import Settings
@@ -96,7 +94,7 @@ class _Loading:
         self.problems: list[str] = []
 
     def run(self, env: Mapping[str, str], named: list[str], flags: dict[str, Any]) -> Loaded:
-        from . import refer
+        from . import refer, shape
 
         if self.text:
             self.read_file()
@@ -104,7 +102,7 @@ class _Loading:
         for name, value in flags.items():
             self.put_flag(name, value)
         if not self.problems:
-            settings = msgspec.convert(self.raw, Settings)
+            settings: Settings = shape.build(Settings, self.raw)
             for path, text in refer.problems(settings):
                 self.problems.append(f"{self.where(path)}{text}")
         if self.problems:

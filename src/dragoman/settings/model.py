@@ -1,5 +1,7 @@
 """The whole configuration, as it is after file, environment and flags are put together."""
 
+from __future__ import annotations  # read when a section is: most are never
+
 from typing import Annotated
 
 from .agents import Agent, Autonomy, Memory, Risk, RuntimeProfile

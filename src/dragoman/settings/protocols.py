@@ -1,5 +1,7 @@
 """What single protocols can be told: `[acp]`, `[zeroclaw]`, `[humanlayer]`, `[openclawos]`."""
 
+from __future__ import annotations  # read when a section is: most are never
+
 from typing import Annotated, Literal
 
 from .kinds import Positive, Seconds, Section, Whole, Words, says

@@ -1,7 +1,8 @@
 """What the configuration may contain: the type, meaning and allowed values of every key."""
 
+import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -48,9 +49,9 @@ class Key(NamedTuple):
     optional: bool
 
     @property
-    def fields(self) -> "dict[str, Key] | None":
+    def fields(self) -> "Fields | None":
         """The keys below a section."""
-        return _fields(self.kind) if is_section(self.kind) else None
+        return fields_of(self.kind) if is_section(self.kind) else None
 
     @property
     def item(self) -> Any:
@@ -72,17 +73,52 @@ def is_section(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
+class Fields(Mapping[str, Key]):
+    """The keys of a section. Each is looked at when it is asked for: a start needs only a few."""
+
+    def __init__(self, section: Any) -> None:
+        self._section = section
+        self._blank = section()  # every key has a default
+        self._known: dict[str, Key] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._section.__struct_fields__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._section.__struct_fields__)
+
+    def __len__(self) -> int:
+        return len(self._section.__struct_fields__)
+
+    def __getitem__(self, name: str) -> Key:
+        found = self._known.get(name)
+        if found is None:
+            kind, doc, optional = _bare(self._type(name))
+            default = getattr(self._blank, name)
+            found = self._known[name] = Key((name,), kind, doc, default, optional)
+        return found
+
+    def _type(self, name: str) -> Any:
+        for owner in self._section.__mro__:
+            written = owner.__dict__.get("__annotations__", {}).get(name)
+            if written is not None:  # it is our own source text, kept as such until now
+                return eval(written, vars(sys.modules[owner.__module__]))
+        raise KeyError(name)
+
+
 @lru_cache(maxsize=64)
-def _fields(section: Any) -> dict[str, Key]:
-    found = {}
-    for field in msgspec.structs.fields(section):
-        kind, doc, optional = _bare(field.type)
-        default = field.default
-        if default is msgspec.NODEFAULT:
-            factory = field.default_factory
-            default = None if factory is msgspec.NODEFAULT else factory()
-        found[field.name] = Key((field.name,), kind, doc, default, optional)
-    return found
+def fields_of(section: Any) -> Fields:
+    return Fields(section)
+
+
+def build(kind: Any, value: Any) -> Any:
+    """A checked raw value as this type; unknown keys are left out."""
+    if is_section(kind):
+        keys = fields_of(kind)
+        return kind(**{name: build(keys[name].kind, value[name]) for name in value if name in keys})
+    if get_origin(kind) is dict and is_section(item := _bare(get_args(kind)[1])[0]):
+        return {name: build(item, one) for name, one in value.items()}
+    return msgspec.convert(value, kind)
 
 
 def _bare(kind: Any) -> tuple[Any, str, bool]:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from ..quiet import begin
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -18,6 +20,10 @@ def run(args: "Any") -> int:
         if sock is not None:
             print("dragoman acp: joined the running daemon (--alone: not)", file=sys.stderr)
             return carry(sock)
-    from dragoman.daemon.acp_stdio import main
 
-    return main(args)
+    def serve() -> int:
+        from dragoman.daemon.acp_stdio import main
+
+        return main(args)
+
+    return begin(serve)

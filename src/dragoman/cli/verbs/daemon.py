@@ -1,5 +1,7 @@
 """`dragoman daemon`: the host in the foreground."""
 
+from ..quiet import begin
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -7,6 +9,10 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Hand over to the daemon; it is imported only now."""
-    from dragoman.daemon.main import main
 
-    return main(args)
+    def serve() -> int:
+        from dragoman.daemon.main import main
+
+        return main(args)
+
+    return begin(serve)

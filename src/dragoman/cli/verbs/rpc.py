@@ -1,8 +1,14 @@
 """`dragoman rpc`: the zot protocol on standard input and output."""
 
+from ..quiet import begin
+
 
 def run(words: list[str]) -> int:
     """Hand over to the server; it is imported only now."""
-    from dragoman.daemon.zot_stdio import main
 
-    return main(words)
+    def serve() -> int:
+        from dragoman.daemon.zot_stdio import main
+
+        return main(words)
+
+    return begin(serve)

@@ -45,7 +45,7 @@ async def status(conn: "ZeroclawHearer", _: None) -> Any:
         "log": {"lost": log.lost()},
         "rss_bytes": resident(),
         "notices": facts.get("notices", []),
-        "sandbox": facts.get("sandbox", ""),
+        "sandbox": facts.get("sandbox", str)(),
         "mcp": facts.get("mcp", list)(),
     }
 

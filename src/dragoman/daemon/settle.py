@@ -1,0 +1,35 @@
+"""What is left for after the start, so that the first client is answered before it is done."""
+
+import asyncio
+import gc
+from importlib import import_module
+
+from dragoman.transports.loop import settle_memory
+
+_CALM_SECONDS = 0.25  # after the start, for those who waited for it
+# What the first session needs and the first answer does not.
+LATER = (
+    "dragoman.policy.autonomy",
+    "dragoman.agents.builtin",
+    "dragoman.agents.commands",
+    "dragoman.agents.personality",
+    "dragoman.sandbox.choose",
+    "dragoman.sandbox.landlock",
+    "dragoman.providers.catalogue",
+)
+
+
+def spare_memory() -> None:
+    """Turn the garbage collector on; what start-up made is none of its business. Takes no time."""
+    gc.freeze()
+    gc.enable()
+
+
+async def settle() -> None:
+    """Load the rest in small steps, then look once for garbage that start-up left."""
+    await asyncio.sleep(_CALM_SECONDS)
+    for name in LATER:
+        import_module(name)
+        await asyncio.sleep(0)  # whoever asks meanwhile is answered in between
+    gc.unfreeze()
+    settle_memory()
