@@ -20,7 +20,7 @@ from dragoman.engine.ports import (
 
 from .compaction import KEEP, summarise
 from .prompt import system_prompt
-from .reply import Reply, streaming
+from .reply import Reply
 
 Extras = Callable[[TurnPort], Awaitable[Sequence[str]]]
 
@@ -89,9 +89,14 @@ class BuiltinAgent:
         )
         try:
             take = reply.take
-            async with streaming(provider, request) as parts:
-                async for part in parts:
+            stream = provider.stream(request)
+            try:
+                async for part in stream:
                     take(part)
+            finally:  # however it is left, it is closed at once
+                close = getattr(stream, "aclose", None)
+                if close is not None:
+                    await close()
         except asyncio.CancelledError:
             if reply.opened:  # half a tool call is worth nothing: drop such a message
                 content = () if reply.drafting_call else reply.content()

@@ -6,20 +6,24 @@ What reads them is loaded with the first session, not at start.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Toolbox
 from dragoman.engine.ports.commands import Command
 
+_MOMENT = 0.2  # seconds for which a look at the files is good: a busy host has many turns in it
 _REMEMBERED = 1_000  # sessions that were told what is wrong with their skills
 
 
 class Learning:
-    """Joins the files that people write for agents to sessions. Files are read anew each turn."""
+    """Joins the files that people write for agents to sessions, read anew for each turn."""
 
     def __init__(self, config_dir: str) -> None:
         self._config_dir = config_dir
+        self._since = 0.0
+        self._looks: dict[tuple[str, str], asyncio.Future[tuple[list[str], Any]]] = {}
         self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     async def said(self, turn: Any) -> Sequence[str]:
@@ -27,7 +31,7 @@ class Learning:
         from dragoman.agents.skills import SkillTool, listing
 
         info: SessionInfo = turn.info
-        own, skills = await asyncio.to_thread(self._read, info.agent, info.cwd)
+        own, skills = await self._looked(info.agent, info.cwd)
         for note in skills.notes:
             if self._is_news(info.id, note):
                 await turn.note("warning", "A skill is not as it should be", note)
@@ -36,6 +40,19 @@ class Learning:
             return own
         listed = listing(tuple(skills.found.values()))
         return [*own, listed] if listed else own
+
+    async def _looked(self, alias: str, cwd: str) -> tuple[list[str], Any]:
+        """What the files say; turns that begin within a moment share one look at them."""
+        key, now = (alias, cwd), monotonic()
+        if now - self._since > _MOMENT:
+            self._since = now
+            self._looks = {}
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = asyncio.ensure_future(
+                asyncio.to_thread(self._read, alias, cwd)
+            )
+        return look.result() if look.done() else await asyncio.shield(look)
 
     def _read(self, alias: str, cwd: str) -> tuple[list[str], Any]:
         from dragoman.agents.personality import personality

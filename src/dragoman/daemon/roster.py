@@ -45,6 +45,8 @@ class Roster:
         self._policies: dict[str, tuple[Rules, AutonomyPolicy]] = {}
         self._registries: dict[str, tuple[Policy, Any, Any]] = {}
         self._chosen: dict[str, str] = {}
+        self._read: Settings | None = None  # the settings that these profiles come from
+        self._profiles: dict[str, AgentProfile] = {}
         self._private = private or places.data_dir
         self._outputs = os.path.join(self._private, "outputs")
         self._builtin: BuiltinAgent | None = None
@@ -63,7 +65,13 @@ class Roster:
         return profiles.default_alias(self._settings())
 
     def profile(self, alias: str) -> AgentProfile:
-        made = profiles.profile(self._settings(), alias, self.choose)
+        settings = self._settings()
+        if settings is not self._read:  # changed, or the first time
+            self._read, self._profiles = settings, {}
+        made = self._profiles.get(alias)
+        if made is None:
+            made = profiles.profile(settings, alias, self.choose)
+            self._profiles[alias] = made
         return msgspec.structs.replace(made, **self.overrides) if self.overrides else made
 
     def choose(self, provider: str) -> str:
@@ -217,6 +225,7 @@ class Layers:
         self._layers = layers
         self._offers = offers
         self._only = only
+        self._made: tuple[list[Sequence[ToolSpec]], list[ToolSpec]] | None = None
 
     def _offered(self) -> dict[str, Tool]:
         found = {}
@@ -226,13 +235,15 @@ class Layers:
         return found
 
     def specs(self) -> Sequence[ToolSpec]:
-        known: dict[str, ToolSpec] = {}
-        for layer in self._layers:
-            for spec in layer.specs():
-                known.setdefault(spec.name, spec)
-        for name, tool in self._offered().items():
-            known.setdefault(name, tool.spec)
-        return list(known.values())
+        parts = [layer.specs() for layer in self._layers]
+        parts.append([tool.spec for tool in self._offered().values()])
+        if self._made is None or self._made[0] != parts:
+            known: dict[str, ToolSpec] = {}
+            for part in parts:
+                for spec in part:
+                    known.setdefault(spec.name, spec)
+            self._made = (parts, list(known.values()))
+        return self._made[1]
 
     def find(self, name: str) -> Tool | None:
         for layer in self._layers:

@@ -7,12 +7,12 @@ any dialect; the first one wins and everybody is told who it was.
 import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from . import events as ev
 from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who
 from .faults import AlreadySettled, BadInput, TooMany, UnknownAsk
+from .ids import token
 from .ledger import Ledger
 from .ports import Answer, Judgement, Tool
 
@@ -45,7 +45,7 @@ class Asking(Ledger):
         """Ask whether a tool call may run; returns when somebody decided."""
         args = call.args or {}
         ask = Ask(
-            id=f"ask_{uuid4().hex}",
+            id=f"ask_{token()}",
             session=self.id,
             kind="tool",
             title=f"Approve {call.name}?",
@@ -79,7 +79,7 @@ class Asking(Ledger):
         settled = self.settled_for(call_id)
         if settled is None:
             ask = Ask(
-                id=f"ask_{uuid4().hex}",
+                id=f"ask_{token()}",
                 session=self.id,
                 kind="question",
                 title=question,

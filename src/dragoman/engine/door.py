@@ -6,7 +6,6 @@ only touch what is in memory are plain; those that may read or write the store a
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
-from uuid import uuid4
 
 import msgspec
 
@@ -23,6 +22,7 @@ from .faults import (
     WrongState,
 )
 from .host import Host, OpenSpec
+from .ids import token
 from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
 from .ports import AgentProfile, AskRow, ModelInfo
@@ -230,14 +230,14 @@ class Door:
                 f"Session already has an active prompt turn: {session_id}",
                 "Wait for it to end, or cancel it.",
             )
-        work = Work("prompt", f"trn_{uuid4().hex}", content, by, key, metadata)
+        work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
         session.enqueue(work, limit=limit, wait=wait)
         session.tell("message_received", {"content": text_of(content), "metadata": metadata or {}})
         return work
 
     async def compact(self, session_id: str, by: Who | None = None, *, limit: int = 32) -> Work:
         session = await self.host.get(session_id)
-        work = Work("compact", f"trn_{uuid4().hex}", (), by)
+        work = Work("compact", f"trn_{token()}", (), by)
         session.enqueue(work, limit=limit, wait=None)
         return work
 

@@ -95,6 +95,9 @@ class Hooks:
     def intercepted(self, hook: str) -> bool:
         return hook in self._interceptors
 
+    def observed(self, hook: str) -> bool:
+        return hook in self._observers
+
     def tell(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
         """Tell the observers; never waits."""
         for subscriber in tuple(self._observers.get(hook, ())):

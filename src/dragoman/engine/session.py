@@ -9,6 +9,7 @@ a small object and nothing else.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -55,8 +56,8 @@ class Session(Asking):
     """A live session. Made by the host, driven through the door."""
 
     __slots__ = (
-        "_equipping", "_task", "agent", "closing", "epoch", "files", "host", "hub", "id", "inbox",
-        "last_used", "policy", "roots", "servers", "state", "terminals", "toolbox", "turn",
+        "_equipping", "_profile", "_task", "agent", "closing", "epoch", "files", "host", "hub",
+        "id", "inbox", "last_used", "policy", "roots", "servers", "state", "terminals", "toolbox", "turn",
         "vision",
     )  # fmt: skip
 
@@ -76,6 +77,7 @@ class Session(Asking):
         self._equipping: asyncio.Lock | None = None
         self.files: Files | None = None
         self.terminals: Terminals | None = None
+        self._profile: tuple[tuple[Any, ...], AgentProfile] | None = None  # and what made it
         self.closing = False
         self.vision = False
         self.last_used = host.clock.monotonic()
@@ -92,6 +94,11 @@ class Session(Asking):
     def profile(self) -> AgentProfile:
         """The agent's profile with what this session was opened with on top."""
         profile = self.host.agents.profile(self.state.agent)
+        state = self.state
+        made = self._profile
+        source = (profile, state.model, state.reasoning, state.extra)
+        if made is not None and all(map(is_, made[0], source)):
+            return made[1]
         given = {
             key: self.state.extra[key]
             for key in _OVERRIDES
@@ -102,7 +109,11 @@ class Session(Asking):
                 given[key] = tuple(given[key])
         if self.state.reasoning:
             given["reasoning"] = self.state.reasoning
-        return msgspec.structs.replace(profile, model=self.state.model, **given)
+        own = profile
+        if given or profile.model != state.model:
+            own = msgspec.structs.replace(profile, model=state.model, **given)
+        self._profile = (source, own)
+        return own
 
     def draft(self) -> Sequence[Event]:
         turn = self.turn
@@ -135,7 +146,9 @@ class Session(Asking):
         )
 
     def tell(self, hook: str, data: dict[str, Any], turn: str = "") -> None:
-        self.host.hooks.tell(hook, data, self._hook_context(turn))
+        hooks = self.host.hooks
+        if hooks.observed(hook):
+            hooks.tell(hook, data, self._hook_context(turn))
 
     async def run_hook(self, hook: str, data: dict[str, Any], turn: str) -> dict[str, Any] | Block:
         return await self.host.hooks.run(hook, data, self._hook_context(turn))

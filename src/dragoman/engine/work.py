@@ -50,9 +50,6 @@ class Work:
         self.timer: asyncio.TimerHandle | None = None
         self.started: asyncio.Future[str] = loop.create_future()
         self.done: asyncio.Future[Finished] = loop.create_future()
-        for future in (self.started, self.done):
-            # Nobody has to wait for either; an unread failure is not worth a warning.
-            future.add_done_callback(lambda f: f.cancelled() or f.exception())
 
     def begin(self) -> None:
         if self.timer is not None:
@@ -73,6 +70,7 @@ class Work:
         for future in (self.started, self.done):
             if not future.done():
                 future.set_exception(error)
+                future.exception()  # nobody has to wait for either: no warning if it stays unread
 
     def on_done(self, callback: Callable[["Work"], None]) -> None:
         """Call back when it ended either way: for callers that are not coroutines."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .retry import RetryRules
 
 
+_KEPT = 1_000
+
+
 class ProviderConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a user says about a provider. Empty fields: the preset's, or the environment's."""
 
@@ -56,9 +59,19 @@ class ModelRegistry:
         self._made: dict[str, Provider] = {}
         self._offered: dict[str, tuple[Provider, tuple[ModelInfo, ...]]] = {}
         self._retired: list[Provider] = []
+        # What references led to, as long as nothing is configured or offered anew.
+        self._resolved: dict[str, tuple[Provider, ModelInfo]] = {}
 
     def resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
         """The provider and model behind "provider/model" or a model id of the catalogue."""
+        found = self._resolved.get(ref)
+        if found is None:
+            found = self._resolve(ref)
+            if len(self._resolved) < _KEPT:
+                self._resolved[ref] = found
+        return found
+
+    def _resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
         name, model_id = self._split(ref.strip())
         if name in self._offered:
             return self._resolve_offered(name, model_id)
@@ -139,6 +152,7 @@ class ModelRegistry:
         if self._configs.get(name) == config:
             return
         self._configs[name] = config
+        self._resolved.clear()
         for made in [key for key in self._made if key == name or key.startswith(f"{name}\n")]:
             self._retired.append(self._made.pop(made))
 
@@ -147,15 +161,18 @@ class ModelRegistry:
         if "/" in name or not name:
             raise BadInput(f'"{name}" is no name for a provider', "Use letters, digits and -.")
         self._offered[name] = (provider, tuple(models))
+        self._resolved.clear()
 
     def withdraw(self, name: str) -> bool:
         """Take an offered provider away; False when there was none."""
+        self._resolved.clear()
         return self._offered.pop(name, None) is not None
 
     async def close(self) -> None:
         """Close every provider made here; offered ones belong to those who offered them."""
         made, self._made = [*self._made.values(), *self._retired], {}
         self._retired = []
+        self._resolved.clear()
         for provider in made:
             await provider.close()
 

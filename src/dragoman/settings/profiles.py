@@ -105,6 +105,19 @@ def rules(settings: Settings, alias: str) -> Rules:
 
 def budget(settings: Settings, alias: str) -> Budget:
     """The limits of one agent. Raises UnknownAgent."""
+    global _budgets
+    if _budgets[0] is not settings:  # they are replaced, never changed
+        _budgets = (settings, {})
+    found = _budgets[1].get(alias)
+    if found is None:  # asked before every model call and action
+        found = _budgets[1][alias] = _budget(settings, alias)
+    return found
+
+
+_budgets: tuple[Settings | None, dict[str, Budget]] = (None, {})
+
+
+def _budget(settings: Settings, alias: str) -> Budget:
     own = agent(settings, alias)
     shared = settings.risk_profiles.get(own.risk_profile, Risk())
 

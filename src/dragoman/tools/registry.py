@@ -33,12 +33,15 @@ class Box:
     ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self._aliases = dict(aliases)
+        self._specs: Sequence[ToolSpec] | None = None
         self._closers: list[Closer] = []
         self.notes = list(notes)  # what the session should be told
 
     def specs(self) -> Sequence[ToolSpec]:
         """What the model is told, sorted by name."""
-        return [self._tools[name].spec for name in sorted(self._tools)]
+        if self._specs is None:
+            self._specs = [self._tools[name].spec for name in sorted(self._tools)]
+        return self._specs
 
     def find(self, name: str) -> Tool | None:
         """The tool of this name, or the one it is another name of."""
@@ -51,10 +54,12 @@ class Box:
             self.notes.append(f"The tool {name} was left out: there is another of this name.")
             return False
         self._tools[name] = tool
+        self._specs = None
         return True
 
     def remove(self, name: str) -> bool:
         """Take a tool away again."""
+        self._specs = None
         return self._tools.pop(name, None) is not None
 
     def on_close(self, closer: Closer) -> None:
