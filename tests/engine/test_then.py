@@ -44,7 +44,7 @@ async def test_after_what_is_read_again():
     said, paused = [], [True]
     hub = hub_of([kept])
     watch = hub.watch(Who("test"), Words(), said.append, lambda: paused[0])
-    hub.emit(kept)
+    hub.emit_kept([kept])
     for _ in range(3):
         hub.emit(Event("s", 0, ev.TextDelta("t", "x" * HOLD_BYTES)))
         hub.flush()

@@ -13,6 +13,7 @@ from dragoman.engine.ports import (
     ModelInfo,
     ModelRequest,
     Models,
+    ModelText,
     Provider,
     TurnPort,
     TurnResult,
@@ -88,11 +89,15 @@ class BuiltinAgent:
             cwd=turn.info.cwd,
         )
         try:
-            take = reply.take
+            take, add, text = reply.take, reply.add, turn.text
             stream = provider.stream(request)
             try:
                 async for part in stream:
-                    take(part)
+                    if type(part) is ModelText:  # nearly all of them
+                        add(part.text)
+                        text(part.text)
+                    else:
+                        take(part)
             finally:  # however it is left, it is closed at once
                 close = getattr(stream, "aclose", None)
                 if close is not None:

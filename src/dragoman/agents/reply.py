@@ -61,10 +61,10 @@ class Reply:
         """One part of the stream."""
         kind = type(part)
         if kind is ModelText:
-            self._piece("text", part.text)  # type: ignore[union-attr]
+            self.add(part.text)  # type: ignore[union-attr]
             self.turn.text(part.text)  # type: ignore[union-attr]
         elif kind is ModelThought:
-            self._piece("thought", part.text)  # type: ignore[union-attr]
+            self._think(part.text)  # type: ignore[union-attr]
             if part.signature:  # type: ignore[union-attr]
                 self._blocks[-1][2] = part.signature  # type: ignore[union-attr]
             self.turn.thought(part.text)  # type: ignore[union-attr]
@@ -75,10 +75,18 @@ class Reply:
         else:
             self._rare(part)
 
-    def _piece(self, kind: str, text: str) -> None:
+    def add(self, text: str) -> None:
+        """A piece of text; the turn is told by the caller."""
         blocks = self._blocks
-        if not blocks or blocks[-1][0] != kind or blocks[-1][2]:
-            blocks.append([kind, [], ""])
+        if blocks and blocks[-1][0] == "text":
+            blocks[-1][1].append(text)
+        else:
+            blocks.append(["text", [text], ""])
+
+    def _think(self, text: str) -> None:
+        blocks = self._blocks
+        if not blocks or blocks[-1][0] != "thought" or blocks[-1][2]:
+            blocks.append(["thought", [], ""])
         blocks[-1][1].append(text)
 
     def _rare(self, part: ModelPart) -> None:

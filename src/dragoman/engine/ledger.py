@@ -121,8 +121,7 @@ class Ledger:
             commit.stored = True
         while committing and committing[0].stored:
             first = committing.popleft()
-            for event in first.events:
-                self._tell(event)
+            self._tell(first.events)
             first.end()
 
     async def _lost(  # type: ignore[misc]
@@ -155,24 +154,25 @@ class Ledger:
         if self.turn is not None:
             self.turn.closed = True
 
-    def _tell(self: "Session", event: Event) -> None:  # type: ignore[misc]
-        if type(event.body) is ev.Spoke and self.turn is not None:
+    def _tell(self: "Session", events: list[Event]) -> None:  # type: ignore[misc]
+        if self.turn is not None and any(type(event.body) is ev.Spoke for event in events):
             self.turn.draft.said()
-        self.hub.emit(event)
-        self.host.hub.emit(event)
+        self.hub.emit_kept(events)
+        self.host.hub.emit_kept(events)
 
     def emit(self: "Session", body: ev.Passing) -> None:  # type: ignore[misc]
         """Tell a passing event."""
         host = self.host
         if self.hub.watches or host.hub.watches:
-            self._tell(Event(self.id, host.clock.now_ms(), body))
+            event = Event(self.id, host.clock.now_ms(), body)
+            self.hub.emit(event)
+            host.hub.emit(event)
 
     def stream(  # type: ignore[misc]
         self: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
     ) -> None:
         """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
-        host = self.host
         if self.hub.watches:
-            self.hub.stream(self.id, host.clock, kind, turn, text, call_id)
-        if host.hub.watches:
-            host.hub.stream(self.id, host.clock, kind, turn, text, call_id)
+            self.hub.stream(self, kind, turn, text, call_id)
+        if self.host.hub.watches:
+            self.host.hub.stream(self, kind, turn, text, call_id)

@@ -93,8 +93,13 @@ class Turn(Foreign):
         if self.held is not False and self._holds():
             return
         self.draft.add(False, delta)
-        if not self.closed:
-            self.session.stream(ev.TextDelta, self.id, delta)
+        if self.closed:
+            return
+        session = self.session
+        if session.hub.watches:
+            session.hub.stream(session, ev.TextDelta, self.id, delta)
+        if session.host.hub.watches:
+            session.host.hub.stream(session, ev.TextDelta, self.id, delta)
 
     def thought(self, delta: str) -> None:
         if delta:

@@ -9,18 +9,21 @@ told), the kept ones are read again from the store. Nobody waits for a slow read
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import events as ev
 from .beat import beat_of
 from .deltas import MERGED, Run, joined, single, text_of, weight_of
 from .deltas import merge as merge
 from .events import Event, Who
-from .ports.store import Clock
+
+if TYPE_CHECKING:
+    from .session import Session
 
 HOLD_BYTES = 4 * 1024 * 1024
 RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
+_UNHURRIED = frozenset({ev.StepBegan, ev.StreamOpened})  # told with what follows, within a beat
 
 
 class Shape(Protocol):
@@ -33,6 +36,10 @@ class Reader(Protocol):
     """Reads kept events again, for watchers that join late or fell behind."""
 
     async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
+
+
+class _Parts(list[Any]):
+    """What was said of events one by one."""
 
 
 class Watch:
@@ -126,6 +133,10 @@ class Watch:
         """Deliver; a client that cannot be delivered to is let go."""
         if said is None:
             return
+        if type(said) is _Parts:
+            for part in said:
+                self.pass_on(part)
+            return
         try:
             self.deliver(said)
         except Exception as error:
@@ -149,7 +160,7 @@ class Hub:
     """Fans the events of one session (or of all) out to its watchers."""
 
     __slots__ = (
-        "_changed", "_draft", "_pending", "_read", "_run", "_shapes", "_spawn", "beating",
+        "_changed", "_draft", "_first", "_pending", "_read", "_run", "_shapes", "_spawn", "beating",
         "by_gseq", "flushed", "last", "session", "trouble", "watches",
     )  # fmt: skip
 
@@ -174,6 +185,7 @@ class Hub:
         self._pending: list[Event | Run] = []
         self._run: Run | None = None  # the last of what is pending, when it may still grow
         self.beating = False  # what comes now is gathered until the next beat
+        self._first = False  # only unhurried events were gathered: the next delta goes out at once
         self.flushed = 0.0
         self._shapes: dict[Any, Shape] = {}
 
@@ -239,33 +251,43 @@ class Hub:
             self._changed()
 
     def emit(self, event: Event) -> None:
-        if event.seq:
-            self.last = self.place(event)
+        """Emit a passing event."""
         if not self.watches:
             return
         body: Any = event.body
         if isinstance(body, MERGED):
             call_id = getattr(body, "call_id", "")
             self._add(event.session, event.at, type(body), body.turn, text_of(body), call_id)
-        else:
-            self._pending.append(event)
+            return
+        self._pending.append(event)
+        self._run = None
+        if type(body) not in _UNHURRIED:
+            self.flush()
+        elif not self.beating:
+            beat_of(asyncio.get_running_loop()).add(self)
+            self._first = True
+
+    def emit_kept(self, events: Sequence[Event]) -> None:
+        """Emit what was committed together."""
+        self.last = self.place(events[-1])
+        if self.watches:
+            self._pending += events
             self.flush()
 
     def stream(
-        self, session: str, clock: Clock, kind: type[Any], turn: str, text: str, call_id: str = ""
+        self, session: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
     ) -> None:
         """Emit a delta: the way of most of what a model says, so no object is made for each."""
         run = self._run
         if (
             run is not None
             and run.kind is kind
-            and run.turn == turn
+            and run.turn is turn  # the same text object: deltas of a turn share it
             and run.call_id == call_id
-            and run.session == session
         ):
             run.texts.append(text)
         else:
-            self._add(session, clock.now_ms(), kind, turn, text, call_id)
+            self._add(session.id, session.host.clock.now_ms(), kind, turn, text, call_id)
 
     def _add(
         self, session: str, at: int, kind: type[Any], turn: str, text: str, call_id: str
@@ -274,6 +296,9 @@ class Hub:
         self._pending.append(run)
         if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)
+            self.flush()
+        elif self._first:
+            self.flushed = asyncio.get_running_loop().time()
             self.flush()
 
     def beat(self) -> bool:
@@ -290,6 +315,7 @@ class Hub:
         items = self._pending
         self._pending = []
         self._run = None
+        self._first = False
         merged: Sequence[Event] | None = None
         every: Sequence[Event] | None = None
         spoken: dict[tuple[int, bool], Any] = {}
@@ -323,6 +349,8 @@ class Hub:
         try:
             return shape.speak(events)
         except Exception as error:
+            if len(events) > 1:  # the others can be
+                return _Parts(self.spoken(shape, (event,)) for event in events)
             self.trouble("events could not be spoken", error, shape=type(shape).__name__)
             return None
 

@@ -76,7 +76,7 @@ class Updates:
                 said.append(self._thought + encode(body.text) + b"}}")  # type: ignore[union-attr]
             else:
                 self._other(body, said)
-        self._messages = self._size()
+                self._messages = self._size()
         return Blob(said) if said else None
 
     def _other(self, body: ev.Body, said: list[bytes]) -> None:
