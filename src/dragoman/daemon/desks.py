@@ -38,7 +38,8 @@ class Desks:
 
     def opener(self, name: str) -> Opener:
         """What a listener calls for each new connection."""
-        return lambda link: self.desk(name).hearer(link)
+        made = self._made
+        return lambda link: (made.get(name) or self.desk(name)).hearer(link)
 
     def openers(self) -> dict[str, Opener]:
         return {name: self.opener(name) for name in DIALECTS}

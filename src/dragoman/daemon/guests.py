@@ -10,38 +10,54 @@ from dragoman.wire.link import Hearer, Link, Opener
 class Guest:
     """A connection: a hearer that tells the guest list when it is gone.
 
-    `hear` and the others are the dialect's own bound methods, so being counted costs nothing per
-    line; a tap replaces `hear` for a while.
+    There may be thousands of them, so it holds no more than it needs.
     """
 
-    __slots__ = (
-        "_guests",
-        "dialect",
-        "ended",
-        "hear",
-        "inner",
-        "limit_counts_newline",
-        "link",
-        "max_line",
-        "max_pending",
-        "overlong",
-    )
+    __slots__ = ("_room", "inner", "link", "max_line", "tap")
 
-    def __init__(self, inner: Hearer, guests: "Guests", link: Link, dialect: str) -> None:
+    def __init__(self, inner: Hearer, room: "Room", link: Link) -> None:
         self.inner = inner
         self.link = link
-        self.dialect = dialect
         self.max_line = inner.max_line
-        self.limit_counts_newline = getattr(inner, "limit_counts_newline", False)
-        self.max_pending = getattr(inner, "max_pending", 0)
-        self.hear = inner.hear
-        self.overlong = inner.overlong
-        self.ended = inner.ended
-        self._guests = guests
+        self.tap: Callable[[list[bytes]], None] | None = None  # is shown what is heard
+        self._room = room
+
+    @property
+    def dialect(self) -> str:
+        return self._room.dialect
+
+    @property
+    def limit_counts_newline(self) -> bool:
+        return getattr(self.inner, "limit_counts_newline", False)
+
+    @property
+    def max_pending(self) -> int:
+        return getattr(self.inner, "max_pending", 0)
+
+    def hear(self, lines: list[bytes]) -> None:
+        if self.tap is not None:
+            self.tap(lines)
+        self.inner.hear(lines)
+
+    def overlong(self, size: int) -> None:
+        self.inner.overlong(size)
+
+    def ended(self) -> None:
+        self.inner.ended()
 
     def lost(self) -> None:
-        self._guests.leave(self)
+        self._room.guests.leave(self)
         self.inner.lost()
+
+
+class Room:
+    """What the connections of one listener share."""
+
+    __slots__ = ("dialect", "guests")
+
+    def __init__(self, guests: "Guests", dialect: str) -> None:
+        self.guests = guests
+        self.dialect = dialect
 
 
 class Guests:
@@ -53,7 +69,7 @@ class Guests:
         self.on_enter: list[Callable[[Guest], None]] = []
         self._refused = refused
         self._any = False
-        self._changed = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []  # for somebody to come or go
 
     @property
     def count(self) -> int:
@@ -62,14 +78,17 @@ class Guests:
     def counting(self, open: Opener, dialect: str = "") -> Opener:
         """The same opener, whose connections are counted and bounded."""
 
+        room = Room(self, dialect)
+
         def opened(link: Link) -> Hearer:
             if len(self.all) >= self.limit:
                 self._refused(link)
                 return _Refused(link, dialect, self.limit)
-            guest = Guest(open(link), self, link, dialect)
+            guest = Guest(open(link), room, link)
             self.all.add(guest)
             self._any = True
-            self._changed.set()
+            if self._waiting:
+                self._wake()
             for told in self.on_enter:
                 told(guest)
             return guest
@@ -78,12 +97,20 @@ class Guests:
 
     def leave(self, guest: Guest) -> None:
         self.all.discard(guest)
-        self._changed.set()
+        if self._waiting:
+            self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
     async def changed(self) -> None:
         """Wait until somebody comes or goes."""
-        self._changed.clear()
-        await self._changed.wait()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
 
     async def gone(self, grace: float) -> None:
         """Return when the last client has left and none came back for `grace` seconds."""

@@ -7,8 +7,10 @@ command of an earlier daemon left behind is known by its brand.
 """
 
 import os
+import signal
 import sys
 from collections import OrderedDict
+from typing import Literal
 
 from dragoman.observe.log import get_log
 from dragoman.sandbox import brand
@@ -17,8 +19,34 @@ _PR_SET_CHILD_SUBREAPER = 36
 _TRIES = 3
 _HIGHEST = 256  # ancestors looked at
 _REMEMBERED = 1024  # strangers that need not be looked at again
+_HELD = 64  # of those, whose descriptors are kept
+
+_CAN_HOLD = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
 log = get_log("kin")
+
+
+class Held:
+    """A process by its descriptor: its number can mean no other while it is there."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, pid: int) -> None:
+        """Raises OSError."""
+        self._fd = os.pidfd_open(pid)
+
+    def is_there(self) -> bool:
+        try:
+            signal.pidfd_send_signal(self._fd, 0)
+        except PermissionError:
+            return True  # there, and another user's
+        except OSError:
+            return False
+        return True
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
 
 
 class Kin:
@@ -29,6 +57,7 @@ class Kin:
         self._trusted: dict[int, bytes] = {}  # process -> when it began, since numbers come again
         # Processes that are no kin of ours, and when they began: that never changes.
         self._strangers: OrderedDict[int, bytes] = OrderedDict()
+        self._held: OrderedDict[int, Held] = OrderedDict()  # those that came again
         self._dead: set[int] = set()  # seen dead and uncollected the last time
         self.watching = False
 
@@ -62,21 +91,29 @@ class Kin:
 
     def refuses(self, pid: int | None) -> bool:
         """Whether this process is one that a tool started."""
-        if not pid or pid == os.getpid():
+        if not pid:
+            return False
+        held = self._held.get(pid)
+        if held is not None:
+            if held.is_there():
+                return False
+            del self._held[pid]
+        if pid == os.getpid():
             return False
         began = self._began(pid)
         if began and self._strangers.get(pid) == began:
+            self._hold(pid, began)
             return False
         if brand.is_ours(pid):
             return True
         if not self.watching:
             return False
         for _ in range(_TRIES):
-            found = self._descends(pid)
-            if found is False and began and not self._trusted:
+            found = self._family(pid)
+            if found == "none" and began:
                 self._remember(pid, began)
-            if found is not None:
-                return found
+            if found:
+                return found == "ours"
         return True  # it keeps vanishing: nobody is there who could be served
 
     def _remember(self, pid: int, began: bytes) -> None:
@@ -84,19 +121,35 @@ class Kin:
         if len(self._strangers) > _REMEMBERED:
             self._strangers.popitem(last=False)
 
-    def _descends(self, pid: int) -> bool | None:
-        """None: a process went away while we looked."""
+    def _hold(self, pid: int, began: bytes) -> None:
+        """Keep a stranger that comes again by its descriptor: that is quicker to look at."""
+        if not _CAN_HOLD or self._proc != "/proc":
+            return
+        try:
+            held = Held(pid)
+        except OSError:
+            return  # gone meanwhile, or no descriptor is left
+        if self._began(pid) != began:
+            return  # its number has become another's just now
+        self._held[pid] = held
+        if len(self._held) > _HELD:
+            self._held.popitem(last=False)
+
+    def _family(self, pid: int) -> Literal["ours", "trusted", "none", ""]:
+        """Whose descendant a process is; nothing when one went away while we looked."""
         us, at = os.getpid(), pid
         for _ in range(_HIGHEST):
             if at == us:
-                return True
-            if at <= 1 or (at in self._trusted and self._trusted[at] == self._began(at)):
-                return False
+                return "ours"
+            if at <= 1:
+                return "none"
+            if at in self._trusted and self._trusted[at] == self._began(at):
+                return "trusted"
             parent = self._parent(at)
             if parent is None:
-                return None
+                return ""
             at = parent
-        return True
+        return "ours"
 
     def _began(self, pid: int) -> bytes:
         fields = self._stat(pid)

@@ -104,7 +104,7 @@ class Listening:
 def _audit(what: str, peer: Peer) -> None:
     if what == "refused":
         audit.warning(what, peer=peer.label, pid=peer.pid, uid=peer.uid)
-    else:
+    elif audit.wants("info"):
         audit.info(what, peer=peer.label, pid=peer.pid, uid=peer.uid)
 
 

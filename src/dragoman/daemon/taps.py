@@ -26,7 +26,6 @@ class Taps:
         self._followers: list[tuple[Link, Told]] = []
         self._numbers: dict[Guest, int] = {}
         self._count = 0
-        guests.on_enter.append(self._entered)
 
     def follow(self, own: Link, told: Told) -> Callable[[], None]:
         """Be told every line of every connection that does not follow; returns how to stop.
@@ -36,6 +35,7 @@ class Taps:
         entry = (own, told)
         self._followers.append(entry)
         if len(self._followers) == 1:
+            self._guests.on_enter.append(self._attach)
             for guest in tuple(self._guests.all):
                 self._attach(guest)
 
@@ -43,33 +43,28 @@ class Taps:
             if entry in self._followers:
                 self._followers.remove(entry)
                 if not self._followers:
+                    self._guests.on_enter.remove(self._attach)
                     for guest in tuple(self._numbers):
                         self._detach(guest)
 
         return stop
 
-    def _entered(self, guest: Guest) -> None:
-        if self._followers:
-            self._attach(guest)
-
     def _attach(self, guest: Guest) -> None:
         self._count += 1
         self._numbers[guest] = self._count
-        heard = guest.inner.hear
 
-        def hear(lines: list[bytes]) -> None:
+        def heard(lines: list[bytes]) -> None:
             for line in lines:
                 self._show(guest, "in", line)
-            heard(lines)
 
-        guest.hear = hear
+        guest.tap = heard
         link: Any = guest.link
         if hasattr(link, "spy"):
             link.spy = partial(self._written, guest, _Out(link.peer.transport in ("ws", "wss")))
 
     def _detach(self, guest: Guest) -> None:
         self._numbers.pop(guest, None)
-        guest.hear = guest.inner.hear
+        guest.tap = None
         link: Any = guest.link
         if hasattr(link, "spy"):
             link.spy = None

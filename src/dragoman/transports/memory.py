@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from dragoman.wire.link import Opener, Peer
 
-from .pump import BOUND, STALL, Pump
+from .pump import BOUND, STALL, Pump, Terms
 
 HIGH = 65536
 LOW = 16384
@@ -111,7 +111,7 @@ class Client:
     ) -> None:
         self._news = asyncio.Event()
         self.wire = Wire(self._news.set)
-        self.pump = self.wire.pump = Pump(open, peer, bound=bound, stall=stall)
+        self.pump = self.wire.pump = Pump(Terms(open, peer, bound=bound, stall=stall))
         self._read = 0
         self.pump.connection_made(self.wire)
 

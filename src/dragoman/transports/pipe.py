@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.wire.link import Opener, Peer
 
-from .pump import BOUND, STALL, Pump
+from .pump import BOUND, STALL, Pump, Terms
 
 
 class Listener:
@@ -34,5 +34,5 @@ async def listen(path: str, open: Opener, *, bound: int = BOUND, stall: float = 
     serve = getattr(loop, "start_serving_pipe", None)
     if serve is None:
         raise OSError("named pipes need the proactor event loop of Windows")
-    peer = Peer("pipe:local", "pipe")
-    return Listener(path, await serve(lambda: Pump(open, peer, bound=bound, stall=stall), path))
+    terms = Terms(open, Peer("pipe:local", "pipe"), bound=bound, stall=stall)
+    return Listener(path, await serve(lambda: Pump(terms), path))

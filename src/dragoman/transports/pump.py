@@ -12,112 +12,63 @@ import asyncio
 from collections.abc import Callable
 
 from dragoman.wire.lines import Lines
-from dragoman.wire.link import Blob, Hearer, Opener, Peer
+from dragoman.wire.link import Blob, Hearer, Peer
 
-BOUND = 16 * 1024 * 1024
-STALL = 120.0
+from .terms import BOUND, STALL, Identify, Slow, Terms, tick_of
 
-
-class Tick:
-    """Flushes the connections that were written to during this turn of the loop."""
-
-    __slots__ = ("_due", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._due: list[Pump] = []
-
-    def add(self, pump: "Pump") -> None:
-        """Have this connection flushed at the end of the turn."""
-        if not self._due:
-            self.loop.call_soon(self._flush)
-        self._due.append(pump)
-
-    def _flush(self) -> None:
-        due, self._due = self._due, []
-        for pump in due:
-            pump.flush()
-
-
-_tick: Tick | None = None
-
-
-def _tick_of(loop: asyncio.AbstractEventLoop) -> Tick:
-    global _tick
-    if _tick is None or _tick.loop is not loop:
-        _tick = Tick(loop)
-    return _tick
-
-
-Identify = Callable[[asyncio.BaseTransport], Peer | None]
-"""Says who connected; None refuses the connection."""
+__all__ = ["BOUND", "STALL", "Identify", "Pump", "Terms"]
 
 
 class Pump(asyncio.Protocol):
-    """One connection: the transport's protocol and the dialect's `Link`."""
+    """One connection: the transport's protocol and the dialect's `Link`.
+
+    There may be thousands that say nothing, so each holds only what it needs just now: a framer
+    while a line is unfinished, a queue while something is to be written.
+    """
 
     __slots__ = (
-        "_bound",
         "_closing",
         "_due",
         "_ended",
         "_framer",
         "_hearer",
         "_hearing",
-        "_identify",
         "_inlet",
         "_lost",
-        "_open",
         "_outlet",
         "_queue",
-        "_seen",
-        "_stall",
-        "_throttled",
-        "_tick",
-        "_timer",
-        "_waiting",
-        "_written",
+        "_slow",
+        "_terms",
         "paused",
         "peer",
         "spy",
     )
 
-    def __init__(
-        self,
-        open: Opener,
-        identify: Identify | Peer,
-        *,
-        bound: int = BOUND,
-        stall: float = STALL,
-    ) -> None:
-        self._open = open
-        self._identify = identify
-        self._bound = bound
-        self._stall = stall
+    _glue = b"\n"  # ends every message
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
         self._inlet: asyncio.ReadTransport | None = None
         self._outlet: asyncio.WriteTransport | None = None
         self._hearer: Hearer | None = None
-        self._queue: list[bytes] = []
+        self._framer: Lines | None = None
+        self._queue: list[bytes] | Blob | None = None
         self._due = False  # a flush at the end of the turn is arranged
         self._hearing = False
         self._ended = False
-        self._closing = False
+        self._closing = False  # also when it is lost
         self._lost = False
-        self._throttled = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._waiting: list[Callable[[], None]] | None = None
-        self._written = 0
-        self._seen = 0  # how much the client had taken when the stall timer was set
+        self._slow: Slow | None = None
         self.paused = False
         self.spy: Callable[[bytes], None] | None = None  # is shown what is written
 
     # --- asyncio's side -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        identify = self._identify
+        identify = self._terms.identify
         peer = identify if isinstance(identify, Peer) else identify(transport)
         if peer is None:
-            self._lost = True
+            self._lost = self._closing = True
             transport.abort()  # type: ignore[attr-defined]
             return
         self.begin(peer, transport, transport)  # type: ignore[arg-type]
@@ -132,19 +83,21 @@ class Pump(asyncio.Protocol):
         self.peer = peer
         self._inlet = inlet
         self._outlet = outlet
-        self._tick = _tick_of(asyncio.get_running_loop())
-        self._hearer = hearer = self._open(self)
-        self._framer = self._make_framer(hearer)
+        terms = self._terms
+        if terms.tick is None:
+            terms.tick = tick_of(asyncio.get_running_loop())
+        self._hearer = terms.open(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._closing or self._lost:
+        if self._closing:
             return
         self._hearing = True
         try:
             self._take(data)
         finally:
             self._hearing = False
-            self._settle()
+            if self._queue is not None or self._closing:
+                self._settle()
 
     def eof_received(self) -> bool:
         if self._lost or self._ended:
@@ -165,10 +118,10 @@ class Pump(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost:
             return
-        self._lost = True
-        self._queue.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._lost = self._closing = True
+        self._queue = None
+        if self._slow is not None:
+            self._slow.stop()
         hearer, self._hearer = self._hearer, None
         inlet: object = self._inlet
         if self._inlet is not None and inlet is not self._outlet:
@@ -182,54 +135,70 @@ class Pump(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.paused = False
-        if self._throttled:
-            self._throttled = False
-            if self._timer is not None and not self._closing:
-                self._timer.cancel()
-                self._timer = None
-            if not self._closing and not self._ended and self._inlet is not None:
-                self._inlet.resume_reading()
+        slow = self._slow
+        if slow is not None and slow.throttled:
+            slow.throttled = False
+            if not self._closing:
+                slow.stop()
+                if not self._ended and self._inlet is not None:
+                    self._inlet.resume_reading()
         self._wake()
 
     # --- the dialect's side ---------------------------------------------------------------------
 
     @property
     def buffered(self) -> int:
-        queued = sum(map(len, self._queue))
+        queue = self._queue
+        if queue is None:
+            queued = 0
+        elif type(queue) is list:
+            queued = sum(map(len, queue)) + len(queue) * len(self._glue)
+        else:
+            queued = len(queue.lines)  # type: ignore[union-attr]
         if self._outlet is None or self._lost:
             return queued
         return queued + self._outlet.get_write_buffer_size()
 
     @property
     def closed(self) -> bool:
-        return self._closing or self._lost
+        return self._closing
+
+    # Something in the queue means that it will be written: we hear, or a flush is due.
 
     def send(self, message: bytes) -> None:
-        if self._closing or self._lost:
+        if self._closing:
             return
-        self._queue.append(message + b"\n")
-        if not self._hearing and not self._due:
-            self._due = True
-            self._tick.add(self)
+        queue = self._queue
+        if type(queue) is list:
+            queue.append(message)
+        elif queue is None:
+            self._queue = [message]
+            if not self._hearing:
+                self._arrange()
+        else:
+            self._queue = [queue.body, message]  # type: ignore[union-attr]
 
     def send_blob(self, blob: Blob) -> None:
-        if self._closing or self._lost:
+        if self._closing or not blob.messages:
             return
-        self._queue.append(blob.lines)
-        if not self._hearing and not self._due:
-            self._due = True
-            self._tick.add(self)
+        queue = self._queue
+        if queue is None:
+            self._queue = blob
+            if not self._hearing:
+                self._arrange()
+        elif type(queue) is list:
+            queue.append(blob.body)
+        else:
+            self._queue = [queue.body, blob.body]  # type: ignore[union-attr]
 
     def on_resume(self, callback: Callable[[], None]) -> None:
         if self._lost or not self.paused:
             callback()
-        elif self._waiting is None:
-            self._waiting = [callback]
         else:
-            self._waiting.append(callback)
+            self._slowed().waiting.append(callback)
 
     def eof(self) -> None:
-        if self._closing or self._lost:
+        if self._closing:
             return
         self.flush()
         outlet = self._outlet
@@ -237,7 +206,7 @@ class Pump(asyncio.Protocol):
             outlet.write_eof()
 
     def close(self) -> None:
-        if self._closing or self._lost:
+        if self._closing:
             return
         self._closing = True
         if not self._hearing:
@@ -245,98 +214,154 @@ class Pump(asyncio.Protocol):
 
     def abort(self) -> None:
         self._closing = True
-        self._queue.clear()
+        self._queue = None
         if self._outlet is not None:
             self._outlet.abort()
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _make_framer(self, hearer: Hearer) -> Lines:
-        return Lines(
-            hearer.max_line,
-            counts_newline=getattr(hearer, "limit_counts_newline", False),
-            max_pending=getattr(hearer, "max_pending", 0),
-        )
-
     def _take(self, data: bytes) -> None:
-        framer = self._framer
+        framer, hearer = self._framer, self._hearer
+        assert hearer is not None
+        if framer is None:
+            if data.endswith(b"\n") and len(data) <= hearer.max_line and b"\r" not in data:
+                # Whole lines, none of them too long: there is nothing to keep or to measure.
+                lines = data.split(b"\n")
+                lines.pop()
+                if not all(lines):
+                    lines = [line for line in lines if line]
+                if lines:
+                    hearer.hear(lines)
+                return
+            framer = self._framer = _framer(hearer)
         lines = framer.feed(data)
+        if framer.idle:
+            self._framer = None
         if framer.overlong:
-            self._hear_between(lines)
+            self._hear_between(lines, framer.overlong)
         elif lines:
-            self._hearer.hear(lines)  # type: ignore[union-attr]
+            hearer.hear(lines)
 
     def _take_end(self) -> None:
-        lines = self._framer.end()
-        if lines or self._framer.overlong:
-            self._hear_between(lines)
+        framer = self._framer
+        if framer is not None:
+            lines = framer.end()
+            if lines or framer.overlong:
+                self._hear_between(lines, framer.overlong)
 
-    def _hear_between(self, lines: list[bytes]) -> None:
+    def _hear_between(self, lines: list[bytes], overlong: list[tuple[int, int]]) -> None:
         """Let the dialect hear lines and over-long ones in the order they came."""
         hearer = self._hearer
         assert hearer is not None
         start = 0
-        for before, size in self._framer.overlong:
+        for before, size in overlong:
             if before > start:
                 hearer.hear(lines[start:before])
                 start = before
-            if self.closed:
+            if self._closing:
                 return
             hearer.overlong(size)
-        if self.closed:
+        if self._closing:
             return
         if start < len(lines):
             hearer.hear(lines[start:])
 
     def _settle(self) -> None:
         """Write what was said; end the connection when the dialect wants that."""
-        if self._queue:
+        if self._queue is not None:
             self.flush()
         if self._closing and not self._lost and self._outlet is not None:
-            if self._outlet.get_write_buffer_size() and self._timer is None:
+            if self._outlet.get_write_buffer_size() and not self._is_watched():
                 self._watch()  # a closing client that never reads must not stay for ever
             self._outlet.close()
+
+    def _arrange(self) -> None:
+        """Have what was sent written at the end of this turn of the loop."""
+        if not self._due:
+            self._due = True
+            self._terms.tick.add(self)  # type: ignore[union-attr]
 
     def flush(self) -> None:
         """Write everything that is queued, in one go."""
         self._due = False
         queue = self._queue
-        if not queue:
+        if queue is None:
             return
-        data = queue[0] if len(queue) == 1 else b"".join(queue)
-        queue.clear()
+        self._queue = None
         outlet = self._outlet
         if self._lost or outlet is None:
             return
-        self._written += len(data)
+        if type(queue) is list:
+            glue = self._glue
+            if glue:
+                queue.append(b"")
+            data = glue.join(queue)
+        else:
+            data = queue.lines  # type: ignore[union-attr]
         if self.spy is not None:
             self.spy(data)
         outlet.write(data)
-        if self.paused and not self._throttled:
-            if outlet.get_write_buffer_size() > self._bound:
-                self._throttled = True
-                if not self._ended and self._inlet is not None:
-                    self._inlet.pause_reading()
-                self._watch()
+        if self.paused:
+            self._throttle(len(data))
+
+    def _throttle(self, size: int) -> None:
+        """More was written than the client takes: stop hearing it when that is too much."""
+        slow, outlet = self._slowed(), self._outlet
+        assert outlet is not None
+        slow.written += size
+        if not slow.throttled and outlet.get_write_buffer_size() > self._terms.bound:
+            slow.throttled = True
+            if not self._ended and self._inlet is not None:
+                self._inlet.pause_reading()
+            self._watch()
+
+    def _slowed(self) -> Slow:
+        slow = self._slow
+        if slow is None:
+            slow = self._slow = Slow()
+        return slow
+
+    def _is_watched(self) -> bool:
+        return self._slow is not None and self._slow.timer is not None
 
     def _watch(self) -> None:
-        outlet = self._outlet
+        slow, outlet = self._slowed(), self._outlet
         assert outlet is not None
-        self._seen = self._written - outlet.get_write_buffer_size()
-        self._timer = self._tick.loop.call_later(self._stall, self._check_stall)
+        slow.seen = outlet.get_write_buffer_size()
+        slow.written = 0
+        slow.timer = self._later(self._terms.stall, self._check_stall)
+
+    def _later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._terms.tick.loop.call_later(delay, callback)  # type: ignore[union-attr]
 
     def _check_stall(self) -> None:
-        self._timer = None
+        slow = self._slow
+        if slow is None:
+            return
+        slow.timer = None
         if self._lost or self._outlet is None:
             return
-        if not (self._throttled or self._closing):
+        if not (slow.throttled or self._closing):
             return
-        if self._written - self._outlet.get_write_buffer_size() == self._seen:
+        if slow.seen + slow.written == self._outlet.get_write_buffer_size():
             self.abort()
         else:
             self._watch()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        for callback in waiting or ():
+        slow = self._slow
+        if slow is None:
+            return
+        waiting, slow.waiting = slow.waiting, []
+        if slow.timer is None and not slow.throttled:
+            self._slow = None
+        for callback in waiting:
             callback()
+
+
+def _framer(hearer: Hearer) -> Lines:
+    return Lines(
+        hearer.max_line,
+        counts_newline=getattr(hearer, "limit_counts_newline", False),
+        max_pending=getattr(hearer, "max_pending", 0),
+    )

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 
 from dragoman.wire.link import Opener, Peer
 
-from .pump import BOUND, STALL, Pump
+from .pump import BOUND, STALL, Pump, Terms
 
 _CHUNK = 65536
 
@@ -54,7 +54,7 @@ class Stdio:
 
     def __init__(self, open: Opener, *, bound: int = BOUND, stall: float = STALL) -> None:
         self.peer = Peer("stdio", "stdio")
-        self.pump = Pump(open, self.peer, bound=bound, stall=stall)
+        self.pump = Pump(Terms(open, self.peer, bound=bound, stall=stall))
         self.gone = asyncio.Event()
 
     async def connect(self, stdin: int, stdout: int) -> None:

@@ -15,9 +15,9 @@ from dragoman.wire.frames import (
     frame,
     text_frame,
 )
-from dragoman.wire.link import Blob, Hearer, Opener, Peer
+from dragoman.wire.link import Blob, Opener, Peer
 
-from .pump import BOUND, STALL, Identify, Pump
+from .pump import BOUND, STALL, Identify, Pump, Terms
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _PATIENCE = 5.0  # seconds that the other side has to answer our close frame
@@ -39,6 +39,8 @@ class WebSocketLink(Pump):
 
     __slots__ = ("_client", "_frames", "_said_close")
 
+    _glue = b""  # a frame has its own end
+
     def __init__(
         self,
         open: Opener,
@@ -48,7 +50,7 @@ class WebSocketLink(Pump):
         bound: int = BOUND,
         stall: float = STALL,
     ) -> None:
-        super().__init__(open, identify, bound=bound, stall=stall)
+        super().__init__(Terms(open, identify, bound=bound, stall=stall))
         self._client = client
         self._said_close = False
 
@@ -59,7 +61,7 @@ class WebSocketLink(Pump):
             self._post(client_frame(Op.TEXT, message) if self._client else text_frame(message))
 
     def send_blob(self, blob: Blob) -> None:
-        if self._closing or self._lost:
+        if self._closing:
             return
         if self._client:
             for message in blob.messages:
@@ -76,15 +78,22 @@ class WebSocketLink(Pump):
         self.close()
 
     def close(self, code: int = Code.NORMAL, reason: str = "") -> None:
-        if self._closing or self._lost:
+        if self._closing:
             return
         self._say_close(close_payload(code, reason))
         super().close()
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _make_framer(self, hearer: Hearer) -> None:  # type: ignore[override]
-        self._frames = Frames(hearer.max_line, from_client=not self._client)
+    def begin(
+        self,
+        peer: Peer,
+        inlet: asyncio.ReadTransport | None,
+        outlet: asyncio.WriteTransport,
+    ) -> None:
+        super().begin(peer, inlet, outlet)
+        assert self._hearer is not None
+        self._frames = Frames(self._hearer.max_line, from_client=not self._client)
 
     def data_received(self, data: bytes) -> None:
         if self._closing and not self._lost:
@@ -135,8 +144,8 @@ class WebSocketLink(Pump):
         self.flush()
         if self._frames.failure is not None or self._ended:
             super()._settle()
-        elif self._timer is None:
-            self._timer = self._tick.loop.call_later(_PATIENCE, self._outlet.abort)
+        elif not self._is_watched():
+            self._slowed().timer = self._later(_PATIENCE, self._outlet.abort)
 
     def _say_close(self, payload: bytes) -> None:
         if not self._said_close:
@@ -149,10 +158,13 @@ class WebSocketLink(Pump):
     def _post(self, framed: bytes) -> None:
         if self._lost:
             return
-        self._queue.append(framed)
-        if not self._hearing and not self._due:
-            self._due = True
-            self._tick.add(self)
+        queue = self._queue
+        if type(queue) is list:
+            queue.append(framed)
+        else:
+            self._queue = [framed]
+            if not self._hearing:
+                self._arrange()
 
 
 def attach(transport: asyncio.Transport, link: WebSocketLink, rest: bytes = b"") -> WebSocketLink:

@@ -29,6 +29,11 @@ class Lines:
         """Over-long lines of the last `feed`: (lines returned before it, bytes seen of it)."""
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing is held: a new one would go on just the same."""
+        return self._tail is None and not self._skipping
+
+    @property
     def pending(self) -> int:
         """Bytes held of a line that has no newline yet."""
         return len(self._tail) if self._tail else 0

@@ -114,9 +114,16 @@ class Hearer(Protocol):
     more than `max_pending` bytes came without one; without it, as soon as the limit is passed.
     """
 
-    max_line: int
-    limit_counts_newline: bool = False
-    max_pending: int = 0
+    @property
+    def max_line(self) -> int: ...
+
+    @property
+    def limit_counts_newline(self) -> bool:
+        return False
+
+    @property
+    def max_pending(self) -> int:
+        return 0
 
     def hear(self, lines: list[bytes]) -> None:
         """Take complete lines: no LF, no CR at the end, none empty. Called once per read."""
