@@ -44,6 +44,7 @@ async def test_an_approval_goes_both_ways_between_acp_and_humanlayer():
     started = await human.call("launchSession", query="x", working_dir="/tmp")
     asked = (await watcher.event("new_approval"))["data"]
     load = {"sessionId": started["session_id"], "cwd": "/tmp", "mcpServers": []}
+    load["_meta"] = {"dragoman": {"join": True}}
     loading = editor.ask("session/load", load)
     settled = asyncio.ensure_future(watcher.event("approval_resolved"))
     async with asyncio.timeout(5):

@@ -1,5 +1,6 @@
 """`dragoman acp-bridge` between a client on stdio and a real daemon's gateway."""
 
+import contextlib
 import json
 import os
 import select
@@ -7,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx
@@ -156,6 +158,73 @@ def test_a_prompt_in_flight_is_answered_once_and_run_once(tmp_path: Path):
                 code, _ = bridge.ended()
                 assert code == 0
                 assert len([one for one in bridge.said if one.get("id") == 3]) == 1
+
+
+class Middle:
+    """A way to the gateway that can be cut; the next connection goes through again."""
+
+    def __init__(self, to: int) -> None:
+        self._to = to
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._to))
+            self._pairs.append((near, far))
+            for one, other in ((near, far), (far, near)):
+                self._threads.append(threading.Thread(target=self._carry, args=(one, other)))
+                self._threads[-1].start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+        except OSError:
+            return  # cut
+
+    def cut(self) -> None:
+        while self._pairs:
+            for one in self._pairs.pop():
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+                one.close()
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.cut()
+        for thread in self._threads:
+            thread.join(5)
+
+
+def test_a_lost_connection_loses_no_session_of_a_host_without_a_store(tmp_path: Path):
+    config = f'{CONFIG}require_pairing = false\n[store]\npath = ":memory:"\n'
+    with Daemon(tmp_path, config=config, gateway=True) as daemon:
+        daemon.wait_ready()
+        noted = tmp_path / "data" / "gateway.json"
+        row = json.loads(noted.read_text())
+        port = int(row["address"].rpartition(":")[2])
+        middle = Middle(port)
+        noted.write_text(json.dumps({**row, "address": f"http://127.0.0.1:{middle.port}"}))
+        try:
+            with Bridge(tmp_path) as bridge:
+                id = bridge.open(tmp_path)
+                bridge.send(3, "session/prompt", sessionId=id, prompt="say one")
+                assert "result" in bridge.answer(3)
+                middle.cut()
+                bridge.send(4, "session/prompt", sessionId=id, prompt="say two")
+                assert "two" in bridge.answer(4)["result"]["content"]
+                assert bridge.ended()[0] == 0
+        finally:
+            middle.close()
 
 
 def test_tokens_come_from_the_environment(tmp_path: Path):

@@ -56,8 +56,11 @@ async def test_acp_runs_a_turn_one_message_per_text_frame(tmp_path: Path):
         # The session belongs to the host: another connection takes it up.
         async with connect(served.ws + "/acp", **bearer(served)) as ws:
             await ask(ws, 1, "initialize", protocolVersion=1)
-            back = await ask(ws, 2, "session/load", sessionId=id, cwd=str(tmp_path), mcpServers=[])
-            assert "result" in back
+            given = {"sessionId": id, "cwd": str(tmp_path), "mcpServers": []}
+            refused = await ask(ws, 2, "session/load", **given)
+            assert refused["error"]["code"] == -32000  # nothing is kept here
+            join = {"dragoman": {"join": True}}
+            assert "result" in await ask(ws, 3, "session/load", **given, _meta=join)
 
 
 async def test_an_agent_may_be_named_in_the_address(tmp_path: Path):

@@ -35,6 +35,7 @@ _MOST_WAITING = 64 * 1024 * 1024
 _MAX_LINE = 64 * 1024 * 1024
 _LAST_WORDS = 5.0
 _OWN = "dragoman-bridge-"
+_JOIN = {"dragoman": {"join": True}}  # the host may have no store, and the sessions still
 _GONE = -32603
 
 
@@ -258,9 +259,10 @@ class Bridge:
             hello = msgspec.json.decode(self._hello)
             await self._ask("initialize", hello.get("params"))
             for id, place in tuple(self._sessions.items()):
+                servers = place.mcpServers or []
                 await self._ask(
                     "session/resume",
-                    {"sessionId": id, "cwd": place.cwd, "mcpServers": place.mcpServers or []},
+                    {"sessionId": id, "cwd": place.cwd, "mcpServers": servers, "_meta": _JOIN},
                 )
         for line, _ in tuple(self._open.values()):
             self._ws.send(line)

@@ -13,6 +13,7 @@ from dragoman.wire.link import Peer
 from .oracle import check
 
 Answer = Callable[[dict[str, Any]], Any]
+JOIN = {"dragoman": {"join": True}}  # what another client has open, though nothing is kept
 
 
 class Talker:

@@ -12,7 +12,7 @@ from dragoman.engine.ports import Outcome, ToolSpec
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.script import Scripted, call
 
-from .talking import Talker, desk_of, dismiss, select, talker
+from .talking import JOIN, Talker, desk_of, dismiss, select, talker
 
 
 class AskTool:
@@ -147,7 +147,7 @@ async def test_an_answer_elsewhere_withdraws_the_request_here() -> None:
     desk = desk_of(memory_door(Scripted([call("echo", text="x"), "ok"]), [tool]))
     one, two = Talker(desk, "one"), Talker(desk, "two")
     session = await one.new()
-    await two.call("session/resume", {"sessionId": session})
+    await two.call("session/resume", {"sessionId": session, "_meta": JOIN})
     waiting = one.ask("session/prompt", {"sessionId": session, "prompt": "x"})
     mine = await one.until("session/request_permission")
     theirs = await two.until("session/request_permission")

@@ -13,7 +13,7 @@ from dragoman.store.sqlite import open_store
 from dragoman.testing.host import MODEL, EchoTool, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, think, turn
 
-from .talking import Talker, desk_of, select, talker
+from .talking import JOIN, Talker, desk_of, select, talker
 
 
 def kept(tmp_path: Path, script: Scripted, tools: Any = (), **profile: Any) -> Door:
@@ -268,12 +268,21 @@ async def test_load_of_what_is_active_or_unknown(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_loaded_without_a_store() -> None:
-    client = talker(memory_door(Scripted(["one"])))
+    desk = desk_of(memory_door(Scripted(["one"])))
+    client, other = Talker(desk, "one"), Talker(desk, "other")
     session = await client.new()
-    for method in ("session/load", "session/resume", "session/close"):
-        error = await client.refused(method, {"sessionId": session})
-        assert error["code"] == -32000 and error["data"]["code"] == "SESSION_NOT_FOUND"
+    for one in (client, other):
+        for method in ("session/load", "session/resume", "session/close"):
+            error = await one.refused(method, {"sessionId": session})
+            assert error["code"] == -32000 and error["data"]["code"] == "SESSION_NOT_FOUND"
     assert (await client.prompt(session))["stopReason"] == "end_turn"
+    for meta in (None, 5, [], {"dragoman": 1}, {"dragoman": {"join": 1}}):
+        given = {"sessionId": session, "_meta": meta}
+        assert (await other.refused("session/load", given))["code"] == -32000
+    ghost = {"sessionId": "ghost", "_meta": JOIN}
+    assert (await other.refused("session/load", ghost))["code"] == -32000
+    await other.call("session/load", {"sessionId": session, "_meta": JOIN})
+    assert other.said() == "one"
 
 
 @pytest.mark.parametrize("server", [{}, {"command": ""}, {"url": 5}, {"type": "http"}])

@@ -11,7 +11,7 @@ from dragoman.engine.ports import Outcome, ToolSpec
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.script import Scripted, call, fail, hang, say, think, turn
 
-from .talking import Talker, desk_of, select, talker
+from .talking import JOIN, Talker, desk_of, select, talker
 
 
 async def test_a_prompt_is_streamed_and_then_answered() -> None:
@@ -283,7 +283,7 @@ async def test_two_clients_see_one_turn_live() -> None:
     desk = desk_of(memory_door(script))
     one, two = Talker(desk, "one"), Talker(desk, "two")
     session = await one.new()
-    await two.call("session/resume", {"sessionId": session})
+    await two.call("session/resume", {"sessionId": session, "_meta": JOIN})
     await one.prompt(session, "hello all")
     await two.update("usage_update")
     assert two.said("user_message_chunk") == "hello all"
@@ -296,7 +296,7 @@ async def test_events_are_encoded_once_for_all_connections() -> None:
     clients = [Talker(desk, str(n)) for n in range(5)]
     session = await clients[0].new()
     for client in clients[1:]:
-        await client.call("session/resume", {"sessionId": session})
+        await client.call("session/resume", {"sessionId": session, "_meta": JOIN})
     hub = desk.door.live(session).hub
     assert len({id(watch.shape) for watch in hub.watches}) == 1
 

@@ -95,7 +95,7 @@ class OldSession(
     ForSession,
     rename={
         "camel": "sessionId", "snake": "session_id",
-        "servers": "mcpServers", "directories": "additionalDirectories",
+        "servers": "mcpServers", "directories": "additionalDirectories", "meta": "_meta",
     },
 ):  # fmt: skip
     """Parameters of session/load and session/resume."""
@@ -103,6 +103,7 @@ class OldSession(
     cwd: Any = None
     servers: Any = None
     directories: Any = None
+    meta: Any = None
 
 
 class ListSessions(msgspec.Struct):

@@ -77,9 +77,10 @@ def resume(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
 def _enter(conn: "AcpHearer", params: OldSession, *, _replay: bool) -> Coroutine[Any, Any, Any]:
     session_id = params.session_id
     active = session_id in conn.attached
-    # Without a store nothing can be brought back; what others run in this host can be joined.
-    if not conn.door.durable and (active or conn.door.live(session_id) is None):
-        raise UnknownSession(session_id)
+    if not conn.door.durable:  # nothing was kept; but who asks for it joins what is in memory
+        joins = _joins(params.meta) and conn.door.live(session_id) is not None
+        if active or not joins:
+            raise UnknownSession(session_id)
     if active:
         raise AlreadyActive(session_id)
     conn.desk.reserve(session_id)
@@ -179,6 +180,12 @@ def _alias_in(meta: Any) -> str:
         if isinstance(alias, str) and alias.strip():
             return alias.strip()
     return ""
+
+
+def _joins(meta: Any) -> bool:
+    """Whether a client that knows us wants what another one has open, kept or not."""
+    table = meta.get("dragoman") if isinstance(meta, dict) else None
+    return isinstance(table, dict) and table.get("join") is True
 
 
 def close(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
