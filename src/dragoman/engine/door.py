@@ -5,7 +5,7 @@ only touch what is in memory are plain; those that may read or write the store a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -43,6 +43,13 @@ class Client(msgspec.Struct, frozen=True):
     since: int
 
 
+class Known(Protocol):
+    """A connection that can say whose it is, and need not while nobody asks."""
+
+    @property
+    def who(self) -> Who: ...
+
+
 class Door:
     """What a dialect holds of the engine."""
 
@@ -57,7 +64,8 @@ class Door:
         self.facts: dict[str, Any] = dict(facts or {})  # version, config_dir, data_dir, endpoints…
         self.hooks = host.hooks
         self.offers = host.offers
-        self.clients: dict[str, Client] = {}
+        self._named: dict[str, Client] = {}
+        self._connected: dict[Known, int] = {}  # and since when
         self.on_clients: list[Callable[[], None]] = []
         self._pages = Pages()
         self.deletions = 0  # sessions deleted here: those who keep lists look at it
@@ -72,13 +80,35 @@ class Door:
 
     # --- connections ---
 
+    @property
+    def clients(self) -> dict[str, Client]:
+        """Who is connected, by id."""
+        found = {one.who.id: Client(one.who, since) for one, since in self._connected.items()}
+        found.update(self._named)
+        return found
+
+    def enter(self, client: Known) -> None:
+        """Somebody is connected; it is asked who it is when somebody wants to know."""
+        self._connected[client] = self.host.clock.now_ms()
+        for told in self.on_clients:
+            told()
+
+    def exit(self, client: Known, who: Who | None = None) -> None:
+        """It is gone; `who` is what it was, if that was ever said."""
+        self._connected.pop(client, None)
+        if who is not None:
+            self._named.pop(who.id, None)
+        for told in self.on_clients:
+            told()
+
     def arrive(self, who: Who) -> None:
-        self.clients[who.id] = Client(who, self.now_ms())
+        """Somebody is there, or has another name than before."""
+        self._named[who.id] = Client(who, self.now_ms())
         for told in self.on_clients:
             told()
 
     def leave(self, who: Who) -> None:
-        self.clients.pop(who.id, None)
+        self._named.pop(who.id, None)
         for told in self.on_clients:
             told()
 

@@ -1,6 +1,7 @@
 """What all connections of this protocol share: settings, the roster, subscriptions' encodings."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,6 +58,7 @@ class Desk:
         self._count = count(1)
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         self._recalled = False
+        self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
 
     @property
     def settings(self) -> Configured:
@@ -69,13 +71,16 @@ class Desk:
         self.max_line = min(max(given.max_message_bytes, 1024), MAX_LINE)
         self.heartbeat = float(given.heartbeat_secs)
         self.version = given.version
-        self.health = encode({"status": "ok", "version": given.version})
+        known = encode({"status": "ok", "version": given.version}).replace(b"%", b"%%")
+        self.health = b'{"jsonrpc":"2.0","result":' + known + b',"id":%d}'  # but for the id
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
-        from .hear import HumanlayerHearer
+        if self._hearer is None:
+            from .hear import HumanlayerHearer
 
-        return HumanlayerHearer(self.door, link, self)
+            self._hearer = HumanlayerHearer
+        return self._hearer(self.door, link, self)
 
     def who(self, link: Link) -> Who:
         return Who("humanlayer", link.peer.label, id=f"humanlayer-{next(self._count)}")

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.engine.door import Door
+from dragoman.engine.events import Who
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -67,23 +68,34 @@ class HumanlayerHearer:
         self._door = door
         self._link = link
         self._desk = desk
-        self._who = desk.who(link)
-        self._waiting: deque[tuple[Message, Send]] = deque()
+        self._who: Who | None = None
+        self._waiting: deque[tuple[Message, Send]] | None = None
         self._task: asyncio.Task[None] | None = None
         self._subscription: Subscription | None = None
         self._ended = False
-        door.arrive(self._who)
+        door.enter(self)
+
+    @property
+    def who(self) -> Who:
+        """Whose connection this is; most come and go without being asked."""
+        if self._who is None:
+            self._who = self._desk.who(self._link)
+        return self._who
 
     # --- the transport's side ---
 
     def hear(self, lines: list[bytes]) -> None:
-        if self._is_deaf():
+        if self._subscription is not None or self._ended:
             return  # a subscribed connection is not listened to any more
-        send = self._link.send
+        send, desk = self._link.send, self._desk
         for message in _read(lines):
             if self._task is None and type(message) is Request:
                 if message.method == "health":
-                    self._health(message, send)
+                    params, id = message.params, message.id
+                    if type(id) is int and (not params or bytes(params) == b"{}"):
+                        send(desk.health % id)
+                    else:
+                        self._health(message, send)
                     continue
                 if message.method == "listSessions" and self._list(message, send):
                     continue
@@ -109,11 +121,11 @@ class HumanlayerHearer:
 
     def lost(self) -> None:
         self._ended = True
-        self._waiting.clear()
+        self._waiting = None
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
-        self._door.leave(self._who)
+        self._door.exit(self)
 
     def _is_deaf(self) -> bool:
         return self._subscription is not None or self._ended
@@ -126,11 +138,7 @@ class HumanlayerHearer:
         except Wrong as wrong:
             send(_refusal(request, wrong))
             return
-        id = request.id
-        if type(id) is int:
-            send(b'{"jsonrpc":"2.0","result":%b,"id":%d}' % (self._desk.health, id))
-        else:
-            send(reply(id, {"status": "ok", "version": self._desk.version}))
+        send(reply(request.id, {"status": "ok", "version": self._desk.version}))
 
     def _list(self, request: Request, send: Send) -> bool:
         """Answer `listSessions` on the spot when the list is known; False when it is not."""
@@ -168,11 +176,13 @@ class HumanlayerHearer:
                 raise AssertionError("never answered on the spot")
 
     def _enqueue(self, message: Message, send: Send) -> None:
+        if self._waiting is None:
+            self._waiting = deque()
         if len(self._waiting) >= QUEUE:
             text = f"{QUEUE} requests wait on this connection already"
             self._link.send(error(None, INTERNAL_ERROR, text, details("Read the answers first.")))
             self._ended = True
-            self._waiting.clear()
+            self._waiting = None
             self._link.close()
             return
         self._waiting.append((message, send))
@@ -186,8 +196,7 @@ class HumanlayerHearer:
                 await self._answer(message, send)
         finally:
             self._task = None
-            if self._subscription is not None:
-                self._waiting.clear()
+            self._waiting = None
             if self._ended:
                 self._link.close()
 
@@ -215,7 +224,7 @@ class HumanlayerHearer:
         verb = VERBS[request.method]
         try:
             params = verb.params(request.params)
-            return reply(request.id, await verb.run(self._desk, self._who, params))
+            return reply(request.id, await verb.run(self._desk, self.who, params))
         except Exception as trouble:
             return self._failure(request, trouble)
 
@@ -252,7 +261,7 @@ class HumanlayerHearer:
         if self._ended:
             return  # the client has said goodbye already
         self._subscription = subscription
-        subscription.begin(self._who, params.since)
+        subscription.begin(self.who, params.since)
         await self._desk.waiting.look()
 
     async def _check_since(self, since: int | None) -> None:

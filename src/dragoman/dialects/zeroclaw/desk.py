@@ -1,6 +1,7 @@
 """What all connections of this protocol share: settings, who is there, the answer of `status`."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import count
 from os import getpid, urandom
 from time import time_ns
@@ -71,13 +72,16 @@ class Desk:
         self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
         self.started = time_ns()
         self._count = count(1)
+        self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
         self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw]] = {}
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
-        from .hear import ZeroclawHearer
+        if self._hearer is None:
+            from .hear import ZeroclawHearer
 
-        return ZeroclawHearer(self.door, link, self)
+            self._hearer = ZeroclawHearer
+        return self._hearer(self.door, link, self)
 
     def who(self, link: Link) -> Who:
         return Who("zeroclaw", link.peer.label, id=f"zeroclaw-{next(self._count)}")

@@ -42,6 +42,7 @@ MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once
 
 _decode = msgspec.json.Decoder().decode
+_read = Reader(Rules()).read
 Send = Callable[[bytes], None]
 
 
@@ -78,9 +79,28 @@ class Call:
             self.conn.answered()
 
 
-class ZeroclawHearer:
-    """The dialect's side of one connection."""
+class Held:
+    """What few connections have: watches of our own kind, sessions on their way in."""
 
+    __slots__ = ("follows_log", "on_lost", "opening", "watches")
+
+    def __init__(self) -> None:
+        self.watches: dict[str, Watch] = {}  # of `dragoman/watch`, by id
+        self.opening: dict[str, asyncio.Future[None]] = {}
+        self.on_lost: list[Callable[[], None]] = []
+        self.follows_log = False
+
+
+class ZeroclawHearer:
+    """The dialect's side of one connection.
+
+    Thousands may be open and silent, so most of what a connection can have is made when it does.
+    """
+
+    __slots__ = (
+        "_armed", "_counted", "_ended", "_held", "_outbound", "_seats", "_tasks", "_who",
+        "_working", "camel", "desk", "door", "form", "gone", "link", "named", "ready", "untap",
+    )  # fmt: skip
     max_line = MAX_LINE
     limit_counts_newline = True
     max_pending = 0
@@ -89,32 +109,61 @@ class ZeroclawHearer:
         self.door = door
         self.link = link
         self.desk = desk
-        self.who: Who = desk.who(link)
         self.ready = False  # `initialize` succeeded
         self.camel = True
         self.form = False  # the client shows questions when it is asked by a request
-        self.outbound = Outbound(link.send)
-        self.seats = Seats(self)
-        self.watches: dict[str, Watch] = {}  # of `dragoman/watch`, by id
         self.untap: Callable[[], None] | None = None
-        self.on_lost: list[Callable[[], None]] = []
-        self.opening: dict[str, asyncio.Future[None]] = {}
-        self._reader = Reader(_RULES)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.gone = False
+        self.named: Collection[str] = ()
+        self._who: Who | None = None
+        self._held: Held | None = None
+        self._outbound: Outbound | None = None
+        self._seats: Seats | None = None
+        self._tasks: set[asyncio.Task[None]] | None = None
         self._working = 0
         self._ended = False
         self._armed = False
         self._counted = 0
-        self.gone = False
-        self.follows_log = False
-        self.named: Collection[str] = ()
-        door.arrive(self.who)
+        door.enter(self)
+
+    @property
+    def who(self) -> Who:
+        if self._who is None:
+            self._who = self.desk.who(self.link)
+        return self._who
+
+    @who.setter
+    def who(self, given: Who) -> None:
+        self._who = given
+
+    @property
+    def outbound(self) -> Outbound:
+        """Our own requests to this client."""
+        if self._outbound is None:
+            self._outbound = Outbound(self.link.send)
+            if self.gone:
+                self._outbound.lose()
+        return self._outbound
+
+    @property
+    def held(self) -> "Held":
+        """What few connections have."""
+        if self._held is None:
+            self._held = Held()
+        return self._held
+
+    @property
+    def seats(self) -> Seats:
+        """The sessions it watches."""
+        if self._seats is None:
+            self._seats = Seats(self)
+        return self._seats
 
     # --- wire.link.Hearer ---
 
     def hear(self, lines: list[bytes]) -> None:
         send = self.link.send
-        for message in self._reader.read(lines):
+        for message in _read(lines):
             if type(message) is Request:
                 self._request(message, send)
             elif type(message) is Invalid:
@@ -137,18 +186,22 @@ class ZeroclawHearer:
     def lost(self) -> None:
         """The client is gone. What it began goes on."""
         self.gone = True
-        self.outbound.lose()
-        self.seats.close()
-        for watch in self.watches.values():
-            watch.close()
-        self.watches.clear()
+        if self._outbound is not None:
+            self._outbound.lose()
+        if self._seats is not None:
+            self._seats.close()
+        held, self._held = self._held, None
+        if held is not None:
+            for watch in held.watches.values():
+                watch.close()
+            for told in held.on_lost:
+                told()
         if self.untap is not None:
             self.untap()
-        for told in self.on_lost:
-            told()
-        self.on_lost.clear()
-        self.desk.tuis.pop(self.who.id, None)
-        self.door.leave(self.who)
+        who = self._who
+        if who is not None:
+            self.desk.tuis.pop(who.id, None)
+        self.door.exit(self, who)
 
     # --- requests ---
 
@@ -197,6 +250,8 @@ class ZeroclawHearer:
         self._working += 1
         call = Call(self, message.id, send, verb.native)
         task = asyncio.ensure_future(self._work(verb, message, call))
+        if self._tasks is None:
+            self._tasks = set()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -231,7 +286,7 @@ class ZeroclawHearer:
 
     async def opened(self, session_id: str) -> None:
         """Wait for a `session/new` of this id that came before on this connection."""
-        opening = self.opening.get(session_id)
+        opening = self._held.opening.get(session_id) if self._held is not None else None
         if opening is not None:
             await asyncio.wait({opening})
 
@@ -285,9 +340,8 @@ class ZeroclawHearer:
 
     def _resume(self) -> None:
         self._armed = False
-        self.seats.resume()
-        for watch in tuple(self.watches.values()):
-            watch.resume()
-
-
-_RULES = Rules()
+        if self._seats is not None:
+            self._seats.resume()
+        if self._held is not None:
+            for watch in tuple(self._held.watches.values()):
+                watch.resume()

@@ -56,9 +56,9 @@ def subscribe(conn: "ZeroclawHearer", _: None) -> Any:
         if not conn.link.paused:
             conn.link.send(notification("logs/event", _event(row)))
 
-    if not conn.follows_log:
-        conn.follows_log = True
-        conn.on_lost.append(feed.follow(told))
+    if not conn.held.follows_log:
+        conn.held.follows_log = True
+        conn.held.on_lost.append(feed.follow(told))
     return {"subscribed": True}
 
 

@@ -48,7 +48,7 @@ async def new(call: "Call", params: New) -> None:
     opening: asyncio.Future[None] | None = None
     if session_id:
         await conn.opened(session_id)
-        opening = conn.opening[session_id] = asyncio.get_running_loop().create_future()
+        opening = conn.held.opening[session_id] = asyncio.get_running_loop().create_future()
     try:
         state, joins = await _open(conn, params, session_id)
         answer = {
@@ -61,7 +61,7 @@ async def new(call: "Call", params: New) -> None:
         await conn.seats.take(state.id, joins=joins)
     finally:
         if opening is not None:
-            conn.opening.pop(session_id, None)
+            conn.held.opening.pop(session_id, None)
             opening.set_result(None)
 
 

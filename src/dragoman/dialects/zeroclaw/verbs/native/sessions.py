@@ -121,7 +121,7 @@ def _ended(call: "Call", work: Work) -> None:
         else:
             call.reply(work.done.result())
 
-    left = [watch for watch in call.conn.watches.values() if watch.held is not None]
+    left = [watch for watch in call.conn.held.watches.values() if watch.held is not None]
     _after(left, answer)
 
 

@@ -52,9 +52,9 @@ async def watch(call: "Call", params: Watch) -> None:
         session = await door.host.get(params.session_id)
         hub, last = session.hub, session.state.seq
         key = params.session_id
-    for other in [one for one, known in conn.watches.items() if known.hub.session == key]:
-        conn.watches.pop(other).close()
-    if len(conn.watches) >= _MOST:
+    for other in [one for one, known in conn.held.watches.items() if known.hub.session == key]:
+        conn.held.watches.pop(other).close()
+    if len(conn.held.watches) >= _MOST:
         raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
     call.reply(Watching(name, last))
     made = hub.watch(
@@ -68,11 +68,11 @@ async def watch(call: "Call", params: Watch) -> None:
     if conn.gone:
         made.close()
     else:
-        conn.watches[name] = made
+        conn.held.watches[name] = made
 
 
 def unwatch(conn: "ZeroclawHearer", params: Unwatch) -> Any:
-    found = conn.watches.pop(params.watch, None)
+    found = conn.held.watches.pop(params.watch, None)
     if found is not None:
         found.close()
     return {"watch": params.watch, "ended": found is not None}
