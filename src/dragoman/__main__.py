@@ -2,7 +2,7 @@
 
 import sys
 
-from dragoman.cli.main import main
+from dragoman.cli.main import script
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script())

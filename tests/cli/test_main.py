@@ -130,6 +130,37 @@ def test_help_imports_next_to_nothing(words: str) -> None:
     assert {name for name in loaded if not name.startswith("dragoman")} == set()
 
 
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ("", ""),  # nobody asked for anything at exit: the interpreter is not taken apart
+        ("import atexit; atexit.register(print, 'at exit')", "at exit\ntaken apart\n"),
+    ],
+)
+def test_the_end_is_short_where_nothing_is_left_to_do(before: str, said: str) -> None:
+    script = (
+        "import sys\n"
+        f"{before}\n"
+        "class Last:\n"
+        "    def __del__(self, say=print): say('taken apart')\n"
+        "last = Last()\n"
+        "sys.argv = ['dragoman', '--version']\n"
+        "from dragoman.cli.main import script\n"
+        "sys.exit(script())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stdout) == (0, f"dragoman {__version__}\n{said}")
+
+
+def test_every_command_is_found_alone_as_in_the_table() -> None:
+    shown = table.commands()
+    found = [table.find(one.name) for one in shown]
+    assert [one and (one.name, one.help) for one in found] == [(c.name, c.help) for c in shown]
+    assert table.find("nothing-of-this-name") is None
+
+
 def test_the_module_can_be_run() -> None:
     done = command("--version")
     assert (done.returncode, done.stdout) == (0, f"dragoman {__version__}\n")

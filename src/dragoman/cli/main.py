@@ -6,7 +6,7 @@ wrong, 130 interrupted. A verb may define more; its help says so.
 
 import sys
 
-from . import help, table
+from . import table
 from .parse import Command, Usage, parse, suggest
 
 TYPE_CHECKING = False  # `collections.abc` is not loaded just for annotations
@@ -19,6 +19,25 @@ WRONG_USAGE = 2
 INTERRUPTED = 130
 _EVERYWHERE = {"--config-dir": True, "--json": False}  # whether a value follows
 _SHARE = "Start the daemon before the editor: `dragoman acp` then shares its sessions with it."
+
+
+def script() -> int:
+    """The installed command: `main`, and an end without taking the interpreter apart.
+
+    That takes as long as a third of a short command. It is left out only where nobody can have
+    asked for anything to be done at exit.
+    """
+    code = main()
+    if "atexit" in sys.modules or sys.flags.inspect:
+        return code
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return code
+    import os
+
+    os._exit(code)
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
@@ -47,7 +66,6 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    commands = table.commands()
     words = _command_first(words)
     name = words[0] if words else "--help"
     if name in ("-V", "--version"):
@@ -56,10 +74,10 @@ def _dispatch(words: list[str]) -> int:
         print(f"dragoman {__version__}")
         return OK
     if name in ("-h", "--help", "help"):
-        return _help(commands, words[1:])
-    command = next((one for one in commands if one.name == name), None)
+        return _help(words[1:])
+    command = table.find(name)
     if command is None:
-        names = [one.name for one in commands]
+        names = [one.name for one in table.commands()]
         if not name.startswith("-"):
             raise Usage(f"unknown command {name!r}{suggest(name, names)}")
         hint = suggest(name, [*_EVERYWHERE, "--help", "--version"])
@@ -69,7 +87,7 @@ def _dispatch(words: list[str]) -> int:
     rest = words[1:]
     if _wants_help(rest) or _asks_in_words(command, rest):
         path = [word for word in rest if not word.startswith("-") and word != "help"]
-        return _help(commands, [name, *path])
+        return _help([name, *path])
     if command.raw:
         return _run(command, rest)
     args = parse(command, rest)
@@ -105,13 +123,15 @@ def _wants_help(words: list[str]) -> bool:
     return False
 
 
-def _help(commands: "Sequence[Command]", path: list[str]) -> int:
+def _help(path: list[str]) -> int:
+    from . import help
+
     if not path:
-        print(help.overview(commands))
+        print(help.overview(table.commands()))
         return OK
-    command = next((one for one in commands if one.name == path[0]), None)
+    command = table.find(path[0])
     if command is None:
-        hint = suggest(path[0], [one.name for one in commands])
+        hint = suggest(path[0], [one.name for one in table.commands()])
         raise Usage(f"unknown command {path[0]!r}{hint}")
     for name in path[1:]:
         deeper = command.sub(name)
@@ -123,9 +143,8 @@ def _help(commands: "Sequence[Command]", path: list[str]) -> int:
 
 
 def _run(command: Command, args: object) -> int:
-    from importlib import import_module
-
-    module = import_module(f"dragoman.cli.verbs.{table.module_of(command.name)}")
+    # `importlib` would load itself and `warnings` first.
+    module = __import__(f"dragoman.cli.verbs.{table.module_of(command.name)}", fromlist=["run"])
     try:
         return int(module.run(args))
     except (Usage, KeyboardInterrupt, BrokenPipeError):

@@ -8,8 +8,6 @@
 The names below are imported when they are first used, so that thin commands stay thin.
 """
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .address import socket_path as socket_path
@@ -37,4 +35,6 @@ __all__ = sorted(_WHERE)
 def __getattr__(name: str) -> object:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -1,10 +1,10 @@
 """A connection without an event loop: ask, read the answer, leave.
 
-Imports `socket` and `json` only, because most of what a thin command takes is its imports.
+Imports `json` and the bare sockets only, because most of what a thin command takes is its imports.
 """
 
+import _socket as socket  # `socket` adds enumerations and selectors, which take longer than we do
 import json
-import socket
 
 from .problems import ConnectionGone, fault_of, no_text, not_running
 

@@ -5,9 +5,12 @@ Pure functions of an environment. Thin commands import this, so it imports next 
 
 import os
 import sys
-from collections.abc import Mapping
 
 from dragoman.engine.faults import BadInput
+
+TYPE_CHECKING = False  # `collections.abc` is not loaded just for annotations
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SOCKETS = {
     "zeroclaw": ("daemon.sock", ("DRAGOMAN_SOCKET", "ZEROCLAW_SOCKET")),
@@ -41,7 +44,7 @@ class Places:
 
 
 def places(
-    env: Mapping[str, str], config_dir: str | None = None, platform: str = sys.platform
+    env: "Mapping[str, str]", config_dir: str | None = None, platform: str = sys.platform
 ) -> Places:
     """The directories for this environment; `config_dir` is the command line's, which wins."""
     data = _path(env, "DRAGOMAN_DATA_DIR")
@@ -68,7 +71,7 @@ def _zeroclaw_data(path: str) -> str:
     return os.path.join(path, "data")
 
 
-def _platform_dirs(env: Mapping[str, str], platform: str) -> tuple[str, str]:
+def _platform_dirs(env: "Mapping[str, str]", platform: str) -> tuple[str, str]:
     home = _home(env)
     if platform == "win32":
         roaming = env.get("APPDATA") or os.path.join(home, "AppData", "Roaming")
@@ -82,7 +85,9 @@ def _platform_dirs(env: Mapping[str, str], platform: str) -> tuple[str, str]:
     return os.path.join(config, "dragoman"), os.path.join(data, "dragoman")
 
 
-def endpoint(name: str, env: Mapping[str, str], where: Places, platform: str = sys.platform) -> str:
+def endpoint(
+    name: str, env: "Mapping[str, str]", where: Places, platform: str = sys.platform
+) -> str:
     """The address of one dialect: its override, else its place in the data directory.
 
     Raises BadInput for an unknown name and for a path that no socket can have.
@@ -107,13 +112,13 @@ def endpoint(name: str, env: Mapping[str, str], where: Places, platform: str = s
 
 
 def endpoints(
-    env: Mapping[str, str], where: Places, platform: str = sys.platform
+    env: "Mapping[str, str]", where: Places, platform: str = sys.platform
 ) -> dict[str, str]:
     """The addresses of all dialects."""
     return {name: endpoint(name, env, where, platform) for name in NAMES}
 
 
-def native(env: Mapping[str, str]) -> dict[str, str]:
+def native(env: "Mapping[str, str]") -> dict[str, str]:
     """Where each family's own clients look when nobody tells them otherwise."""
     home = _home(env)
     runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
@@ -135,7 +140,7 @@ def check_length(path: str, hint: str) -> str:
     return path
 
 
-def _home(env: Mapping[str, str]) -> str:
+def _home(env: "Mapping[str, str]") -> str:
     return env.get("HOME") or env.get("USERPROFILE") or _passwd_home()
 
 
@@ -151,18 +156,18 @@ def _passwd_home() -> str:
         return "/"
 
 
-def _path(env: Mapping[str, str], variable: str) -> str:
+def _path(env: "Mapping[str, str]", variable: str) -> str:
     value = env.get(variable, "").strip()
     return _absolute(value, env) if value else ""
 
 
-def _absolute(path: str, env: Mapping[str, str]) -> str:
+def _absolute(path: str, env: "Mapping[str, str]") -> str:
     if path == "~" or path.startswith("~/"):
         path = _home(env) + path[1:]
     return os.path.abspath(path)
 
 
-def _xdg(env: Mapping[str, str], variable: str) -> str:
+def _xdg(env: "Mapping[str, str]", variable: str) -> str:
     """An XDG directory; relative ones are to be ignored."""
     value = env.get(variable, "")
     return value if os.path.isabs(value) else ""

@@ -1,0 +1,103 @@
+"""What the daemon loads before its first answer, and what it leaves for after it."""
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.daemon import settle as settling
+
+CONFIG = '[agents.default]\nmodel = "demo/demo"\n[gateway]\nenabled = false\n'
+# What only sessions, tools, models or the gateway need.
+LATER = {
+    *settling.LATER,
+    "dragoman.agents.skills",
+    "dragoman.policy.commands",
+    "dragoman.policy.shell",
+    "dragoman.providers.openai_chat",
+    "dragoman.providers.retry",
+    "dragoman.sandbox.launch",
+    "dragoman.tools",
+    "dragoman.gateway",
+    "dragoman.client",
+    "dragoman.dialects.acp",
+    "dragoman.dialects.zot",
+    "dragoman.dialects.openclawos",
+    "dragoman.cli.help",
+    "dragoman.cli.commands.work",
+}
+FOREIGN = set(
+    "argparse dataclasses difflib email hashlib httpx json lzma mcp pathlib pydantic random "
+    "secrets shutil tempfile urllib.parse websockets zlib zipfile".split()
+)
+
+
+WATCHED = """
+import os, sys
+class Err:
+    def write(self, text):
+        os.write(2, text.encode())
+        if text == "ready":
+            os.write(1, " ".join(sys.modules).encode())
+            os._exit(0)
+    def flush(self): pass
+sys.stderr = Err()
+sys.argv = ["dragoman", "daemon"]
+from dragoman.cli.main import script
+script()
+"""
+
+
+def test_a_daemon_is_ready_before_what_only_sessions_need_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(CONFIG)
+    env = {**os.environ, "DRAGOMAN_CONFIG_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED], env=env, capture_output=True, text=True, timeout=30
+    )
+    loaded = set(done.stdout.split())
+    assert "dragoman.engine.host" in loaded, done.stderr  # it was really watched
+    assert not loaded & LATER
+    assert not loaded & FOREIGN
+
+
+@pytest.fixture
+def collector() -> object:
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+async def test_the_collector_is_on_again_and_leaves_the_start_alone(
+    collector: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.unfreeze()
+    gc.disable()
+    settling.spare_memory()
+    assert gc.isenabled() and gc.get_freeze_count() > 0
+    monkeypatch.setattr(settling, "_CALM_SECONDS", 0)
+    await settling.settle()
+    assert gc.isenabled() and gc.get_freeze_count() > 0
+    assert all(name in sys.modules for name in settling.LATER)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_collector_rests_only_while_a_server_begins(fails: bool, collector: object) -> None:
+    from dragoman.cli.quiet import begin
+
+    seen = []
+
+    def serve() -> int:
+        seen.append(gc.isenabled())
+        if fails:
+            raise ValueError
+        return 7
+
+    if fails:
+        with pytest.raises(ValueError):
+            begin(serve)
+    else:
+        assert begin(serve) == 7
+    assert seen == [False] and gc.isenabled()
