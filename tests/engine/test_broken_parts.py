@@ -104,7 +104,7 @@ async def test_a_watcher_closed_by_another_is_told_nothing_more():
 
 
 async def test_a_replay_that_fails_is_tried_again(monkeypatch):
-    monkeypatch.setattr("dragoman.engine.watch.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("dragoman.engine.hub.RETRY_SECONDS", 0.01)
     door = memory_door(Scripted([say("x")]))
     troubles(door)
     info = await door.open(OpenSpec(cwd="/"), ME)

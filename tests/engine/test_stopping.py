@@ -7,6 +7,7 @@ from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
 from dragoman.engine import session as session_module
+from dragoman.engine import working as working_module
 from dragoman.engine.content import Text, ToolCall, ToolResult
 from dragoman.engine.faults import AlreadySettled, Fault, NothingRunning, UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
@@ -98,7 +99,8 @@ async def test_a_second_cancel_changes_nothing():
 
 
 async def test_a_tool_that_ignores_its_cancellation_is_left_behind(monkeypatch):
-    monkeypatch.setattr(session_module, "_UNWIND_SECONDS", 0.02)
+    for module in (session_module, working_module):
+        monkeypatch.setattr(module, "UNWIND_SECONDS", 0.02)
     tool = Stubborn(ignores=True)
     door = memory_door(Scripted([call("stubborn"), "fine", "on we go"]), [tool])
     sid, tape = await start(door)

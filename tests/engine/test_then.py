@@ -4,7 +4,8 @@ import asyncio
 
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
-from dragoman.engine.watch import HOLD_BYTES, Hub
+from dragoman.engine.hub import Hub
+from dragoman.engine.watch import HOLD_BYTES
 
 
 class Words:

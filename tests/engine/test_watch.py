@@ -5,11 +5,11 @@ import asyncio
 from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
-from dragoman.engine import watch as watching
+from dragoman.engine import hub as watching
 from dragoman.engine.content import Text
+from dragoman.engine.deltas import merge
 from dragoman.engine.events import Event, Who
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.watch import merge
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, turn
 
@@ -90,7 +90,7 @@ async def test_a_reader_that_stalls_holds_merged_text_and_loses_nothing():
 async def test_a_reader_that_stalls_too_long_is_told_and_gets_kept_events_from_the_store(
     monkeypatch,
 ):
-    monkeypatch.setattr(watching, "HOLD_BYTES", 2_000)
+    monkeypatch.setattr("dragoman.engine.watch.HOLD_BYTES", 2_000)
     door = memory_door(Scripted([say("x" * 50_000, deltas=50)] * 3))
     info = await door.open(OpenSpec(cwd="/"), ME)
     slow, paused = Tape(), [True]

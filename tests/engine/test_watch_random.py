@@ -7,6 +7,7 @@ import pytest
 from tests.engine.tape import ME
 
 from dragoman.engine import events as ev
+from dragoman.engine import hub as hub_module
 from dragoman.engine import watch as watch_module
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
@@ -70,7 +71,7 @@ async def test_every_watcher_sees_every_kept_event_once_and_in_order(
     if seed % 3 == 0:  # little patience, so that some are dropped
         monkeypatch.setattr(watch_module, "HOLD_BYTES", 4_000)
     if seed % 2 == 0:
-        monkeypatch.setattr(watch_module, "_REPLAY_PAGE", 3)
+        monkeypatch.setattr(hub_module, "_REPLAY_PAGE", 3)
     store = open_store(tmp_path / "s.db")[0] if kind == "file" else None
     script = Scripted(
         [turn(say(ANSWER, deltas=60), call("look", text="x")), say(ANSWER, deltas=60)], loop=True

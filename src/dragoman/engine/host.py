@@ -22,6 +22,7 @@ from .faults import (
     WrongState,
 )
 from .hooks import Hooks
+from .hub import Hub
 from .info import SessionInfo
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
@@ -32,7 +33,6 @@ from .recovery import mend
 from .room import relieve, spare
 from .session import Session
 from .state import State
-from .watch import Hub
 from .work import Work
 
 _PAGE = 4_096

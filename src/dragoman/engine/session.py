@@ -7,7 +7,6 @@ a small object and nothing else.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -16,11 +15,11 @@ import msgspec
 
 from . import ending
 from . import events as ev
-from .asking import Asking
-from .content import Prompt, ToolCall, text_of
+from .content import Prompt, ToolCall
 from .events import Event, Who
-from .faults import Busy, Fault, NothingRunning, WrongState
+from .faults import Busy, Fault, NothingRunning
 from .hooks import Block, HookContext
+from .hub import Hub
 from .ports import (
     Agent,
     AgentProfile,
@@ -28,17 +27,15 @@ from .ports import (
     Policy,
     Terminals,
     Toolbox,
-    TurnResult,
 )
 from .state import State
 from .turn import Turn
-from .watch import Hub
-from .work import Finished, Work, take_back
+from .work import take_back
+from .working import UNWIND_SECONDS, Working
 
 if TYPE_CHECKING:
     from .host import Host
 
-_UNWIND_SECONDS = 5.0
 _OVERRIDES = (
     "system_prompt",
     "append_system_prompt",
@@ -52,13 +49,12 @@ _OVERRIDES = (
 )
 
 
-class Session(Asking):
+class Session(Working):
     """A live session. Made by the host, driven through the door."""
 
     __slots__ = (
-        "_equipping", "_profile", "_task", "agent", "closing", "epoch", "files", "host", "hub",
-        "id", "inbox", "last_used", "policy", "roots", "servers", "state", "terminals", "toolbox", "turn",
-        "vision",
+        "_equipping", "_profile", "agent", "closing", "epoch", "files", "host", "hub",
+        "id", "last_used", "policy", "roots", "servers", "state", "terminals", "toolbox", "vision",
     )  # fmt: skip
 
     def __init__(self, host: "Host", state: State, epoch: int, hub: Hub | None = None) -> None:
@@ -69,8 +65,6 @@ class Session(Asking):
         self.epoch = epoch
         self.hub = hub or Hub(state.id, self._read, host.spawn, trouble=host._told_trouble)
         self.hub.serve(self._read, self.draft, self._presence, state.seq)
-        self.inbox: deque[Work] = deque()
-        self.turn: Turn | None = None
         self.toolbox: Toolbox | None = None
         # MCP servers that a client gave. Not kept with the session: they may carry secrets.
         self.servers: Sequence[dict[str, Any]] = ()
@@ -81,7 +75,6 @@ class Session(Asking):
         self.closing = False
         self.vision = False
         self.last_used = host.clock.monotonic()
-        self._task: asyncio.Task[None] | None = None
         self.configure()
 
     def configure(self) -> None:
@@ -153,122 +146,7 @@ class Session(Asking):
     async def run_hook(self, hook: str, data: dict[str, Any], turn: str) -> dict[str, Any] | Block:
         return await self.host.hooks.run(hook, data, self._hook_context(turn))
 
-    # --- work ---
-
-    @property
-    def busy(self) -> bool:
-        return self.turn is not None or self._task is not None
-
-    def enqueue(self, work: Work, *, limit: int, wait: float | None) -> None:
-        """Put work in the inbox. With `wait`, it is given up when it has not begun by then."""
-        if self.closing:
-            raise Busy(f"Session {self.id} is closing.", "Open it again, then send the prompt.")
-        waiting = len(self.inbox) + (1 if self.turn is not None else 0)
-        if waiting >= limit:
-            raise Busy(
-                f"Session busy: queue full ({limit} pending requests)",
-                "Wait for a turn to end, or cancel it.",
-            )
-        if wait is not None and self.busy:
-            loop = asyncio.get_running_loop()
-            work.timer = loop.call_later(wait, self._give_up, work)
-        self.inbox.append(work)
-        self.last_used = self.host.clock.monotonic()
-        if self._task is None:
-            self._task = self.host.spawn(self._run())
-
-    def taken(self, key: str) -> str:
-        """The turn of the prompt that came with this key, begun or waiting; empty: none."""
-        for work in self.inbox:
-            if work.key == key:
-                return work.turn
-        return self.state.keys.get(key, "")
-
-    def _give_up(self, work: Work) -> None:
-        if work in self.inbox:
-            self.inbox.remove(work)
-            work.fail(Busy(f"Session busy: Timed out waiting for session {self.id}"))
-
-    async def _run(self) -> None:
-        try:
-            while self.inbox:
-                work = self.inbox.popleft()
-                if work.done.done():
-                    continue
-                try:
-                    await self._do(work)
-                except asyncio.CancelledError:
-                    work.fail(Busy("The host is shutting down.", "Connect again when it is back."))
-                    raise
-                except Exception as error:
-                    self.turn = None
-                    if not isinstance(error, Fault):
-                        self.host.trouble("turn broke", error, session=self.id)
-                    work.fail(error)
-        finally:
-            self._task = None
-            self.last_used = self.host.clock.monotonic()
-
-    async def _do(self, work: Work) -> None:
-        turn = Turn(self, work.turn, work.metadata)
-        self.turn = turn
-        if work.stopped is not None:
-            turn.cancelled = True
-            turn.cause, turn.interrupted = work.stopped
-        state = self.state
-        try:
-            if work.kind == "resume":
-                if state.turn != work.turn:
-                    raise WrongState(f"Turn {work.turn} is over.", status=state.status)
-            elif state.turn:  # left open by a restart, and now overtaken
-                await self.append(*self.closing_words("superseded"))
-                state = self.state
-            running = ev.StatusChanged(state.status, "running")
-            if work.kind == "prompt":
-                began = ev.TurnBegan(turn.id, work.content, work.by, work.key, work.metadata)
-                await self.append(began, *([running] if state.status != "running" else []))
-                self.tell("agent_starting", {"prompt": text_of(work.content)}, turn.id)
-            elif state.status != "running":
-                await self.append(running)
-            work.begin()
-            result = await self._supervise(turn, work.kind)
-            finished = await self._conclude(turn, work.kind, result)
-        finally:
-            turn.closed = True
-            self.turn = None
-        data = {"outcome": finished.outcome, "text": finished.text, "error": finished.error}
-        self.tell("agent_completed", data, turn.id)
-        work.finish(finished)
-
-    async def _supervise(self, turn: Turn, kind: str) -> TurnResult | BaseException:
-        """Run the agent in a task of its own, so that it can be cancelled and, if need be, left."""
-        loop = asyncio.get_running_loop()
-        turn.task = task = loop.create_task(self._take(turn, kind))
-        turn.left = left = loop.create_future()
-        task.add_done_callback(lambda _: _release(left))
-        try:
-            await left
-        except asyncio.CancelledError:  # the host stops: unwind the turn, then go
-            turn.cancelled, turn.cause = True, turn.cause or "shutdown"
-            task.cancel()
-            await asyncio.wait({task}, timeout=_UNWIND_SECONDS)
-        if not task.done():  # it ignores that it was cancelled: go on without it
-            turn.closed = True
-            self.host.trouble("turn did not unwind", TimeoutError(), session=self.id)
-            self.host.spawn(task)
-            return asyncio.CancelledError()
-        if task.cancelled():
-            return asyncio.CancelledError()
-        return task.exception() or task.result()
-
-    async def _take(self, turn: Turn, kind: str) -> TurnResult:
-        if turn.cancelled:
-            raise asyncio.CancelledError
-        await self.equip()
-        if kind == "compact":
-            await self.agent.compact(turn)
-            return TurnResult()
-        return await self.agent.run(turn)
+    # --- tools ---
 
     async def equip(self, *, anew: bool = False) -> None:
         """Make the session's tools, once; `anew` when it was given other MCP servers."""
@@ -286,33 +164,6 @@ class Session(Asking):
                 info = msgspec.structs.replace(info, extra=extra)
             self.toolbox = await self.host.agents.toolbox(self.profile(), info)
 
-    async def _conclude(
-        self, turn: Turn, kind: str, result: TurnResult | BaseException
-    ) -> Finished:
-        """Write how the turn ended and what the session is now."""
-        state = self.state
-        outcome, stop, error = ending.verdict(turn, result)
-        if isinstance(result, Exception) and not isinstance(result, Fault):
-            self.host.trouble("agent broke", result, session=self.id)
-        tail, turn.tail = turn.tail, []
-        said, turn.steer = turn.steer, []  # taken, but no step came to see it: the next turn will
-        bodies = [*tail, *ending.unfinished(state, turn.id), *self.withdraw(turn.id), *said]
-        cause = turn.cause if turn.cancelled and outcome in ("cancelled", "interrupted") else ""
-        text = ""
-        if kind != "compact":
-            text = ending.last_text(state, tail)
-            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
-        rest = ending.rest(state, outcome, kind)
-        if rest != state.status:
-            bodies.append(ev.StatusChanged(state.status, rest, cause or error))
-        if bodies:
-            await self.append(*bodies)
-        return Finished(turn.id, outcome, stop, text, error, cause)
-
-    def closing_words(self, cause: str) -> list[ev.Kept]:
-        """The facts that end a turn whose task is gone (restart, takeover)."""
-        return ending.cut_off(self.state, self.withdraw(self.state.turn), cause)
-
     # --- stopping ---
 
     def cancel(self, cause: str = "client", *, interrupt: bool = False) -> str:
@@ -327,7 +178,7 @@ class Session(Asking):
             if turn.task is not None:
                 turn.task.cancel()
                 loop = asyncio.get_running_loop()
-                loop.call_later(_UNWIND_SECONDS, self._abandon, turn, False)
+                loop.call_later(UNWIND_SECONDS, self._abandon, turn, False)
         return turn.id
 
     def _cancel_ahead(self, cause: str, interrupt: bool) -> str:
@@ -360,7 +211,7 @@ class Session(Asking):
         if not last:
             turn.task.cancel()
             loop = asyncio.get_running_loop()
-            loop.call_later(_UNWIND_SECONDS, self._abandon, turn, True)
+            loop.call_later(UNWIND_SECONDS, self._abandon, turn, True)
         elif turn.left is not None and not turn.left.done():
             turn.left.set_result(None)
 
@@ -385,7 +236,7 @@ class Session(Asking):
         if self.toolbox is not None:
             toolbox, self.toolbox = self.toolbox, None
             try:
-                async with asyncio.timeout(_UNWIND_SECONDS):
+                async with asyncio.timeout(UNWIND_SECONDS):
                     await toolbox.close()
             except Exception as problem:  # a broken tool must not keep the session
                 self.host.trouble("tools were not closed", problem, session=self.id)
@@ -411,8 +262,3 @@ class Session(Asking):
             until = extra.get("skip_permissions_until")
             return until is None or self.host.clock.now_ms() < until
         return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
-
-
-def _release(left: "asyncio.Future[None]") -> None:
-    if not left.done():
-        left.set_result(None)

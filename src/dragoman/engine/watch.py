@@ -1,33 +1,23 @@
-"""How events reach those who watch: shared encoding, merged deltas, bounded patience.
+"""One client's view of a session: what it is told, and what waits while it does not read."""
 
-A `Hub` belongs to one session (or to the whole host). It hands events to *shapes*: a shape turns
-events into whatever its dialect sends, once, however many watchers share it. Deltas are gathered:
-the first goes out at once, those of the next two milliseconds together. A watcher whose client does
-not read holds merged events up to a bound; past it the passing ones are dropped (and the client is
-told), the kept ones are read again from the store. Nobody waits for a slow reader.
-"""
-
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import events as ev
-from .beat import beat_of
-from .deltas import MERGED, Run, joined, single, text_of, weight_of
-from .deltas import merge as merge
+from .deltas import merge, weight_of
 from .events import Event, Who
 
 if TYPE_CHECKING:
-    from .session import Session
+    from .hub import Hub
 
 HOLD_BYTES = 4 * 1024 * 1024
-RETRY_SECONDS = 1.0  # until a replay that failed is tried again
-_REPLAY_PAGE = 512
-_UNHURRIED = frozenset({ev.StepBegan, ev.StreamOpened})  # told with what follows, within a beat
 
 
 class Shape(Protocol):
-    """Turns events into what a watcher's `deliver` takes; None when there is nothing to say."""
+    """Turns events into what a watcher's `deliver` takes; None when there is nothing to say.
+
+    A shape may have `knows`: the dialect whose prompts it does not repeat. The text of such a turn
+    may come to its watchers before the prompt is committed.
+    """
 
     def speak(self, events: Sequence[Event]) -> Any | None: ...
 
@@ -38,7 +28,7 @@ class Reader(Protocol):
     async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
 
 
-class _Parts(list[Any]):
+class Parts(list[Any]):
     """What was said of events one by one."""
 
 
@@ -133,7 +123,7 @@ class Watch:
         """Deliver; a client that cannot be delivered to is let go."""
         if said is None:
             return
-        if type(said) is _Parts:
+        if type(said) is Parts:
             for part in said:
                 self.pass_on(part)
             return
@@ -154,256 +144,3 @@ class Watch:
             self.closed = True
             self.hub.remove(self)
             self.caught_up()
-
-
-class Hub:
-    """Fans the events of one session (or of all) out to its watchers."""
-
-    __slots__ = (
-        "_changed", "_draft", "_first", "_pending", "_read", "_run", "_shapes", "_spawn", "beating",
-        "by_gseq", "flushed", "last", "session", "trouble", "watches",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        session: str,
-        read: Reader,
-        spawn: Callable[[Awaitable[None]], Any],
-        *,
-        by_gseq: bool = False,
-        trouble: Callable[..., None] = lambda what, error, **data: None,
-    ) -> None:
-        self.session = session  # "" for the hub of the whole host
-        self.watches: list[Watch] = []
-        self.by_gseq = by_gseq
-        self.last = 0  # place of the newest kept event that was emitted
-        self._read = read
-        self._spawn = spawn
-        self._draft: Callable[[], Sequence[Event]] = lambda: ()
-        self._changed: Callable[[], None] = lambda: None
-        self.trouble = trouble
-        self._pending: list[Event | Run] = []
-        self._run: Run | None = None  # the last of what is pending, when it may still grow
-        self.beating = False  # what comes now is gathered until the next beat
-        self._first = False  # only unhurried events were gathered: the next delta goes out at once
-        self.flushed = 0.0
-        self._shapes: dict[Any, Shape] = {}
-
-    def serve(
-        self,
-        read: Reader,
-        draft: Callable[[], Sequence[Event]],
-        changed: Callable[[], None],
-        last: int,
-    ) -> None:
-        """Take the events of this live session, whose newest kept one is `last`, from now on."""
-        self._read, self._draft, self._changed = read, draft, changed
-        behind, self.last = self.last < last, last
-        if behind:  # somebody else wrote to it since
-            for watch in self.watches:
-                self.replay(watch)
-
-    def place(self, event: Event) -> int:
-        return event.gseq if self.by_gseq else event.seq
-
-    def shape(self, key: Any, make: Callable[[], Shape]) -> Shape:
-        """The shape that all watchers with this key share."""
-        found = self._shapes.get(key)
-        if found is None:
-            found = self._shapes[key] = make()
-        return found
-
-    def watch(
-        self,
-        who: Who,
-        shape: Shape,
-        deliver: Callable[[Any], None],
-        is_paused: Callable[[], bool] = lambda: False,
-        *,
-        since: int | None = None,
-        exact: bool = False,
-        draft: bool = False,
-    ) -> Watch:
-        """Add a watcher. With `since`, kept events after that place come first, from the store.
-
-        With `draft`, a watcher that joins in the middle of a step is first given what the step has
-        streamed so far. `exact` watchers get every delta on its own.
-        """
-        self.flush()  # what is pending belongs to those who were here before
-        watch = Watch(
-            self, who, shape, deliver, is_paused, exact=exact, draft=draft, cursor=self.last
-        )
-        self.watches.append(watch)
-        self._changed()
-        # The host's hub does not know how far the store reached before this process began.
-        if since is not None and (since < self.last or self.by_gseq):
-            watch.cursor = since
-            self.replay(watch)
-        elif draft:
-            watch.give(self._draft())
-        return watch
-
-    def remove(self, watch: Watch) -> None:
-        if watch in self.watches:
-            self.watches.remove(watch)
-            if not self.watches:
-                self._shapes.clear()
-            self._changed()
-
-    def emit(self, event: Event) -> None:
-        """Emit a passing event."""
-        if not self.watches:
-            return
-        body: Any = event.body
-        if isinstance(body, MERGED):
-            call_id = getattr(body, "call_id", "")
-            self._add(event.session, event.at, type(body), body.turn, text_of(body), call_id)
-            return
-        self._pending.append(event)
-        self._run = None
-        if type(body) not in _UNHURRIED:
-            self.flush()
-        elif not self.beating:
-            beat_of(asyncio.get_running_loop()).add(self)
-            self._first = True
-
-    def emit_kept(self, events: Sequence[Event]) -> None:
-        """Emit what was committed together."""
-        self.last = self.place(events[-1])
-        if self.watches:
-            self._pending += events
-            self.flush()
-
-    def stream(
-        self, session: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
-    ) -> None:
-        """Emit a delta: the way of most of what a model says, so no object is made for each."""
-        run = self._run
-        if (
-            run is not None
-            and run.kind is kind
-            and run.turn is turn  # the same text object: deltas of a turn share it
-            and run.call_id == call_id
-        ):
-            run.texts.append(text)
-        else:
-            self._add(session.id, session.host.clock.now_ms(), kind, turn, text, call_id)
-
-    def _add(
-        self, session: str, at: int, kind: type[Any], turn: str, text: str, call_id: str
-    ) -> None:
-        run = self._run = Run(session, at, kind, turn, call_id, text)
-        self._pending.append(run)
-        if not self.beating:
-            beat_of(asyncio.get_running_loop()).add(self)
-            self.flush()
-        elif self._first:
-            self.flushed = asyncio.get_running_loop().time()
-            self.flush()
-
-    def beat(self) -> bool:
-        """Hand on what was gathered; False: nothing was, the next delta goes out at once."""
-        if not self._pending:
-            return False
-        self.flush()
-        return True
-
-    def flush(self) -> None:
-        """Hand what is pending to every watcher: one encoding per shape."""
-        if not self._pending:
-            return
-        items = self._pending
-        self._pending = []
-        self._run = None
-        self._first = False
-        merged: Sequence[Event] | None = None
-        every: Sequence[Event] | None = None
-        spoken: dict[tuple[int, bool], Any] = {}
-        for watch in tuple(self.watches):
-            if watch.closed:  # by another one's delivery just now
-                continue
-            if watch.exact:
-                if every is None:
-                    every = single(items)
-                chosen = every
-            else:
-                if merged is None:
-                    merged = joined(items)
-                chosen = merged
-            if watch.held is not None or watch.is_paused():
-                watch.hold(chosen)
-                continue
-            if watch.floor and len(fresh := self._fresh(watch, chosen)) < len(chosen):
-                watch.give(fresh)
-                continue
-            key = (id(watch.shape), watch.exact)
-            if key in spoken:
-                said = spoken[key]
-            else:
-                said = spoken[key] = self.spoken(watch.shape, chosen)
-            watch.advance(chosen)
-            watch.pass_on(said)
-
-    def spoken(self, shape: Shape, events: Sequence[Event]) -> Any | None:
-        """What the shape makes of events; nothing when it is broken: the others see on."""
-        try:
-            return shape.speak(events)
-        except Exception as error:
-            if len(events) > 1:  # the others can be
-                return _Parts(self.spoken(shape, (event,)) for event in events)
-            self.trouble("events could not be spoken", error, shape=type(shape).__name__)
-            return None
-
-    def _fresh(self, watch: Watch, events: Sequence[Event]) -> Sequence[Event]:
-        """Without those that a replay gave before they were told here."""
-        fresh = [event for event in events if not event.seq or self.place(event) > watch.floor]
-        if any(event.seq for event in fresh):
-            watch.floor = 0  # past it
-        return fresh
-
-    def replay(self, watch: Watch) -> None:
-        if not watch.replaying:
-            watch.replaying = True
-            watch.behind = False
-            if watch.held is None:
-                watch.held = []
-            self._spawn(self._replay(watch))
-
-    async def _replay(self, watch: Watch) -> None:
-        try:
-            if watch.dropped:
-                watch.give((Event(self.session, 0, ev.Lagged(watch.dropped)),))
-                watch.dropped = 0
-            while not watch.closed:
-                watch.behind = watch.is_paused()
-                if watch.behind:
-                    return  # goes on in `resume`
-                page = await self._read(watch.cursor, _REPLAY_PAGE)
-                # What is stored and not told yet comes by itself, after what was said before it.
-                told = page if self.by_gseq else [e for e in page if e.seq <= self.last]
-                watch.give(told)
-                if len(told) < _REPLAY_PAGE:
-                    break
-        except Exception as error:
-            self.trouble("a replay failed", error, session=self.session)
-            watch.behind = True
-            asyncio.get_running_loop().call_later(RETRY_SECONDS, watch.resume)
-            return
-        finally:
-            watch.replaying = False
-        if watch.closed:
-            return
-        self.flush()
-        if watch.dropped:  # too much came meanwhile: read on
-            self.replay(watch)
-            return
-        held, watch.held, watch.weight = watch.held or [], None, 0
-        watch.floor = watch.cursor if self.by_gseq else 0
-        draft = self._draft() if watch.draft else ()
-        # What streamed before a kept event that was replayed is part of it.
-        past = [n for n, e in enumerate(held, 1) if e.seq and self.place(e) <= watch.cursor]
-        rest = held[past[-1] :] if past else held
-        later = [event for event in rest if event.seq or not draft]
-        watch.give(later)
-        watch.give(draft)
-        watch.caught_up()

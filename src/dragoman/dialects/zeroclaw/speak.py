@@ -35,6 +35,8 @@ class Updates:
     questions to the human away from the stream, for a client that is asked by a request.
     """
 
+    knows = "zeroclaw"
+
     def __init__(
         self,
         door: Door,
