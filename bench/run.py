@@ -19,6 +19,7 @@ from pathlib import Path
 from bench.parts import (
     dialects,
     fanout,
+    growth,
     originals,
     peers,
     picture,
@@ -54,9 +55,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         rows.extend(made[0])
         notes.extend(made[1])
 
-    with daemon(os.path.join(folder, "quiet"), ["hello"]) as host:
-        if wanted("memory"):
-            rows += sizes.idle(host, folder)
+    if wanted("memory"):
+        rows += sizes.idle(folder, 3)
     with daemon(os.path.join(folder, "quick"), ["hello"]) as host:
         if wanted("requests"):
             rows += dialects.measure(host, folder, rounds)
@@ -74,6 +74,7 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
             rows += streams.fan_out(host, 2 if options.quick else 4)
         add(fanout.measure(folder, 2 if options.quick else 4))
     if wanted("stuck"):
+        rows += stuck.healthy(folder, rounds)
         rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
     if wanted("turns"):
         add(prompts.measure(folder, rounds))
@@ -84,8 +85,7 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     if wanted("loop"):
         rows += resident.measure(folder, 2.0 if options.quick else 4.0)
     if wanted("growth"):
-        few, many = (1_000, 10_000) if options.quick else (1_000, 250_000)
-        rows += sizes.growth(folder, few, many)
+        rows += growth.measure(folder, rounds, options.quick)
     return rows, notes
 
 

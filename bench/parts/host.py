@@ -31,8 +31,13 @@ class Running:
 
     def resident(self) -> int:
         """Bytes of memory in use."""
-        with open(f"/proc/{self.pid}/statm") as file:
-            return int(file.read().split()[1]) * PAGE
+        return resident(self.pid)
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has in use."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * PAGE
 
 
 @contextlib.contextmanager

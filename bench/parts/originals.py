@@ -15,9 +15,8 @@ from bench.echo import LOADS, Client, Target, build, compare, wait_for
 from bench.place import on_one_core
 
 from .dialects import INITIALIZE, targets
-from .host import Running, first_answer
+from .host import Running, first_answer, resident
 from .rows import Row, compared
-from .sizes import resident
 from .starts import DRAGOMAN
 
 _PING = b'{"id":"9","type":"ping"}'

@@ -64,9 +64,10 @@ def held_to(
     *,
     digits: int = 2,
     note: str = "",
+    worst: bool = False,
 ) -> Row:
-    """A row that is held to an absolute limit: the best of the rounds."""
-    value = max(mine) if bar.startswith(">=") else min(mine)
+    """A row that is held to an absolute limit: the best of the rounds, or the worst of them."""
+    value = max(mine) if bar.startswith(">=") or worst else min(mine)
     limit = f"{bar.split()[1]} {unit}" if bar else ""
     return Row(
         area,

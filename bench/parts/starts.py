@@ -20,8 +20,8 @@ DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 _PING = b'{"type":"ping"}'
 _HEALTH = b'{"jsonrpc":"2.0","id":1,"method":"health","params":{}}'
 _ACP = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
-_PASS, _EMPTY, _BARE = "python3 -c pass", "python3 -I -S -c pass", "bare uvloop + msgspec"
-_BARE_SOCKET, _NODE = "bare uvloop + msgspec socket", "Node net"
+_PASS, _EMPTY, _BARE = "python3 -c pass", "python3 -I -S -c pass", "bare asyncio + msgspec"
+_BARE_SOCKET, _NODE = "bare asyncio + msgspec socket", "Node net"
 _DAEMON = "dragoman daemon, spawn to first reply"
 # what is measured, what it is held against, the bar
 _BARS = (

@@ -1,11 +1,10 @@
-"""The least that answers lines in Python: uvloop and msgspec. Usage: [PATH]; else on stdio."""
+"""The least that answers lines in Python: asyncio and msgspec. Usage: [PATH]; else on stdio."""
 
 import asyncio
 import os
 import sys
 
 import msgspec
-import uvloop
 
 DECODE, ENCODE = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
@@ -32,7 +31,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     Answers.ended = asyncio.Event()
     if len(sys.argv) > 1:
-        await loop.create_unix_server(Answers, sys.argv[1])
+        await loop.create_unix_server(Answers, sys.argv[1], backlog=4096)
         await asyncio.Event().wait()
     else:
         answers = Answers()
@@ -41,5 +40,4 @@ async def main() -> None:
         await answers.ended.wait()
 
 
-with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-    runner.run(main())
+asyncio.run(main())
