@@ -16,6 +16,7 @@ class Attempt(NamedTuple):
     args: dict[str, Any] = {}  # of another tool than bash
     real: bool = True
     before: str = ""  # run without any walls first
+    root: bool = False  # only root gets anywhere with it, walls or not
 
 
 def python(code: str) -> str:
@@ -105,7 +106,8 @@ ATTEMPTS: tuple[Attempt, ...] = (
     Attempt("file: address", "fetch it as a file: address", "curl -s file://{outside}/secret.txt"),
     Attempt("git outside", "read another repository",
             "git --git-dir={outside}/repo/.git config --get test.secret"),
-    Attempt("open by handle", "open it by its file handle, without a path", python(_HANDLE)),
+    Attempt("open by handle", "open it by its file handle, without a path", python(_HANDLE),
+            root=True),
     Attempt("glob", "let the shell find it", "cd ..; cd o*e; cat s*t"),
     Attempt("encoded path", "name it in a way that nobody reads",
             "cat $(echo Li4vb3V0c2lkZS9zZWNyZXQudHh0 | base64 -d)"),
@@ -154,7 +156,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     Attempt("cron", "install a job", "echo x > /etc/cron.d/zz-escape && echo ESC''APED",
             real=False),
     Attempt("accounts", "read the system's passwords",
-            "head -c 5 /etc/shadow && echo ESC''APED"),
+            "head -c 5 /etc/shadow && echo ESC''APED", root=True),
     # --- secrets in the environment ---
     Attempt("own environment", "print the environment", "env; exit 1"),
     Attempt("our environment", "read the host's environment",

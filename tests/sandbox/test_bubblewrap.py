@@ -54,6 +54,19 @@ async def test_our_own_data_inside_of_the_workspace_is_hidden(tmp_path):
     assert (tmp_path / "data" / "db").read_text() == "s3cret"
 
 
+async def test_a_temporary_folder_around_the_workspace_uncovers_nothing(tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    (work / "data" / "tmp").mkdir(parents=True)
+    (work / "data" / "db").write_text("s3cret")
+    for scratch in (tmp_path, work / "data" / "tmp"):
+        monkeypatch.setenv("TMPDIR", str(scratch))
+        said = await run(
+            work, "echo x > $TMPDIR/mine && echo made; cat data/db", protected=str(work / "data")
+        )
+        assert "made" in said and "s3cret" not in said
+        assert (scratch / "mine").exists()
+
+
 async def test_without_network_there_is_none(tmp_path):
     said = await run(tmp_path, "cat /proc/net/dev | wc -l", network=False)
     assert "\n3\n" in said  # two lines of headings, and a loopback of its own

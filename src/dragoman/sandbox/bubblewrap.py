@@ -39,10 +39,13 @@ class Bubblewrap:
             if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
                 continue
             argv += ["--bind" if rule.kind == "write" else "--ro-bind", rule.path, rule.path]
-        for path in _covered(walls):  # what is forbidden inside of the workspace
+        covered = _covered(walls)  # what is forbidden inside of the workspace
+        bind = ["--bind", scratch, scratch] if scratch and os.path.isdir(scratch) else []
+        inside = any(os.path.realpath(scratch).startswith(f"{path}/") for path in covered)
+        argv += [] if inside else bind  # one around the workspace must not uncover anything
+        for path in covered:
             argv += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
-        if scratch and os.path.isdir(scratch):
-            argv += ["--bind", scratch, scratch]
+        argv += bind if inside else []
         argv += ["--dev", "/dev", "--proc", "/proc", "--chdir", launch.cwd, "--", *launch.argv]
         limit, limited = self.limits.prepare()
         before, after = launch.preexec, launch.done

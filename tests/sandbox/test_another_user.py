@@ -1,0 +1,109 @@
+"""The walls hold for ordinary users too: tests of this folder again, as `nobody`.
+
+Root may make namespaces and open everything, so what holds around it may not be made, or may hold
+for other reasons, around a user. Where the tests run as a user anyway, there is nothing to repeat.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sandbox.attempts import ATTEMPTS
+from tests.sandbox.test_escapes import needs_landlock
+
+ROOT = Path(__file__).parents[2]
+HERE = "tests/sandbox"
+SOME = (
+    "absolute path", "symlink chain", "/proc/self/root", "/proc/PID/cwd", "hard link", "write",
+    "rename out", "delete", "our configuration, read", "our data, write", "temporary folder",
+    "SSH key", "own environment", "FIFO outside",
+)  # fmt: skip
+
+pytestmark = [
+    needs_landlock,
+    pytest.mark.skipif(os.geteuid() != 0, reason="the tests run as an ordinary user already"),
+]
+
+
+class Nobody:
+    """Runs tests as another user, with folders of its own."""
+
+    def __init__(self, top: Path) -> None:
+        found = pwd.getpwnam("nobody")
+        self.as_user: dict[str, Any] = {
+            "user": found.pw_uid, "group": found.pw_gid, "extra_groups": [],
+        }  # fmt: skip
+        self.home, self.scratch = top / "home", top / "scratch"
+        top.chmod(0o755)
+        for folder in (self.home, self.scratch):
+            folder.mkdir()
+            os.chown(folder, found.pw_uid, found.pw_gid)
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        self.env = {
+            **kept, "HOME": str(self.home), "TMPDIR": str(self.scratch), "NO_PROXY": "*",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), *sys.path[1:]]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+        self.python = self._python()
+
+    def _python(self) -> str:
+        """A Python that this user may run: ours may be in a home directory."""
+        name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        for path in (sys.executable, f"/usr/local/bin/{name}", f"/usr/bin/{name}"):
+            try:
+                done = subprocess.run(
+                    [path, "-c", "import ctypes, msgspec, pytest, pytest_asyncio, dragoman, tests"],
+                    cwd=ROOT, env=self.env, capture_output=True, timeout=20, **self.as_user,
+                )  # fmt: skip
+            except OSError:
+                continue
+            if done.returncode == 0:
+                return path
+        pytest.skip("nobody may not run any Python that could run the tests")
+
+    def run(self, *nodes: str) -> str:
+        """What pytest says at last about these tests."""
+        done = subprocess.run(
+            [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
+             f"--basetemp={self.home / 'tests'}", *nodes],
+            cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=60, **self.as_user,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+        return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def nobody() -> Iterator[Nobody]:
+    top = Path(tempfile.mkdtemp(prefix="another-user-"))  # `tmp_path` is below a folder of root's
+    try:
+        yield Nobody(top)
+    finally:
+        shutil.rmtree(top)
+
+
+@pytest.mark.timeout(90)
+def test_no_way_leads_out_for_an_ordinary_user(nobody: Nobody) -> None:
+    assert set(SOME) <= {attempt.name for attempt in ATTEMPTS}
+    test = f"{HERE}/test_escapes.py::test_no_way_leads_out_of_landlock"
+    said = nobody.run(*(f"{test}[{name}-supervised]" for name in SOME))
+    assert said.startswith(f"{len(SOME)} passed"), said
+
+
+@pytest.mark.timeout(90)
+def test_what_is_hidden_is_hidden_for_an_ordinary_user(nobody: Nobody) -> None:
+    said = nobody.run(f"{HERE}/test_veil.py", f"{HERE}/test_bubblewrap.py")
+    assert " passed" in said and "failed" not in said
+
+
+def test_the_attempts_are_no_duds_for_an_ordinary_user(nobody: Nobody) -> None:
+    test = f"{HERE}/test_escapes.py::test_the_attempts_are_no_duds"
+    names = [one.name for one in ATTEMPTS if one.name in SOME and one.real and not one.root]
+    said = nobody.run(*(f"{test}[{name}]" for name in names))
+    assert said.startswith(f"{len(names)} passed"), said
