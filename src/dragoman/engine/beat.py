@@ -4,6 +4,8 @@ import asyncio
 from typing import Protocol
 
 FLUSH_SECONDS = 0.002
+SLOWEST_SECONDS = 0.008  # still far quicker than the eye
+_CROWD = 4  # for every so many that stream at once, the beat is slower by its own length
 
 
 class Beating(Protocol):
@@ -18,7 +20,11 @@ class Beating(Protocol):
 
 
 class Beat:
-    """Calls everybody that gathers, every two milliseconds, while there is anybody."""
+    """Calls everybody that gathers, while there is anybody.
+
+    Every two milliseconds when few stream. Every call means a write per client, so with many at
+    once the beat slows down: a busy host spends its time on text, not on small writes.
+    """
 
     __slots__ = ("_due", "_timer", "loop")
 
@@ -48,7 +54,10 @@ class Beat:
                 self.loop.call_exception_handler({"message": "a beat failed", "exception": error})
             if one.beating:
                 stay.append(one)
-        self._timer = self.loop.call_later(FLUSH_SECONDS, self._strike) if self._due else None
+        self._timer = None
+        if self._due:
+            pause = FLUSH_SECONDS * (1 + len(self._due) // _CROWD)
+            self._timer = self.loop.call_later(min(pause, SLOWEST_SECONDS), self._strike)
 
 
 _beat: Beat | None = None
