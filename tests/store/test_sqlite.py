@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.making import ROOT, make_answer, make_ask, make_batch, make_info
+from tests.store.making import (
+    ROOT,
+    make_answer,
+    make_ask,
+    make_batch,
+    make_entries,
+    make_info,
+)
 
 from dragoman.engine.faults import (
     AlreadySettled,
@@ -21,8 +28,9 @@ from dragoman.engine.faults import (
     StoreFailed,
 )
 from dragoman.engine.info import SessionQuery
-from dragoman.store.lists import Where
+from dragoman.store.lists import Where, ordered
 from dragoman.store.migrations import APPLICATION_ID, STEPS, Foreign, migrate
+from dragoman.store.rows import INFO_COLUMNS, info_values
 from dragoman.store.sqlite import SqliteStore, open_store
 
 
@@ -290,15 +298,27 @@ async def test_lists_walk_an_index_in_its_order(
     tmp_path: Path, query: dict[str, Any], place: tuple[int, str] | None
 ) -> None:
     store = SqliteStore(tmp_path / "s.db")
-    where = Where(SessionQuery(**query), place)
-    sql = f"EXPLAIN QUERY PLAN {where.select('info')} ORDER BY updated_at DESC, id DESC"
-    plan = " / ".join(
-        str(row[3])
-        for row in await store._reader.run(lambda c: c.execute(sql, where.values).fetchall())
-    )
+    where = Where(SessionQuery(**query), place, "cold")
+    cold = f"{where.select('info')} ORDER BY updated_at DESC, id DESC"
+    plan = " / ".join(await explain(store, cold, where.values))
     assert where.index in plan
     assert "TEMP B-TREE" not in plan
+    # In the whole statement only the few sessions that are hot are sorted.
+    whole = await explain(store, *ordered(SessionQuery(**query), place))
+    sorts = [number for number, step in enumerate(whole) if "TEMP B-TREE" in step]
+    if query.get("status") and len(query["status"]) > 1:  # with a directory, it is walked instead
+        assert "sessions_cwd" in " ".join(whole)
+    assert len(sorts) == 1
+    assert "INDEX sessions_hot" in whole[sorts[0] - 1]
+    assert where.index in " ".join(whole)
     await store.close()
+
+
+async def explain(store: SqliteStore, sql: str, values: list[Any]) -> list[str]:
+    rows = await store._reader.run(
+        lambda c: c.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+    )
+    return [str(row[3]) for row in rows]
 
 
 @pytest.mark.parametrize("name", ["run_id", "key"])
@@ -349,10 +369,10 @@ def test_versions_are_reached_step_by_step(tmp_path: Path) -> None:
         c.execute("UPDATE kv SET color = 'red'")
 
     steps = (*STEPS, ("ALTER TABLE kv ADD COLUMN color TEXT",), fill_color)
-    assert migrate(connection, "s.db", steps) == 1
-    assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+    assert migrate(connection, "s.db", steps) == len(STEPS)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(STEPS) + 2,)
     assert connection.execute("SELECT color FROM kv").fetchall() == [("red",)]
-    assert migrate(connection, "s.db", steps) == 3
+    assert migrate(connection, "s.db", steps) == len(STEPS) + 2
     with pytest.raises(Foreign):
         migrate(connection, "s.db")
     connection.close()
@@ -364,6 +384,44 @@ def test_a_failed_step_leaves_the_version_before(tmp_path: Path) -> None:
     steps = (*STEPS, ("ALTER TABLE kv ADD COLUMN color TEXT", "DROP TABLE missing"))
     with pytest.raises(sqlite3.OperationalError):
         migrate(connection, "s.db", steps)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
     assert len(connection.execute("PRAGMA table_info(kv)").fetchall()) == 3
     connection.close()
+
+
+async def test_a_file_of_version_1_is_brought_up_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, str(path), STEPS[:1])
+    columns = ("num", "id", "owner", "epoch", "last_seq", "leaf", *INFO_COLUMNS)
+    insert = f"INSERT INTO sessions ({', '.join(columns)}) VALUES"
+    for num, (name, at, status) in enumerate((("a", 1, "idle"), ("b", 2, "running")), 1):
+        info = make_info(name, at, status=status, last_seq=3)
+        values = (num, name, "old", 4, 3, 1, *info_values(info))
+        connection.execute(f"{insert} ({', '.join('?' * len(columns))})", values)
+    for gseq in range(1, 7):
+        entry = make_entries(1 + (gseq - 1) // 2, 1)[0]
+        connection.execute(
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
+            (gseq, 1 + (gseq - 1) % 2, entry.seq, entry.at, entry.kind, entry.body),
+        )
+    connection.execute("UPDATE counters SET value = 9")  # 7 to 9 were deleted with their session
+    connection.close()
+    store = SqliteStore(path)
+    assert [info.id for info in (await store.list(SessionQuery())).sessions] == ["b", "a"]
+    assert [e.gseq for e in await store.entries("a")] == [1, 3, 5]
+    assert [e.gseq for e in await store.entries_since(2, 10)] == [3, 4, 5, 6]
+    assert await store.newest_gseq() == 9
+    assert await store.append(make_batch("a", 4, 4, 2, updated_at=5)) == 10
+    assert [(e.seq, e.gseq) for e in await store.entries("a", after=2)] == [
+        (3, 5),
+        (4, 10),
+        (5, 11),
+    ]
+    listed = (await store.list(SessionQuery(status=("idle",)))).sessions
+    assert [(info.id, info.updated_at) for info in listed] == [("a", 5)]
+    assert [i.id for i in (await store.list(SessionQuery())).sessions] == ["a", "b"]
+    await store.close()
+    store = SqliteStore(path)
+    assert [i.id for i in (await store.list(SessionQuery())).sessions] == ["a", "b"]
+    await store.close()

@@ -2,6 +2,7 @@
 writer's thread inside a transaction.
 
 A change touches nothing but the database, so it can be done again when its group had to be undone.
+What the writer knows of sessions is brought up to date by `committed`, once it is true.
 """
 
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from dragoman.engine.faults import UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
-from .rows import INFO_COLUMNS, encode, info_values, settled_of
+from .known import Known, Place
+from .rows import INFO_COLUMNS, LASTING, MOVING, encode, info_values, pack, settled_of
 from .rules import already, ask_exists, check_ask, check_batch, exists, moment, no_ask
 
 if TYPE_CHECKING:
@@ -22,10 +24,19 @@ INSERT_SESSION = (
     " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM sessions WHERE parent = ?1),"
     f" {', '.join('?' * len(INFO_COLUMNS))}, 1, 0)"
 )
-UPDATE_SESSION = (
-    f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in INFO_COLUMNS)}, last_seq = ?"
-    " WHERE num = ?"
+SELECT_SESSION = (
+    f"SELECT num, epoch, last_seq, hot, {', '.join(LASTING)} FROM sessions WHERE id = ?"
 )
+# Only columns that change are named: each index with a named column is written anew.
+MOVE = "UPDATE sessions SET live_at = ?, live_status = ?, info = ?, last_seq = ?"
+UPDATE_HOT = f"{MOVE} WHERE num = ?"
+UPDATE_COLD = f"{MOVE}, hot = 1 WHERE num = ?"
+UPDATE_ALL = f"{MOVE}, hot = 1, {', '.join(f'{name} = ?' for name in LASTING)} WHERE num = ?"
+NEWEST = (
+    "SELECT max(value, (SELECT coalesce(max(gseq), 0) FROM events))"
+    " FROM counters WHERE name = 'gseq'"
+)
+INSERT_EVENT = "INSERT INTO events (gseq, session, seq, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)"
 SET_LEAF = (
     "UPDATE sessions SET leaf = NOT EXISTS"
     " (SELECT 1 FROM sessions AS child WHERE child.parent = ?1) WHERE id = ?1"
@@ -43,6 +54,9 @@ class Create:
         if self._info.parent is not None:
             connection.execute(SET_LEAF, (self._info.parent,))
         return 1
+
+    def committed(self, known: Known) -> None:
+        """A new row is nothing that was known."""
 
 
 class Take:
@@ -70,6 +84,9 @@ class Take:
         )
         return epoch + 1, None
 
+    def committed(self, known: Known) -> None:
+        known.forget(self._session)
+
 
 class Give:
     """Nothing can be appended with the epoch that was given back: the next one is higher."""
@@ -83,53 +100,61 @@ class Give:
             self._values,
         )
 
+    def committed(self, known: Known) -> None:
+        known.forget(self._values[0])
+
 
 class Append:
+    __slots__ = ("_asked", "_settled", "batch", "lasting", "moving", "newest", "place", "rows")
+
     def __init__(self, batch: Batch) -> None:
-        self._batch = batch
-        self._values = info_values(batch.info)
+        values = info_values(batch.info)
+        self.batch = batch
+        self.moving = values[: len(MOVING)]
+        self.lasting = values[len(MOVING) :]
+        self.rows = pack(batch.entries)
         self._asked = [(ask, encode(ask)) for ask in batch.asked]
         self._settled = [(settled, encode(settled)) for settled in batch.settled]
 
     def __call__(self, connection: "Connection") -> int:
-        batch = self._batch
-        row = connection.execute(
-            "SELECT num, epoch, last_seq, parent FROM sessions WHERE id = ?", (batch.session,)
-        ).fetchone()
+        batch = self.batch
+        row = connection.execute(SELECT_SESSION, (batch.session,)).fetchone()
         if row is None:
             raise UnknownSession(batch.session)
-        num, epoch, last_seq, parent = row
+        num, epoch, last_seq, hot, *lasting = row
         check_batch(batch, epoch, last_seq)
-        first = self._entries(connection, num) if batch.entries else 0
-        last_seq += len(batch.entries)
-        connection.execute(UPDATE_SESSION, (*self._values, last_seq, num))
+        self.newest = connection.execute(NEWEST).fetchone()[0]
+        first = self.newest + 1 if batch.entries else 0
+        for count, *event in self.rows:
+            self.newest += count
+            last_seq += count
+            connection.execute(INSERT_EVENT, (self.newest, num, last_seq, *event))
+        if self.lasting != tuple(lasting):
+            values = (*self.moving, last_seq, *self.lasting, num)
+            connection.execute(UPDATE_ALL, values)
+        else:
+            connection.execute(UPDATE_HOT if hot else UPDATE_COLD, (*self.moving, last_seq, num))
         for ask, data in self._asked:
             self._ask(connection, num, ask, data)
         for settled, data in self._settled:
             self._settle(connection, num, settled, data)
+        parent = lasting[LASTING.index("parent")]
         if batch.info.parent != parent:
             for changed in (parent, batch.info.parent):
                 connection.execute(SET_LEAF, (changed,))
+        self.place = Place(num, epoch, last_seq, self.lasting)
         return first
 
-    def _entries(self, connection: "Connection", num: int) -> int:
-        entries = self._batch.entries
-        newest = connection.execute("SELECT value FROM counters WHERE name = 'gseq'").fetchone()[0]
-        first: int = newest + 1
-        connection.executemany(
-            "INSERT INTO events (gseq, session, seq, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)",
-            [
-                (gseq, num, entry.seq, entry.at, entry.kind, entry.body)
-                for gseq, entry in enumerate(entries, first)
-            ],
-        )
-        connection.execute(
-            "UPDATE counters SET value = ? WHERE name = 'gseq'", (newest + len(entries),)
-        )
-        return first
+    def committed(self, known: Known) -> None:
+        known.learn(self.batch.session, self.place, self.newest)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it adds entries and changes the row, and nothing else."""
+        return not (self._asked or self._settled)
 
     def _ask(self, connection: "Connection", num: int, ask: Ask, data: bytes) -> None:
-        check_ask(ask, self._batch.session)
+        check_ask(ask, self.batch.session)
         added = connection.execute(
             "INSERT OR IGNORE INTO asks (id, session, pending, at, ask) VALUES (?, ?, 1, ?, ?)",
             (ask.id, num, ask.at, data),
@@ -141,7 +166,7 @@ class Append:
         done = connection.execute(
             "UPDATE asks SET pending = 0, settled = ?, settled_at = ?"
             " WHERE id = ? AND session = ? AND pending = 1",
-            (data, moment(self._batch), settled.ask_id, num),
+            (data, moment(self.batch), settled.ask_id, num),
         )
         if done.rowcount == 1:
             return
@@ -165,10 +190,15 @@ class Delete:
         ).fetchone()
         if row is None:
             return False
+        # A number is never used twice, also after the newest events are gone.
+        connection.execute(f"UPDATE counters SET value = ({NEWEST}) WHERE name = 'gseq'")
         connection.execute("DELETE FROM sessions WHERE id = ?", (self._session,))
         if row[0] is not None:
             connection.execute(SET_LEAF, row)
         return True
+
+    def committed(self, known: Known) -> None:
+        known.forget(self._session)
 
 
 class Put:
@@ -184,3 +214,6 @@ class Put:
                 "INSERT OR REPLACE INTO kv (space, key, value) VALUES (?, ?, ?)",
                 (*self._place, self._value),
             )
+
+    def committed(self, known: Known) -> None:
+        """Small values are nothing that is known of sessions."""

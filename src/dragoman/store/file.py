@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
 
 from .paging import has_words
+from .rows import Torn
 from .writer import BUSY_MS
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def explain(error: Exception, path: str) -> Fault:
 
     if isinstance(error, Fault):
         return error
+    if isinstance(error, Torn):
+        return damaged(path)
     if isinstance(error, OSError):
         return Unwritable(
             f"The session store {path} cannot be used: {error.strerror or error}.",

@@ -14,20 +14,30 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 Place = tuple[int, str] | None
-ORDER = "ORDER BY updated_at DESC, id DESC"
+ORDER = "ORDER BY moment DESC, id DESC"
 ESCAPES = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
 class Where:
-    """The conditions of one query, and the index to walk."""
+    """The conditions of one query, and the index to walk.
 
-    __slots__ = ("index", "rest", "terms", "values")
+    `part` is which sessions to look through: the hot ones, whose time and status only their rows
+    know, the cold ones, whose indexes are up to date, or all, where time and status do not matter.
+    """
 
-    def __init__(self, query: SessionQuery, place: Place = None) -> None:
+    __slots__ = ("index", "moment", "rest", "terms", "values")
+
+    def __init__(self, query: SessionQuery, place: Place = None, part: str = "all") -> None:
         self.terms: list[str] = []
         self.values: list[Any] = []
         self.index = ""
         self.rest: dict[str, Any] = {}  # what only a look into `extra` can tell
+        self.moment, status = "updated_at", "status"
+        if part == "hot":
+            self.moment, status = "live_at", "live_status"
+            self._add("hot = 1", index="sessions_hot")
+        elif part == "cold":
+            self._add("hot = 0")
         self._extra(query.extra)
         # The first of these that is asked for gives its index, so they stand in the order of how
         # few sessions they usually leave.
@@ -36,9 +46,9 @@ class Where:
         if query.cwd is not None:
             self._add("cwd = ?", query.cwd, index="sessions_cwd")
         if len(query.status) == 1:
-            self._add("status = ?", query.status[0], index="sessions_status")
+            self._add(f"{status} = ?", query.status[0], index="sessions_status")
         elif query.status:
-            self._add(f"status IN ({', '.join('?' * len(query.status))})", *query.status)
+            self._add(f"{status} IN ({', '.join('?' * len(query.status))})", *query.status)
         if query.agent is not None:
             self._add("agent = ?", query.agent, index="sessions_agent")
         if query.leaves:
@@ -50,7 +60,7 @@ class Where:
         for word in words_of(query.text):
             self._word(word)
         if place is not None:
-            self._add("(updated_at, id) < (?, ?)", *place)
+            self._add(f"({self.moment}, id) < (?, ?)", *place)
         self.index = self.index or "sessions_recent"
 
     def select(self, what: str) -> str:
@@ -82,39 +92,50 @@ class Where:
 def find_page(connection: "Connection", query: SessionQuery) -> Page:
     """One page, newest activity first."""
     limit, offset, place = checked(query)
-    where = Where(query, place)
-    if where.rest:
-        return _sifted(connection, query, where, limit, offset, place)
-    sql, values = _ordered(query, where, offset + limit + 1, place)
+    rest = Where(query).rest
+    if rest:
+        return _sifted(connection, query, rest, limit, offset, place)
+    sql, values = ordered(query, place)
     rows = connection.execute(f"{sql} LIMIT ? OFFSET ?", (*values, limit + 1, offset)).fetchall()
     more = len(rows) > limit
-    page = tuple(info_of(data) for (data,) in rows[:limit])
+    page = tuple(info_of(row[0]) for row in rows[:limit])
     total = None
     if offset:
-        every = Where(query)
-        total = connection.execute(every.select("count(*)"), every.values).fetchone()[0]
+        total = _count(connection, query)
     elif not more and place is None:
         total = len(page)
     return Page(page, encode_cursor(page[-1]) if more else "", total)
 
 
-def _ordered(query: SessionQuery, where: Where, want: int, place: Place) -> tuple[str, list[Any]]:
-    if len(query.status) < 2 or where.index in ("sessions_parent", "sessions_cwd"):
-        return f"{where.select('info')} {ORDER}", where.values
-    # Each status has its own ordered run in the index: take a page of each and merge them.
-    parts: list[str] = []
-    values: list[Any] = []
-    for status in dict.fromkeys(query.status):
-        one = Where(msgspec.structs.replace(query, status=(status,)), place)
-        parts.append(f"SELECT * FROM ({one.select('info, updated_at, id')} {ORDER} LIMIT ?)")
-        values.extend((*one.values, want))
-    return f"SELECT info FROM ({' UNION ALL '.join(parts)}) {ORDER}", values
+def ordered(query: SessionQuery, place: Place) -> tuple[str, list[Any]]:
+    """A statement that gives (info, moment, id) in order: the hot sessions sorted, the cold ones as
+    they stand in their index, merged as far as they are read.
+    """
+    wheres = [Where(query, place, "hot"), Where(query, place, "cold")]
+    if len(query.status) > 1 and wheres[1].index not in ("sessions_parent", "sessions_cwd"):
+        # Each status has its own ordered run in the index.
+        wheres[1:] = [
+            Where(msgspec.structs.replace(query, status=(status,)), place, "cold")
+            for status in dict.fromkeys(query.status)
+        ]
+    parts = [where.select(f"info, {where.moment} AS moment, id") for where in wheres]
+    values = [value for where in wheres for value in where.values]
+    return f"{' UNION ALL '.join(parts)} {ORDER}", values
+
+
+def _count(connection: "Connection", query: SessionQuery) -> int:
+    total = 0
+    # Without a status it does not matter who is hot.
+    for part in ("hot", "cold") if query.status else ("all",):
+        where = Where(query, None, part)
+        total += connection.execute(where.select("count(*)"), where.values).fetchone()[0]
+    return total
 
 
 def _sifted(
     connection: "Connection",
     query: SessionQuery,
-    where: Where,
+    rest: dict[str, Any],
     limit: int,
     offset: int,
     place: Place,
@@ -123,9 +144,9 @@ def _sifted(
     page: list[SessionInfo] = []
     passed = 0
     more = False
-    for (data,) in connection.execute(f"{where.select('info')} {ORDER}", where.values):
+    for data, _, _ in connection.execute(*ordered(query, place)):
         info = info_of(data)
-        if not has_extra(info, where.rest):
+        if not has_extra(info, rest):
             continue
         passed += 1
         if passed <= offset:
@@ -136,9 +157,8 @@ def _sifted(
         page.append(info)
     total = None
     if offset:
-        every = Where(query)
-        rows = connection.execute(every.select("info"), every.values)
-        total = sum(has_extra(info_of(data), every.rest) for (data,) in rows)
+        rows = connection.execute(*ordered(query, None))
+        total = sum(has_extra(info_of(data), rest) for data, _, _ in rows)
     elif not more and place is None:
         total = len(page)
     return Page(tuple(page), encode_cursor(page[-1]) if more else "", total)

@@ -1,5 +1,6 @@
 """Between the engine's structs and the rows of the database."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -7,13 +8,13 @@ import msgspec
 from dragoman.engine.events import Ask, Settled
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports import AskRow
+from dragoman.engine.ports import AskRow, Entry
 
-# The columns of a session that follow from its info, in the order of `info_values`.
-INFO_COLUMNS = (
-    "updated_at",
+# The columns of a session that follow from its info, in the order of `info_values`: first those
+# that every turn changes, then those that hardly ever change.
+MOVING = ("updated_at", "status", "info")
+LASTING = (
     "created_at",
-    "status",
     "archived",
     "agent",
     "cwd",
@@ -23,11 +24,18 @@ INFO_COLUMNS = (
     "key",
     "title",
     "query",
-    "info",
 )
+INFO_COLUMNS = (*MOVING, *LASTING)
 INDEXED = ("run_id", "key")  # keys of `extra` that have a column
 
+# Events that are stored together share a row of an empty kind, up to this many and these bytes.
+PACKED = ""
+PACK_COUNT = 64
+PACK_BYTES = 256 * 1024
+
 _encoder = msgspec.json.Encoder()
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[tuple[int, str, bytes]]).decode
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
@@ -49,8 +57,9 @@ def info_values(info: SessionInfo) -> tuple[Any, ...]:
     extra = info.extra
     return (
         info.updated_at,
-        info.created_at,
         info.status,
+        encode(info),
+        info.created_at,
         int(info.archived),
         info.agent,
         info.cwd,
@@ -60,8 +69,54 @@ def info_values(info: SessionInfo) -> tuple[Any, ...]:
         _text(extra.get("key")),
         info.title,
         info.query,
-        encode(info),
     )
+
+
+class Torn(Exception):
+    """A row does not hold what was written into it."""
+
+
+def pack(entries: Sequence[Entry]) -> list[tuple[int, int, str, bytes]]:
+    """Entries as rows of (how many, time of the last, kind, body)."""
+    if len(entries) == 1 and entries[0].kind != PACKED:
+        entry = entries[0]
+        return [(1, entry.at, entry.kind, entry.body)]
+    rows = []
+    part: list[tuple[int, str, bytes]] = []
+    size = 0
+    try:
+        for entry in entries:
+            if len(part) == PACK_COUNT or (part and size + len(entry.body) > PACK_BYTES):
+                rows.append((len(part), part[-1][0], PACKED, _pack(part)))
+                part, size = [], 0
+            part.append((entry.at, entry.kind, entry.body))
+            size += len(entry.body)
+        if part:
+            rows.append((len(part), part[-1][0], PACKED, _pack(part)))
+    except (TypeError, ValueError, OverflowError):
+        # Something in it is no number, text or bytes: the database says so.
+        return [(1, entry.at, entry.kind, entry.body) for entry in entries]
+    return rows
+
+
+def entries_of(rows: Iterable[tuple[Any, ...]], after: int = 0, since: int = 0) -> Iterator[Entry]:
+    """The entries with seq > `after` and gseq > `since` in rows of (seq, at, kind, body, gseq,
+    session id).
+    """
+    for seq, at, kind, body, gseq, session in rows:
+        if kind != PACKED:
+            yield Entry(seq, at, kind, body, gseq, session)
+            continue
+        try:
+            packed = _unpack(body)
+        except msgspec.DecodeError as error:
+            raise Torn(f"event {gseq}: {error}") from error
+        ahead = gseq - seq
+        seq -= len(packed)
+        for at, kind, body in packed:
+            seq += 1
+            if seq > after and ahead + seq > since:
+                yield Entry(seq, at, kind, body, ahead + seq, session)
 
 
 def info_of(data: bytes) -> SessionInfo:

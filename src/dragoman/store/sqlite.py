@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from . import changes, file
 from .lists import find_newest, find_page
 from .memory import MemoryStore
 from .migrations import Foreign, migrate, recognise
-from .rows import ask_of, info_of
+from .rows import ask_of, entries_of, info_of
 from .rules import check_find, check_limit, in_use
 from .worker import Reader, failed
 from .writer import GROUP, IDLE, Writer
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 Rows = list[tuple[Any, ...]]
-ENTRIES = (
-    "SELECT seq, at, kind, body, gseq FROM events"
-    " WHERE session = (SELECT num FROM sessions WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
+ENTRIES = (  # each row has one entry or more, so so many rows are enough
+    "SELECT seq, at, kind, body, gseq, ?1 FROM events"
+    " WHERE session = (SELECT num FROM sessions WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3"
 )
 SINCE = (
     "SELECT seq, at, kind, body, gseq, id FROM events"
@@ -70,8 +71,9 @@ class SqliteStore:
             fault.data["alone"] = self._claim.alone
             self._claim.release(clean=False)
             raise fault from error
+        alone = self._claim.alone  # then whoever left sessions hot has crashed
         self._claim.share()
-        self._writer = Writer(write, self._explain, group=group, idle=idle)
+        self._writer = Writer(write, self._explain, group=group, idle=idle, tidy=alone)
         self._reader = Reader(read, self._explain)
 
     @property
@@ -135,19 +137,20 @@ class SqliteStore:
         wanted = (session, after, -1 if limit is None else limit)
         return await self._reader.run(
             lambda connection: [
-                Entry(seq, at, kind, body, gseq, session)
-                for seq, at, kind, body, gseq in connection.execute(ENTRIES, wanted)
+                *islice(entries_of(connection.execute(ENTRIES, wanted), after), limit)
             ]
         )
 
     async def entries_since(self, gseq: int, limit: int) -> Sequence[Entry]:
         check_limit(limit)
         return await self._reader.run(
-            lambda connection: [Entry(*row) for row in connection.execute(SINCE, (gseq, limit))]
+            lambda connection: [
+                *islice(entries_of(connection.execute(SINCE, (gseq, limit)), since=gseq), limit)
+            ]
         )
 
     async def newest_gseq(self) -> int:
-        rows = await self._read("SELECT value FROM counters WHERE name = 'gseq'")
+        rows = await self._read(changes.NEWEST)
         newest: int = rows[0][0]
         return newest
 

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import Fault
 
+from .group import gather
+from .known import HOT, Known, settle
 from .worker import Job, Worker, deliver
 
 if TYPE_CHECKING:
     import sqlite3
 
 GROUP = 256  # batches in one transaction at most
+HOT_SESSIONS = "SELECT num FROM sessions INDEXED BY sessions_hot WHERE hot = 1 ORDER BY live_at"
 IDLE = 2.0  # seconds without a write after which the write-ahead log is folded into the file
 BUSY_MS = 5000  # how long to wait for another process that writes
 
@@ -28,18 +31,26 @@ class Writer(Worker):
         *,
         group: int = GROUP,
         idle: float = IDLE,
+        tidy: bool = False,
     ) -> None:
         self.commits = 0
         self._group = group
         self._idle = idle
         self._unfolded = False
+        self._known = Known()
+        self._tidy = tidy  # settle what others left hot
         super().__init__(connection, explain)
+
+    def _run(self) -> None:
+        if self._tidy:
+            self._settle()
+        super()._run()
 
     def _serve(self) -> bool:
         try:
             job = self._queue.get(timeout=self._idle) if self._unfolded else self._queue.get()
         except queue.Empty:
-            self._fold()
+            self._rest()
             return True
         jobs: list[Job] = []
         while job is not None:
@@ -57,24 +68,36 @@ class Writer(Worker):
                 for job in jobs:
                     job.error = job.error or self._explain(error)
             deliver(jobs)
+            if len(self._known.hot) > HOT:
+                self._settle(HOT // 2)
         if job is None:
-            self._fold()
+            self._rest()
             return False
         return True
 
     def _write(self, jobs: list[Job]) -> None:
         """Commit the jobs together; when the database itself fails, each for itself."""
+        group = gather(jobs, self._known)
+        execute = self._connection.execute
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            execute("BEGIN IMMEDIATE")
         except Exception as error:
             for job in jobs:
                 job.error = self._explain(error)
             return
         try:
-            written = self._attempt(jobs)
-            self._connection.execute("COMMIT" if written else "ROLLBACK")
+            if group is not None:
+                group.write(self._connection)
+                written = len(jobs)
+            else:
+                written = self._attempt(jobs)
+            execute("COMMIT" if written else "ROLLBACK")
         except Exception as error:
             self._connection.rollback()  # does nothing when a full disk has ended it already
+            if group is not None:  # most likely what we knew was not true any more: look, then
+                self._known.forget_all()
+                self._write(jobs)
+                return
             if len(jobs) == 1:
                 jobs[0].error = self._explain(error)
                 return
@@ -85,6 +108,19 @@ class Writer(Worker):
         if written:
             self.commits += 1
             self._unfolded = True
+            if group is not None:
+                group.committed(jobs, self._known)
+            else:
+                self._learn(jobs)
+
+    def _learn(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            if job.error is None:
+                committed = getattr(job.work, "committed", None)
+                if committed is None:  # anything may have been done
+                    self._known.forget_all()
+                else:
+                    committed(self._known)
 
     def _attempt(self, jobs: list[Job]) -> int:
         """Do the jobs inside the open transaction; returns how many are to be committed."""
@@ -105,6 +141,31 @@ class Writer(Worker):
             if not alone:
                 execute("RELEASE job")
         return written
+
+    def _rest(self) -> None:
+        """Put everything into its place while nobody waits."""
+        if self._known.hot:
+            self._settle(len(self._known.hot))
+        self._fold()
+
+    def _settle(self, count: int | None = None) -> None:
+        """Bring the indexes up to date for so many of our hot sessions, those with the oldest
+        activity first; without a count for all, whosever they are.
+        """
+        import sqlite3
+
+        hot = self._known.hot
+        found: list[int] = []
+        try:
+            if count is None:
+                settle(self._connection)
+            else:
+                found = [num for (num,) in self._connection.execute(HOT_SESSIONS) if num in hot]
+                settle(self._connection, found[:count])
+        except sqlite3.Error:
+            # Nothing is lost: they stay hot, which every list knows, and there is a next time.
+            return
+        self._known.settled(hot.keys() - found[count:])
 
     def _fold(self) -> None:
         """Move the write-ahead log into the file, unless another process reads just now."""
