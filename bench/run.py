@@ -2,8 +2,8 @@
 
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
-Areas: requests, peers, originals, streams, stuck, turns, start, stdio, gateway, memory, loop,
-growth. Exit code 1: a bar is missed.
+Areas: requests, peers, originals, streams, stuck, turns, start, stdio, gateway, memory, engine,
+loop, store, growth. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from bench.parts import (
     dialects,
     fanout,
     growth,
+    inside,
     originals,
     peers,
     picture,
@@ -28,6 +29,7 @@ from bench.parts import (
     resident,
     sizes,
     starts,
+    stored,
     streams,
     stuck,
     visits,
@@ -71,8 +73,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
             rows += dialects.listing(host, folder, rounds)
     if wanted("streams"):
         with daemon(os.path.join(folder, "stream"), STREAM) as host:
-            rows += streams.fan_out(host, 2 if options.quick else 4)
-        add(fanout.measure(folder, 2 if options.quick else 4))
+            rows += streams.fan_out(host, rounds)
+        add(fanout.measure(folder, rounds))
     if wanted("stuck"):
         rows += stuck.healthy(folder, rounds)
         rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
@@ -82,8 +84,12 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         add(pipes.measure(folder, rounds))
     if wanted("gateway"):
         add(websockets.measure(folder, rounds))
+    if wanted("engine"):
+        rows += inside.measure(rounds, 2_000 if options.quick else 5_000)
     if wanted("loop"):
         rows += resident.measure(folder, 2.0 if options.quick else 4.0)
+    if wanted("store"):
+        rows += stored.measure(folder, rounds, options.quick)
     if wanted("growth"):
         rows += growth.measure(folder, rounds, options.quick)
     return rows, notes

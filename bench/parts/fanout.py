@@ -10,7 +10,7 @@ import shutil
 from bench.echo import REFS, build_go, cpu_ns
 
 from .host import Line, Running, daemon, serving
-from .rows import Row
+from .rows import Row, compared
 from .streams import _drain, one_turn
 
 SUBSCRIBERS, EVENTS, BURST = 100, 1_600, 16
@@ -45,9 +45,8 @@ def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
                 taken[name].append(_theirs(path, pid))
     mine = taken.pop("ours")
     rows = [
-        Row("streams", f"a delta to each of {SUBSCRIBERS}, bursts of {BURST}",
-            f"{min(mine):.3f} us cpu", f"{name} {min(values):.3f}", min(mine) / min(values),
-            _BARS[name], f"{min(mine):.3f}-{max(mine):.3f} us cpu")
+        compared("streams", f"a delta to each of {SUBSCRIBERS}, bursts of {BURST}", mine, name,
+                 values, "us cpu", _BARS[name], digits=3)
         for name, values in taken.items()
     ]  # fmt: skip
     return rows, notes

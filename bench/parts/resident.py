@@ -21,7 +21,7 @@ from dragoman.store.sqlite import SqliteStore, open_store
 from dragoman.testing.host import MODEL, memory_door
 from dragoman.transports.loop import run, settle_memory
 
-from .rows import Row
+from .rows import Row, held_to
 
 SESSIONS, MESSAGES = 200, 1_000
 _TICK = 0.001
@@ -32,11 +32,11 @@ def measure(folder: str, seconds: float, tries: int = 3) -> list[Row]:
     stalls, resident, turns = run(_stalls(os.path.join(folder, "resident.db"), seconds, tries))
     size = run(_idle(os.path.join(folder, "idle.db"), 1_000))
     return [
-        Row("loop", f"longest stall, {resident:,} resident messages, commits, one full collection",
-            f"{min(stalls):.1f} ms", f"25 ms; {turns} turns committed", min(stalls), "<= 25",
-            f"{min(stalls):.1f}-{max(stalls):.1f} ms"),
-        Row("memory", "objects of an idle session, live: state, session, hub, lists",
-            f"{size / 1024:.2f} KB", "traced Python memory, KB", size / 1024),
+        held_to("loop",
+                f"longest stall, {resident:,} resident messages, commits, one full collection",
+                stalls, "ms", "<= 25", digits=1, note=f"{turns} turns committed"),
+        held_to("memory", "bookkeeping of an idle session, live: state, session, hub, lists",
+                [size], "B", "<= 1024", digits=0, note="traced Python memory"),
     ]  # fmt: skip
 
 

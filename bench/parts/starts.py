@@ -3,7 +3,6 @@
 import os
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from bench.echo import REFS
 
 from .host import Running, first_answer
-from .rows import Row
+from .rows import Row, compared
 
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 _PING = b'{"type":"ping"}'
@@ -73,11 +72,9 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
     for name, against, bar in _BARS:
         if against not in taken:
             continue
-        values = taken[name]
-        mine, base = statistics.median(values), statistics.median(taken[against])
         rows.append(
-            Row("start", name, f"{mine:.1f} ms", f"{against} {base:.1f} ms", mine / base, bar,
-                f"{min(values):.0f}-{max(values):.0f} ms")
+            compared("start", name, taken[name], against, taken[against], "ms", bar, digits=1,
+                     pick="median")
         )  # fmt: skip
     return rows
 

@@ -6,7 +6,7 @@ import time
 from bench.echo import cpu_ns
 
 from .host import Line, Running, greeted
-from .rows import Row
+from .rows import Row, compared, held_to
 
 DELTAS = 2_000
 
@@ -18,19 +18,16 @@ def fan_out(host: Running, rounds: int) -> list[Row]:
         for watchers in (1, 10, 100):
             costs.setdefault(watchers, []).append(one_turn(host, watchers, DELTAS))
     one = min(costs[1])
-    rows = [
-        Row("streams", "a delta to one subscriber", f"{one:.2f} us cpu", "25 us", one, "<= 25",
-            _span(costs[1]))
-    ]  # fmt: skip
+    rows = [held_to("streams", "a delta to one subscriber", costs[1], "us cpu", "<= 25")]
     for watchers in (10, 100):
-        each = (min(costs[watchers]) - one) / (watchers - 1)
+        each = [(cost - one) / (watchers - 1) for cost in costs[watchers]]
         rows.append(
-            Row("streams", f"each further subscriber of {watchers}", f"{each:.3f} us cpu", "1 us",
-                each, "<= 1.0", _span(costs[watchers]))
+            held_to("streams", f"each further subscriber of {watchers}", each, "us cpu", "<= 1.0",
+                    digits=3)
         )  # fmt: skip
     rows.append(
-        Row("streams", "100 subscribers against 1, per source delta", f"{min(costs[100]):.2f} us",
-            f"{one:.2f} us", min(costs[100]) / one, "<= 15.0")
+        compared("streams", "a delta to 100 subscribers", costs[100], "to 1", costs[1], "us cpu",
+                 "<= 15.0")
     )  # fmt: skip
     return rows
 
@@ -77,7 +74,3 @@ def _drain(lines: list[Line], driver: Line) -> None:
                     tail = (tail + data)[-4096:]
     for line in lines:
         line.socket.setblocking(True)
-
-
-def _span(values: list[float]) -> str:
-    return f"{min(values):.1f}-{max(values):.1f}"
