@@ -60,17 +60,20 @@ class Daemon:
 
     def _state_facts(self) -> None:
         """What dialects may show of the process, and cannot know by themselves."""
-        from dragoman.settings.explain import explain
-
         places = self.composed.places
         facts = self.composed.door.facts
         facts["addresses"] = self.listening.main()
         facts["config_kind"] = "custom" if places.given else "default"
         facts["logs"] = self._feed
         facts["taps"] = Taps(self.guests)
-        facts["explain"] = lambda key: explain(self.config.loaded, key)
+        facts["explain"] = self._explain
         facts["check_config"] = self._check_config
         facts["doctor"] = self._examine
+
+    def _explain(self, key: str) -> Any:
+        from dragoman.settings.explain import explain
+
+        return explain(self.config.loaded, key)
 
     async def _examine(self) -> list[Any]:
         from .apps import findings

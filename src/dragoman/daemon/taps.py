@@ -3,19 +3,22 @@
 from collections.abc import Callable
 from functools import partial
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.dialects.sniff import AnyHearer, which
 from dragoman.observe.redact import redact, scrub
-from dragoman.wire.frames import Frames, Op
 from dragoman.wire.lines import Lines
 from dragoman.wire.link import Link
 
 from .guests import Guest, Guests
 
+if TYPE_CHECKING:
+    from dragoman.wire.frames import Frames
+
 Told = Callable[[dict[str, Any]], None]
 _SHOWN = 16_384  # characters of one line
 _LONGEST = 16 * 1024 * 1024
+_BINARY = 2  # the frames with a higher code are control frames
 
 
 class Taps:
@@ -109,17 +112,23 @@ def _client(guest: Guest) -> str:
     return str(who.id) if who is not None else ""
 
 
+def _frames() -> "Frames":
+    from dragoman.wire.frames import Frames
+
+    return Frames(_LONGEST, from_client=False)
+
+
 class _Out:
     """Cuts what is written into messages again."""
 
     def __init__(self, framed: bool) -> None:
-        self._frames = Frames(_LONGEST, from_client=False) if framed else None
+        self._frames = _frames() if framed else None
         self._lines = Lines(_LONGEST)
 
     def messages(self, data: bytes) -> list[bytes]:
         if self._frames is None:
             return self._lines.feed(data)
-        return [payload for op, payload in self._frames.feed(data) if op <= Op.BINARY]
+        return [payload for op, payload in self._frames.feed(data) if op <= _BINARY]
 
 
 def hidden(line: bytes) -> str:

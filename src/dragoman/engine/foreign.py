@@ -4,7 +4,6 @@ We do not run such a call, but it is kept, shown and asked about like one of our
 its end are journaled, and a request for permission goes through hooks, policy and a human.
 """
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +113,9 @@ def _as_ours(call: ToolCall, kind: str) -> ToolCall:
     """A command of another agent under the name by which policy knows commands."""
     command = (call.args or {}).get("command")
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
-        command = shlex.join(command)
+        from shlex import join
+
+        command = join(command)
     if kind == "execute" and isinstance(command, str):
         return ToolCall(call.id, "bash", {**(call.args or {}), "command": command})
     return call

@@ -2,14 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from . import log
 
 KEPT = 2_000
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True):
     """One log line. Secrets are hidden already."""
 
     number: int

@@ -4,12 +4,13 @@ The text has been read by `tomllib` before, so this scanner may trust that it is
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 Path = tuple[str, ...]
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """A table header or a key with its value. Offsets count characters of the text."""
 
     path: Path

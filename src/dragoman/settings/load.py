@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman.engine.faults import BadInput
 
@@ -27,14 +29,14 @@ class BadSettings(BadInput):
         self.warnings = tuple(warnings)
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True):
     """Where a value comes from."""
 
     kind: str  # file, env, flag
     where: str  # file:line, name of the variable, name of the flag
 
 
-class Loaded(NamedTuple):
+class Loaded(msgspec.Struct, frozen=True):
     """The configuration, where its values come from, and what was strange about it."""
 
     settings: Settings

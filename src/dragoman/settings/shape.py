@@ -255,7 +255,7 @@ def problem(kind: Any, value: Any) -> str:
     return ""
 
 
-class Finding(NamedTuple):
+class Finding(msgspec.Struct, frozen=True):
     """Something wrong in a raw configuration; only a `fatal` one stops us."""
 
     path: Path

@@ -9,15 +9,15 @@ import msgspec
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_LONE = re.compile(r"[\ud800-\udfff]")
+# Compiled when they are first needed: most connections never are that odd.
+_BEYOND_ASCII = r"[^\x00-\x7f]+"
+_LONE = r"[\ud800-\udfff]"
 # A surrogate escape with its context: pairs are taken whole and kept, what remains is alone.
-_ESCAPES = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
+_ESCAPES = (
+    rb"(?s)\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*"'
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 
@@ -55,7 +55,7 @@ def to_ascii(text: bytes) -> bytes:
     """Rewrite encoded JSON so that it holds ASCII only."""
     if text.isascii():
         return text
-    return _BEYOND_ASCII.sub(_escaped, text.decode()).encode("ascii")
+    return re.sub(_BEYOND_ASCII, _escaped, text.decode()).encode("ascii")
 
 
 def to_safe(text: bytes) -> bytes:
@@ -101,7 +101,7 @@ def is_deep(text: bytes, depth: int = DEPTH) -> bool:
         return False
     if text.count(b"[") + text.count(b"{") <= depth:
         return False
-    brackets = _STRING.sub(b"", text).translate(_SQUARE, _NOT_BRACKETS)
+    brackets = re.sub(_STRING, b"", text).translate(_SQUARE, _NOT_BRACKETS)
     # Each pass takes away the innermost level, so the work is bounded by depth, at C speed.
     for _ in range(depth):
         size = len(brackets)
@@ -118,14 +118,14 @@ def mend_text(line: bytes) -> bytes:
     if not is_utf8(line):
         line = line.decode("utf-8", "replace").encode()
     if b"\\u" in line:
-        line = _ESCAPES.sub(lambda found: b"\\ufffd" if found[1] else found[0], line)
+        line = re.sub(_ESCAPES, lambda found: b"\\ufffd" if found[1] else found[0], line)
     return line
 
 
 def mended(value: Any) -> Any:
     """A copy of a value with lone surrogates in its strings replaced by U+FFFD."""
     if isinstance(value, str):
-        return _LONE.sub("\ufffd", value)
+        return re.sub(_LONE, "\ufffd", value)
     if isinstance(value, dict):
         return {mended(key): mended(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

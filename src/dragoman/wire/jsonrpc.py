@@ -84,8 +84,8 @@ _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_error = msgspec.json.Decoder(ErrorBody).decode
 _decode_any = msgspec.json.Decoder().decode
 
-_ID_KEY = re.compile(rb'"id"\s*:', re.IGNORECASE)
-_PARAMS_KEY = re.compile(rb'"params"\s*:', re.IGNORECASE)
+_ID_KEY = rb'(?i)"id"\s*:'
+_PARAMS_KEY = rb'(?i)"params"\s*:'
 _OBJECT, _ARRAY, _NULL = b"{"[0], b"["[0], b"n"[0]
 _NUMBER = frozenset(b"-0123456789")
 _STRING = b'"'[0]
@@ -136,8 +136,8 @@ class Reader:
     def _misses(self, message: Request, line: bytes) -> bool:
         """Whether the decoder did not see all that these rules want seen."""
         if self.rules.folded_keys and (
-            (message.id is UNSET and _ID_KEY.search(line) is not None)
-            or (not message.params and _PARAMS_KEY.search(line) is not None)
+            (message.id is UNSET and re.search(_ID_KEY, line) is not None)
+            or (not message.params and re.search(_PARAMS_KEY, line) is not None)
         ):
             return True
         if self.rules.always_answered and message.id is UNSET:

@@ -9,8 +9,6 @@ from typing import Protocol
 
 import msgspec
 
-from .frames import text_frame
-
 
 class Peer(msgspec.Struct, frozen=True, gc=False):
     """Who is at the other end, as far as the transport can tell."""
@@ -51,6 +49,8 @@ class Blob:
     def frames(self) -> bytes:
         """The messages as unmasked WebSocket text frames."""
         if self._frames is None:
+            from .frames import text_frame  # only where somebody speaks WebSocket
+
             self._frames = b"".join([text_frame(message) for message in self.messages])
         return self._frames
 

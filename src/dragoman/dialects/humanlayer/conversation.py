@@ -20,7 +20,7 @@ from .times import seconds
 
 _PAGE = 1_000
 _PER_EVENT = 1_000  # ids between two kept events: one of them may hold several blocks
-_NUMBERED = re.compile(r"^ *\d+[\t→|] ?", re.MULTILINE)
+_NUMBERED = r"(?m)^ *\d+[\t→|] ?"
 
 
 async def conversation(desk: Desk, who: Who, params: Conversation) -> dict[str, Any]:
@@ -186,6 +186,6 @@ def _path(args: dict[str, Any]) -> str:
 def _unnumbered(text: str) -> str:
     """The text without line numbers, when every line has one."""
     lines = text.rstrip("\n").split("\n")
-    if text and all(_NUMBERED.match(line) for line in lines):
-        return _NUMBERED.sub("", text)
+    if text and all(re.match(_NUMBERED, line) for line in lines):
+        return re.sub(_NUMBERED, "", text)
     return text

@@ -34,7 +34,7 @@ _INHERITED = (
 )
 _TOOLS = ("read", "write", "edit", "bash", "ls", "glob", "grep", "ask_user", "plan")
 _SAME = {"multiedit": "edit", "shell": "bash", "todowrite": "plan"}
-_NUMBERS = re.compile(r"\d+")
+_NUMBERS = r"\d+"
 
 
 async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
@@ -244,4 +244,4 @@ def _model(desk: Desk, wanted: str | None) -> str:
 
 def _version(model: str) -> tuple[int, ...]:
     """The version in a model's name; dates in it do not count."""
-    return tuple(int(number) for number in _NUMBERS.findall(model) if len(number) < 4)
+    return tuple(int(number) for number in re.findall(_NUMBERS, model) if len(number) < 4)

@@ -15,7 +15,7 @@ from .times import precise, seconds
 FAMILIES = ("opus", "sonnet", "haiku")
 CONTEXT_LIMIT = 168_000  # told when the model is not in the catalogue any more
 _RESTING = frozenset({"completed", "failed", "interrupted"})
-_SPACES = re.compile(r"\s+")
+_SPACES = r"\s+"
 
 
 def run_of(session_id: str, extra: dict[str, Any]) -> str:
@@ -34,7 +34,7 @@ def status_of(info: SessionInfo) -> str:
 
 def summary_of(query: str) -> str:
     """The query on one line, at most 50 characters."""
-    line = _SPACES.sub(" ", query).strip()
+    line = re.sub(_SPACES, " ", query).strip()
     return line if len(line) <= 50 else line[:47] + "..."
 
 

@@ -14,20 +14,19 @@ from .desk import Desk
 from .faults import Wrong
 
 Run = Callable[[Desk, Who, Any], Awaitable[Any]]
-_UPPER_KEY = re.compile(rb'"[^"\\]*[A-Z][^"\\]*"\s*:')
+_UPPER_KEY = rb'"[^"\\]*[A-Z][^"\\]*"\s*:'
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _OBJECT = b"{"[0]
 
 
 class Verb:
-    """One method: decodes its params, then runs."""
+    """One method: decodes its params, then runs. Its decoder is made when it is first called."""
 
-    __slots__ = ("_decode", "_fields", "_type", "run")
+    __slots__ = ("_decode", "_type", "run")
 
     def __init__(self, params: type[msgspec.Struct], run: Run) -> None:
         self._type = params
-        self._fields = frozenset(params.__struct_fields__)
-        self._decode: Callable[[Any], Any] = msgspec.json.Decoder(params).decode
+        self._decode: Callable[[Any], Any] | None = None
         self.run = run
 
     def params(self, raw: Raw) -> Any:
@@ -35,17 +34,21 @@ class Verb:
         if not raw:
             return self._type()
         check_object(raw)
+        decode = self._decode
+        if decode is None:
+            decode = self._decode = msgspec.json.Decoder(self._type).decode
         try:
-            if _UPPER_KEY.search(raw):
-                return self._decode(self._folded(raw))
-            return self._decode(raw)
+            if re.search(_UPPER_KEY, raw):
+                return decode(self._folded(raw))
+            return decode(raw)
         except msgspec.DecodeError as error:
             raise Wrong(f"invalid request: {error}") from None
 
     def _folded(self, raw: Raw) -> bytes:
         members = _members(raw)
+        fields = self._type.__struct_fields__
         known = {
-            name.lower() if name.lower() in self._fields else name: value
+            name.lower() if name.lower() in fields else name: value
             for name, value in members.items()
         }
         return msgspec.json.encode(known)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-_MARKS = re.compile(r"\$(ARGUMENTS|[1-9])")
+_MARKS = r"\$(ARGUMENTS|[1-9])"
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Command(msgspec.Struct, frozen=True):
             place = int(mark[1])
             return parts[place - 1] if place <= len(parts) else ""
 
-        filled = _MARKS.sub(fill, body)
+        filled = re.sub(_MARKS, fill, body)
         if filled == body and words:
             filled = f"{body.rstrip()}\n\n{words}"
         return filled
