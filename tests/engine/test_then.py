@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
 from dragoman.engine.hub import Hub
@@ -65,3 +67,26 @@ async def test_a_closed_watch_holds_nothing_back():
     watch.then(lambda: done.append(1))
     watch.close()
     assert done == [1]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_one_that_breaks_hurts_nobody_else(paused):
+    said, waits, told = [], [paused], []
+    hub = Hub("s", None, asyncio.ensure_future, trouble=lambda what, e, **_: told.append(e))
+    watch = hub.watch(Who("test"), Words(), said.append, lambda: waits[0])
+    other = hub.watch(Who("test"), Words(), said.append)
+    hub.emit(Event("s", 0, ev.TextDelta("t", "a")))
+    hub.flush()
+
+    def broken():
+        raise KeyError("broken")
+
+    watch.then(broken)
+    watch.then(lambda: said.append("end"))
+    waits[0] = False
+    watch.resume()
+    hub.emit(Event("s", 0, ev.TextDelta("t", "b")))
+    hub.flush()
+    watch.close()
+    assert [str(error) for error in told] == ["'broken'"] and "end" in said
+    assert said.count(["a"]) == said.count(["b"]) == 2 and not other.closed

@@ -75,15 +75,17 @@ class Watch:
         What a client is to get after the events, such as the answer to its prompt, goes through
         here, so that it does not overtake events that are held for a slow reader.
         """
+        self._after.append(callback)
         if self.held is None or self.closed:
-            callback()
-        else:
-            self._after.append(callback)
+            self.caught_up()
 
     def caught_up(self) -> None:
         after, self._after = self._after, []
         for callback in after:
-            callback()
+            try:
+                callback()
+            except Exception as error:  # whoever it was for; the others get theirs
+                self.hub.trouble("what follows the events broke", error, who=self.who.id)
 
     def hold(self, events: Sequence[Event]) -> None:
         """Keep events for a client that does not read, merged and bounded."""
