@@ -93,11 +93,28 @@ class Pump(asyncio.Protocol):
             return
         self._hearing = True
         try:
-            self._take(data)
+            hearer = self._hearer
+            if (
+                self._framer is not None
+                or len(data) > hearer.max_line  # type: ignore[union-attr]
+                or not data.endswith(b"\n")
+                or b"\r" in data
+            ):
+                self._frame(data)
+                return
+            # Whole lines, none of them too long: there is nothing to keep or to measure.
+            lines = data.split(b"\n")
+            lines.pop()
+            if all(lines):
+                hearer.hear(lines)  # type: ignore[union-attr]
+            elif lines := [line for line in lines if line]:
+                hearer.hear(lines)  # type: ignore[union-attr]
         finally:
             self._hearing = False
-            if self._queue is not None or self._closing:
+            if self.closed:
                 self._settle()
+            elif self._queue is not None:
+                self.flush()
 
     def eof_received(self) -> bool:
         if self._lost or self._ended:
@@ -220,19 +237,11 @@ class Pump(asyncio.Protocol):
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _take(self, data: bytes) -> None:
+    def _frame(self, data: bytes) -> None:
+        """Hear the lines that end in a chunk, and keep what is unfinished."""
         framer, hearer = self._framer, self._hearer
         assert hearer is not None
         if framer is None:
-            if data.endswith(b"\n") and len(data) <= hearer.max_line and b"\r" not in data:
-                # Whole lines, none of them too long: there is nothing to keep or to measure.
-                lines = data.split(b"\n")
-                lines.pop()
-                if not all(lines):
-                    lines = [line for line in lines if line]
-                if lines:
-                    hearer.hear(lines)
-                return
             framer = self._framer = _framer(hearer)
         lines = framer.feed(data)
         if framer.idle:

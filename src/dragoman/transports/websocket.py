@@ -96,10 +96,17 @@ class WebSocketLink(Pump):
         self._frames = Frames(self._hearer.max_line, from_client=not self._client)
 
     def data_received(self, data: bytes) -> None:
-        if self._closing and not self._lost:
+        if self._lost:
+            return
+        if self._closing:
             self._await_close(data)
-        else:
-            super().data_received(data)
+            return
+        self._hearing = True
+        try:
+            self._take(data)
+        finally:
+            self._hearing = False
+            self._settle()
 
     def _take(self, data: bytes) -> None:
         messages: list[bytes] = []

@@ -3,7 +3,7 @@
 Key order on the wire: jsonrpc, result or error, id; jsonrpc, method, params, id.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -24,6 +24,10 @@ ABSENT = Raw()
 _encode = msgspec.json.Encoder().encode  # without the call between, on the hottest path
 
 
+Never = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
+"""A member that no value fits."""
+
+
 class Request(msgspec.Struct, gc=False):
     """A request, or a notification when `id` is UNSET.
 
@@ -34,9 +38,9 @@ class Request(msgspec.Struct, gc=False):
     method: str
     id: int | float | str | None | UnsetType = UNSET
     params: Raw = ABSENT
-    # Only here to tell a request from something that claims to be both.
-    result: Raw = ABSENT
-    error: Raw = ABSENT
+    # Only here to tell a request from something that claims to be both: that does not decode.
+    result: Never = ""
+    error: Never = ""
 
     @property
     def is_notification(self) -> bool:
