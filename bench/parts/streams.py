@@ -20,7 +20,7 @@ def fan_out(host: Running, rounds: int) -> list[Row]:
     one = min(costs[1])
     rows = [held_to("streams", "a delta to one subscriber", costs[1], "us cpu", "<= 25")]
     for watchers in (10, 100):
-        each = [(cost - one) / (watchers - 1) for cost in costs[watchers]]
+        each = [max(0.0, cost - one) / (watchers - 1) for cost in costs[watchers]]
         rows.append(
             held_to("streams", f"each further subscriber of {watchers}", each, "us cpu", "<= 1.0",
                     digits=3)
