@@ -14,6 +14,8 @@ from dragoman.engine.ports import AgentProfile, Toolbox
 from dragoman.engine.ports.commands import Command
 
 _MOMENT = 0.2  # seconds for which a look at the files is good: a busy host has many turns in it
+_SKILL = "skill"  # the tool's name
+_Found = tuple[list[str], str, Sequence[str]]  # the agent's own files, its skills, what is wrong
 _REMEMBERED = 1_000  # sessions that were told what is wrong with their skills
 
 
@@ -23,25 +25,22 @@ class Learning:
     def __init__(self, config_dir: str) -> None:
         self._config_dir = config_dir
         self._since = 0.0
-        self._looks: dict[tuple[str, str], asyncio.Future[tuple[list[str], Any]]] = {}
+        self._looks: dict[tuple[str, str], asyncio.Future[_Found]] = {}
         self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     async def said(self, turn: Any) -> Sequence[str]:
         """Parts of the system prompt."""
-        from dragoman.agents.skills import SkillTool, listing
-
         info: SessionInfo = turn.info
-        own, skills = await self._looked(info.agent, info.cwd)
-        for note in skills.notes:
+        own, listed, notes = await self._looked(info.agent, info.cwd)
+        for note in notes:
             if self._is_news(info.id, note):
                 await turn.note("warning", "A skill is not as it should be", note)
         wanted = turn.profile.tools
-        if wanted is not None and SkillTool.spec.name not in wanted:
+        if not listed or wanted is not None and _SKILL not in wanted:
             return own
-        listed = listing(tuple(skills.found.values()))
-        return [*own, listed] if listed else own
+        return [*own, listed]
 
-    async def _looked(self, alias: str, cwd: str) -> tuple[list[str], Any]:
+    async def _looked(self, alias: str, cwd: str) -> _Found:
         """What the files say; turns that begin within a moment share one look at them."""
         key, now = (alias, cwd), monotonic()
         if now - self._since > _MOMENT:
@@ -54,11 +53,13 @@ class Learning:
             )
         return look.result() if look.done() else await asyncio.shield(look)
 
-    def _read(self, alias: str, cwd: str) -> tuple[list[str], Any]:
+    def _read(self, alias: str, cwd: str) -> _Found:
         from dragoman.agents.personality import personality
-        from dragoman.agents.skills import find_skills
+        from dragoman.agents.skills import find_skills, listing
 
-        return personality(self._config_dir, alias), find_skills(cwd, self._config_dir)
+        skills = find_skills(cwd, self._config_dir)
+        listed = listing(tuple(skills.found.values()))
+        return personality(self._config_dir, alias), listed, skills.notes
 
     def _is_news(self, session: str, note: str) -> bool:
         key = (session, note)
@@ -73,7 +74,7 @@ class Learning:
         """The tool `skill`, where there are any."""
         from dragoman.agents.skills import SkillTool, find_skills
 
-        if profile.tools is not None and SkillTool.spec.name not in profile.tools:
+        if profile.tools is not None and _SKILL not in profile.tools:
             return None
         found = await asyncio.to_thread(find_skills, info.cwd, self._config_dir)
         from dragoman.tools.registry import Box

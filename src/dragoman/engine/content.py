@@ -114,4 +114,6 @@ class PlanEntry(msgspec.Struct, frozen=True, gc=False):
 
 def text_of(content: tuple[Block, ...]) -> str:
     """The plain text of a message, without thinking, calls or pictures."""
+    if len(content) == 1 and type(content[0]) is Text:  # most are just that
+        return content[0].text
     return "".join(block.text for block in content if isinstance(block, Text))

@@ -150,6 +150,8 @@ class Session(Working):
 
     async def equip(self, *, anew: bool = False) -> None:
         """Make the session's tools, once; `anew` when it was given other MCP servers."""
+        if self.toolbox is not None and not anew:
+            return
         if self._equipping is None:
             self._equipping = asyncio.Lock()
         async with self._equipping:

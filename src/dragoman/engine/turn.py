@@ -139,11 +139,14 @@ class Turn(Foreign):
         error: str = "",
     ) -> None:
         """Keep the model's message, after apps had their say about its text."""
-        if text_of(content):
+        text = text_of(content)
+        observed = self.session.host.hooks.observed
+        if text:
             if self._holds():
                 content = await self._moderate(content)
-            else:
-                self.session.tell("message_sending", self._outgoing(text_of(content)), self.id)
+                text = text_of(content)
+            elif observed("message_sending"):
+                self.session.tell("message_sending", self._outgoing(text), self.id)
         self.held = None
         model = self.session.state.model
         body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error)  # type: ignore[arg-type]
@@ -152,8 +155,8 @@ class Turn(Foreign):
         else:  # most likely the last word: it is committed together with the turn's end
             self.tail.append(body)
         self.session.host.spent(self.session, cost)
-        if content and text_of(content):
-            self.session.tell("message_sent", self._outgoing(text_of(content)), self.id)
+        if text and observed("message_sent"):
+            self.session.tell("message_sent", self._outgoing(text), self.id)
 
     def _holds(self) -> bool:
         """Decide once per message: an app that comes or goes meanwhile must not split its text."""

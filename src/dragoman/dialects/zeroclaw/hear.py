@@ -64,8 +64,12 @@ class Call:
         return self.id is UNSET
 
     def reply(self, value: Any) -> None:
+        self.answer(value if self.native or self.done else self.conn.spelled(value))
+
+    def answer(self, value: Any) -> None:
+        """Reply with names that are spelled as this client spells them."""
         if not self.done and not self.silent:
-            self.send(reply(self.id, value if self.native else self.conn.spelled(value)))
+            self.send(reply(self.id, value))
         self.finish()
 
     def fail(self, problem: BaseException) -> None:

@@ -41,6 +41,8 @@ _VERDICTS: dict[str, Verdict] = {
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _REPLACEMENT = 64 * 1024
+_ANSWER = ("session_id", "stop_reason", "content")
+_ANSWER_CAMEL = ("sessionId", "stopReason", "content")
 
 
 async def prompt(call: "Call", params: Prompt) -> None:
@@ -107,7 +109,8 @@ def _ended(call: "Call", seat: "Seat", session_id: str, work: Work) -> None:
     stop = _STOPS.get(finished.stop, finished.stop)
     if finished.outcome != "completed":
         stop = "cancelled"
-    call.reply({"session_id": session_id, "stop_reason": stop, "content": finished.text})
+    names = _ANSWER_CAMEL if conn.camel else _ANSWER
+    call.answer(dict(zip(names, (session_id, stop, finished.text), strict=True)))
 
 
 async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
