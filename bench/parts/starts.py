@@ -38,8 +38,9 @@ _BARS = (
 
 def measure(host: Running, folder: str, rounds: int) -> list[Row]:
     """Interleaved, medians."""
-    env = {**os.environ, "DRAGOMAN_CONFIG_DIR": os.path.join(folder, "fresh")}
-    here = {**os.environ, "DRAGOMAN_CONFIG_DIR": host.folder}
+    installed = _installed(folder)
+    env = {**installed, "DRAGOMAN_CONFIG_DIR": os.path.join(folder, "fresh")}
+    here = {**installed, "DRAGOMAN_CONFIG_DIR": host.folder}
     node = shutil.which("node")
     python = sys.executable
 
@@ -57,11 +58,11 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
         _BARE: lambda: first_answer(bare, _HEALTH, env),
         "dragoman rpc, first ping": lambda: first_answer([DRAGOMAN, "rpc"], _PING, env),
         "dragoman acp, initialize": lambda: first_answer([DRAGOMAN, "acp"], _ACP, env),
-        _DAEMON: lambda: _daemon_reply(folder),
-        _BARE_SOCKET: lambda: _reply(bare, folder),
+        _DAEMON: lambda: _daemon_reply(folder, installed),
+        _BARE_SOCKET: lambda: _reply(bare, folder, installed),
     }
     if node:
-        cases[_NODE] = lambda: _reply([node, str(REFS / "node_net.js")], folder)
+        cases[_NODE] = lambda: _reply([node, str(REFS / "node_net.js")], folder, installed)
     taken: dict[str, list[float]] = {name: [] for name in cases}
     for run in cases.values():
         run()
@@ -79,24 +80,35 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
     return rows
 
 
-def _reply(command: list[str], folder: str) -> float:
+def _installed(folder: str) -> dict[str, str]:
+    """The environment of a program as it is installed: its modules are compiled already.
+
+    Where bytecode may not be written, every start would compile anew what changed since.
+    """
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**env, "PYTHONPYCACHEPREFIX": os.path.join(folder, "compiled")}
+
+
+def _reply(command: list[str], folder: str, env: dict[str, str]) -> float:
     """Seconds from the start of a server to its first answer on a socket."""
     path = tempfile.mktemp(suffix=".sock", dir=folder)
-    return _first_reply([*command, path], path)
+    return _first_reply([*command, path], path, env)
 
 
-def _daemon_reply(folder: str) -> float:
+def _daemon_reply(folder: str, env: dict[str, str]) -> float:
     """The same for a daemon in a folder of its own."""
     with tempfile.TemporaryDirectory(dir=folder) as home:
         with open(os.path.join(home, "config.toml"), "w") as file:
             file.write('[agents.default]\nmodel = "demo/demo"\n[log]\nlevel = "error"\n')
         command = [DRAGOMAN, "daemon", "--no-gateway", "--config-dir", home]
-        return _first_reply(command, os.path.join(home, "data", "humanlayer.sock"))
+        return _first_reply(command, os.path.join(home, "data", "humanlayer.sock"), env)
 
 
-def _first_reply(command: list[str], path: str) -> float:
+def _first_reply(command: list[str], path: str, env: dict[str, str]) -> float:
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         while True:
             with socket.socket(socket.AF_UNIX) as link:
