@@ -5,7 +5,7 @@ only touch what is in memory are plain; those that may read or write the store a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ from .ports import AgentProfile, AskRow, ModelInfo
 from .ports.config import ConfigPort
 from .session import Session
 from .state import State
+from .visitors import Visitors
 from .watch import Shape, Watch
 from .work import Work
 
@@ -36,21 +37,7 @@ MODES: tuple[Mode, ...] = ("readonly", "supervised", "full")
 EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
 
 
-class Client(msgspec.Struct, frozen=True):
-    """A connected client, as lists of connections show it."""
-
-    who: Who
-    since: int
-
-
-class Known(Protocol):
-    """A connection that can say whose it is, and need not while nobody asks."""
-
-    @property
-    def who(self) -> Who: ...
-
-
-class Door:
+class Door(Visitors):
     """What a dialect holds of the engine."""
 
     def __init__(
@@ -59,14 +46,12 @@ class Door:
         config: ConfigPort | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__(host.clock)
         self.host = host
         self.config = config
         self.facts: dict[str, Any] = dict(facts or {})  # version, config_dir, data_dir, endpoints…
         self.hooks = host.hooks
         self.offers = host.offers
-        self._named: dict[str, Client] = {}
-        self._connected: dict[Known, int] = {}  # and since when
-        self.on_clients: list[Callable[[], None]] = []
         self._pages = Pages()
         self.deletions = 0  # sessions deleted here: those who keep lists look at it
 
@@ -77,40 +62,6 @@ class Door:
 
     def now_ms(self) -> int:
         return self.host.clock.now_ms()
-
-    # --- connections ---
-
-    @property
-    def clients(self) -> dict[str, Client]:
-        """Who is connected, by id."""
-        found = {one.who.id: Client(one.who, since) for one, since in self._connected.items()}
-        found.update(self._named)
-        return found
-
-    def enter(self, client: Known) -> None:
-        """Somebody is connected; it is asked who it is when somebody wants to know."""
-        self._connected[client] = self.host.clock.now_ms()
-        for told in self.on_clients:
-            told()
-
-    def exit(self, client: Known, who: Who | None = None) -> None:
-        """It is gone; `who` is what it was, if that was ever said."""
-        self._connected.pop(client, None)
-        if who is not None:
-            self._named.pop(who.id, None)
-        for told in self.on_clients:
-            told()
-
-    def arrive(self, who: Who) -> None:
-        """Somebody is there, or has another name than before."""
-        self._named[who.id] = Client(who, self.now_ms())
-        for told in self.on_clients:
-            told()
-
-    def leave(self, who: Who) -> None:
-        self._named.pop(who.id, None)
-        for told in self.on_clients:
-            told()
 
     # --- agents and models ---
 
