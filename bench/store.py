@@ -6,6 +6,7 @@ Run: python bench/store.py [--quick]
 import argparse
 import asyncio
 import os
+import random
 import sqlite3
 import statistics
 import sys
@@ -14,10 +15,21 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
+
 from dragoman.engine.content import Text
-from dragoman.engine.events import Spoke, decode_body, encode_body
+from dragoman.engine.events import (
+    Kept,
+    Spoke,
+    StatusChanged,
+    TurnBegan,
+    TurnEnded,
+    decode_body,
+    encode_body,
+)
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.ports import Batch, Entry
+from dragoman.store.known import HOT
 from dragoman.store.rows import INFO_COLUMNS, info_values
 from dragoman.store.sqlite import SqliteStore
 
@@ -155,13 +167,99 @@ async def _many(store: SqliteStore, rows: int, body: bytes, seconds: float) -> t
     return done, before
 
 
+def writer_time(store: SqliteStore) -> float:
+    """Microseconds of CPU that the store's writing thread has used."""
+    thread = store._writer._thread.native_id
+    return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e3
+
+
+def spin(micros: float) -> None:
+    """Be busy for so long, as the loop is with everything that is not the store."""
+    end = time.thread_time_ns() + int(micros * 1e3)
+    while time.thread_time_ns() < end:
+        pass
+
+
+def turn_batch(session: str, epoch: int, first: int, began: bool, text: str) -> Batch:
+    """What a plain turn commits first (the prompt) or last (the answer and the end)."""
+    at = time.time_ns() // 1_000_000
+    facts: list[Kept]
+    if began:
+        facts = (
+            TurnBegan("t1", (Text("please fix the parser"),)),
+            StatusChanged("idle", "running"),
+        )
+    else:
+        facts = [
+            Spoke("t1", 1, (Text(text),), "end_turn"),
+            TurnEnded("t1", "completed", "end_turn", text),
+            StatusChanged("running", "idle"),
+        ]
+    entries = [
+        Entry(seq, at, str(type(fact).__struct_config__.tag), encode_body(fact))
+        for seq, fact in enumerate(facts, first)
+    ]
+    status = "running" if began else "idle"
+    info = make_info(session, 1, status=status, result=text, last_seq=entries[-1].seq)
+    return Batch(session, epoch, entries, msgspec.structs.replace(info, updated_at=at))
+
+
+async def turns(folder: Path, sessions: int, work: float, rounds: int, seconds: float) -> None:
+    """Plain turns of two commits each, on a loop that is busy with other things in between."""
+    store = SqliteStore(folder / f"turns-{sessions}-{work}.db")
+    names = [f"session-{n:04}" for n in range(sessions)]
+    epochs = [await store.create(make_info(name), "bench") for name in names]
+    chance = random.Random(1)
+    found: list[tuple[float, float, float]] = []
+    waits: list[float] = []
+    seqs = dict.fromkeys(names, 1)
+    done = 0
+
+    async def live(name: str, epoch: int, end: float) -> None:
+        nonlocal done
+        while time.perf_counter() < end:
+            for began in (True, False):
+                batch = turn_batch(name, epoch, seqs[name], began, "an answer " * 50)
+                start = time.perf_counter()
+                await store.post(batch)
+                waits.append(time.perf_counter() - start)
+                seqs[name] += len(batch.entries)
+                for _ in range(chance.randrange(1, 8)):  # so that sessions do not march in step
+                    spin(work / 8)
+                    await asyncio.sleep(0)
+            done += 1
+
+    for _ in range(rounds):
+        done, commits = 0, store.commits
+        waits.clear()
+        before, end = writer_time(store), time.perf_counter() + seconds
+        await asyncio.gather(*(live(*pair, end) for pair in zip(names, epochs, strict=True)))
+        each = (writer_time(store) - before) / done
+        found.append((each, 2 * done / (store.commits - commits), micros(waits)))
+    each, together, _ = min(found)
+    wait = min(one[2] for one in found)
+    median = statistics.median(one[0] for one in found)
+    words = "session" if sessions == 1 else "sessions"
+    print(
+        f"plain turns, {sessions} {words}, {work:.0f} us of other work each: {each:.0f} us of the"
+        f" writer's CPU per turn (median of rounds {median:.0f}),"
+        f" {together:.1f} batches per commit, a commit is awaited {wait:.0f} us"
+    )
+    await store.close()
+
+
 async def load(folder: Path, rounds: int) -> None:
-    """A history of 1,000 messages: the store against a raw select of the same rows."""
-    path = folder / "load.db"
-    store = SqliteStore(path)
+    """A history of 1,000 messages in turns of 5 events: the store against a bare select."""
+    store = SqliteStore(folder / "load.db")
     epoch = await store.create(make_info("s"), "bench")
-    await store.append(make_batch("s", epoch, 1, 1000, make_body(1000)))
-    connection = sqlite3.connect(path)
+    connection = bare(folder / "load-bare.db")
+    for first in range(1, 1001, 5):
+        batch = make_batch("s", epoch, first, 5, make_body(1000))
+        await store.append(batch)
+        connection.executemany(
+            "INSERT INTO events (session, seq, at, kind, body) VALUES (1, ?, ?, ?, ?)",
+            [(entry.seq, entry.at, entry.kind, entry.body) for entry in batch.entries],
+        )
     raw: list[float] = []
     read: list[float] = []
     decoded: list[float] = []
@@ -179,7 +277,7 @@ async def load(folder: Path, rounds: int) -> None:
         decoded.append(time.perf_counter() - began)
     print(
         f"load 1,000 messages: {min(read) * 1e3:.2f} ms, decoded {min(decoded) * 1e3:.2f} ms,"
-        f" raw select {min(raw) * 1e3:.2f} ms,"
+        f" bare select {min(raw) * 1e3:.2f} ms,"
         f" ratio {min(read) / min(raw):.2f}, decoded {min(decoded) / min(raw):.2f} (bar 2.5)"
     )
     connection.close()
@@ -254,6 +352,21 @@ async def lists(folder: Path, rounds: int) -> None:
             f"list {name}: {few:.0f} us at 1,000 sessions, {many:.0f} us at 100,000,"
             f" ratio {many / few:.2f}"
         )
+    times = {0: [], 1: []}
+    for number in range(HOT):  # the most that wait for their indexes
+        name = f"s{number * 1000}"
+        epoch = await large.take(name, "bench", lambda owner: False)
+        await large.append(turn_batch(name, epoch, 1, True, ""))
+    for _ in range(rounds):
+        for number, store in enumerate((small, large)):
+            began = time.perf_counter()
+            await store.list(SessionQuery(limit=20))
+            times[number].append(time.perf_counter() - began)
+    few, many = micros(times[0]), micros(times[1])
+    print(
+        f"list newest 20 while {HOT} sessions of 100,000 are busy: {many:.0f} us,"
+        f" none of 1,000: {few:.0f} us, ratio {many / few:.2f}"
+    )
     began = time.perf_counter()
     await large.list(SessionQuery(text="nothing-has-this"))
     took = (time.perf_counter() - began) * 1e3
@@ -266,6 +379,8 @@ async def main(quick: bool) -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
         await turn_commit(folder, 40 if quick else 200)
+        for sessions, work in ((16, 200), (16, 40), (1, 200), (1, 0)):
+            await turns(folder, sessions, work, 3 if quick else 7, 0.3 if quick else 0.8)
         await group_commit(folder, 0.3 if quick else 1.5)
         await load(folder, 20 if quick else 100)
         await lists(folder, 20 if quick else 200)
