@@ -9,6 +9,7 @@ from dragoman.transports.loop import settle_memory
 _CALM_SECONDS = 0.25  # after the start, for those who waited for it
 # What the first session needs and the first answer does not.
 LATER = (
+    "dragoman.engine.session",
     "dragoman.policy.autonomy",
     "dragoman.agents.builtin",
     "dragoman.agents.commands",

@@ -4,15 +4,15 @@ Everything a client can do to a session goes through here, whatever protocol it 
 only touch what is in memory are plain; those that may read or write the store are coroutines.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from . import events as ev
-from .asking import already
 from .content import Message, Prompt, text_of
-from .copying import copied
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .faults import (
     BadInput,
@@ -27,11 +27,13 @@ from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
 from .ports import AgentProfile, AskRow, ModelInfo
 from .ports.config import ConfigPort
-from .session import Session
 from .state import State
 from .visitors import Visitors
 from .watch import Shape, Watch
-from .work import Work
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .work import Work
 
 MODES: tuple[Mode, ...] = ("readonly", "supervised", "full")
 EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
@@ -103,6 +105,8 @@ class Door(Visitors):
         )
         session = await self.host.open(spec, by)
         if parent.messages:
+            from .copying import copied
+
             await session.append(ev.Seeded(session_id, copied(parent.messages)))
         return session.state.info()
 
@@ -211,6 +215,8 @@ class Door(Visitors):
                 f"Session already has an active prompt turn: {session_id}",
                 "Wait for it to end, or cancel it.",
             )
+        from .work import Work
+
         work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
         session.enqueue(work, limit=limit, wait=wait)
         session.tell("message_received", {"content": text_of(content), "metadata": metadata or {}})
@@ -218,6 +224,8 @@ class Door(Visitors):
 
     async def compact(self, session_id: str, by: Who | None = None, *, limit: int = 32) -> Work:
         session = await self.host.get(session_id)
+        from .work import Work
+
         work = Work("compact", f"trn_{token()}", (), by)
         session.enqueue(work, limit=limit, wait=None)
         return work
@@ -376,6 +384,8 @@ class Door(Visitors):
         """Answer an approval or a question. Raises UnknownAsk, AlreadySettled, BadInput."""
         row = await self.ask(ask_id)
         if row.settled is not None:
+            from .asking import already
+
             raise already(row.settled)
         session = await self.host.get(row.ask.session)
         return await session.answer(ask_id, verdict, by, comment=comment, text=text)

@@ -1,9 +1,14 @@
-"""The set of live sessions, and all they share: store, agents, models, hooks, offers."""
+"""The set of live sessions, and all they share: store, agents, models, hooks, offers.
+
+What sessions are made of is loaded with the first one: a host answers before that.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
@@ -11,16 +16,7 @@ import msgspec
 from . import events as ev
 from .content import Prompt, Text
 from .events import ACTIVE, Event, Who
-from .faults import (
-    BadInput,
-    Busy,
-    Fault,
-    InUse,
-    TooMany,
-    UnknownAgent,
-    UnknownSession,
-    WrongState,
-)
+from .faults import BadInput, Busy, Fault, InUse, TooMany, UnknownAgent, UnknownSession, WrongState
 from .hooks import Hooks
 from .hub import Hub
 from .info import SessionInfo
@@ -29,11 +25,12 @@ from .opening import OpenSpec as OpenSpec
 from .opening import WallClock
 from .ports import Agents, Budget, Clock, Models, Store
 from .ports.commands import Command, Commands
-from .recovery import mend
 from .room import relieve, spare
-from .session import Session
 from .state import State
-from .work import Work
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .work import Work
 
 _PAGE = 4_096
 
@@ -196,6 +193,8 @@ class Host:
         if opened is not None:  # the session needs its agent before its first event is folded
             state.agent, state.model, state.cwd = opened.agent, opened.model, opened.cwd
             state.extra = dict(opened.extra or {})
+        from .session import Session
+
         session = Session(self, state, epoch, self._hubs.pop(state.id, None))
         try:
             session.vision = self.models.resolve(state.model)[1].vision
@@ -246,6 +245,8 @@ class Host:
             state.change_agent(fallback)
         session = self._admit(state, epoch)
         if state.status in ACTIVE or state.turn:
+            from .recovery import mend
+
             await mend(session)
         return session
 
@@ -292,6 +293,8 @@ class Host:
 
     def take_up(self, session: Session) -> Work:
         """Go on with a turn that waited for an answer across a restart."""
+        from .work import Work
+
         work = Work("resume", session.state.turn)
         session.enqueue(work, limit=10_000, wait=None)
         return work

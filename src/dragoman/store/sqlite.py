@@ -13,7 +13,6 @@ from dragoman.engine.ports import AskRow, Batch, Entry
 
 from . import changes, file
 from .lists import find_newest, find_page
-from .memory import MemoryStore
 from .migrations import Foreign, migrate, recognise
 from .rows import ask_of, entries_of, info_of
 from .rules import check_find, check_limit, in_use
@@ -22,6 +21,8 @@ from .writer import GROUP, IDLE, Writer
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+    from .memory import MemoryStore
 
 Rows = list[tuple[Any, ...]]
 ENTRIES = (  # each row has one entry or more, so so many rows are enough
@@ -244,7 +245,7 @@ def open_store(
     want_file: bool = True,
     synchronous: str = "NORMAL",
     repair: bool = True,
-) -> tuple[SqliteStore | MemoryStore, Sequence[str]]:
+) -> "tuple[SqliteStore | MemoryStore, Sequence[str]]":
     """The best store there is, and what the user should be told about it.
 
     A damaged file is moved aside for a fresh one; where nothing can be written, sessions stay in
@@ -252,6 +253,8 @@ def open_store(
     another program, or, without `repair`, a damaged one.
     """
     if not want_file:
+        from .memory import MemoryStore
+
         return MemoryStore(), ()
     path = os.path.abspath(path)
     try:
@@ -276,6 +279,8 @@ def open_store(
     )
 
 
-def _in_memory(fault: Fault) -> tuple[MemoryStore, Sequence[str]]:
+def _in_memory(fault: Fault) -> "tuple[MemoryStore, Sequence[str]]":
+    from .memory import MemoryStore
+
     notice = f"{fault.message} Sessions are kept in memory and will not survive. {fault.hint}"
     return MemoryStore(problem=fault.message), (notice.strip(),)
