@@ -185,10 +185,10 @@ def turn_batch(session: str, epoch: int, first: int, began: bool, text: str) -> 
     at = time.time_ns() // 1_000_000
     facts: list[Kept]
     if began:
-        facts = (
+        facts = [
             TurnBegan("t1", (Text("please fix the parser"),)),
             StatusChanged("idle", "running"),
-        )
+        ]
     else:
         facts = [
             Spoke("t1", 1, (Text(text),), "end_turn"),
