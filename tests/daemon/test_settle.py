@@ -34,8 +34,8 @@ LATER = {
     "dragoman.cli.commands.work",
 }
 FOREIGN = set(
-    "argparse dataclasses difflib email hashlib httpx json lzma mcp pathlib pydantic random "
-    "secrets shutil tempfile urllib.parse websockets zlib zipfile".split()
+    "argparse ctypes dataclasses difflib email hashlib httpx json lzma mcp pathlib pydantic "
+    "random secrets shutil tempfile urllib.parse websockets zlib zipfile".split()
 )
 
 

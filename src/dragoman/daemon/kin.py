@@ -65,10 +65,7 @@ class Kin:
         """Become the parent of what our descendants leave behind, so that it stays in sight."""
         if sys.platform != "linux":
             return False
-        import ctypes
-
-        libc = ctypes.CDLL(None, use_errno=True)
-        self.watching = libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+        self.watching = _prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0
         return self.watching
 
     def trust(self, pid: int) -> None:
@@ -194,3 +191,15 @@ class Kin:
         if count:
             log.debug("collected orphans", count=count)
         return count
+
+
+def _prctl(option: int, value: int) -> int:
+    """The system call, which Python has no name for."""
+    try:  # what `ctypes` stands on: the rest of it takes longer than all our listeners
+        from _ctypes import call_function, dlopen, dlsym
+    except ImportError:
+        import ctypes
+
+        return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0))
+    here = dlopen(None, 0)  # type: ignore[arg-type]
+    return int(call_function(dlsym(here, "prctl"), (option, value, 0, 0, 0)))

@@ -20,7 +20,7 @@ _EVERY = 86_400.0
 _OLD = 10 * 86_400.0  # seconds without a look or a change
 _DEAD = 86_400.0  # the same, where the process is gone
 _DEPTH = 64
-_PASSING = re.compile(r"dragoman-(\d{1,9})-[0-9a-f]{8}")
+_PASSING = r"dragoman-(\d{1,9})-[0-9a-f]{8}"
 _SAFE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")  # not on Windows
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK if _SAFE else 0
 log = get_log("scratch")
@@ -48,7 +48,7 @@ def tidy(data_dir: str, shared: str, now: float | None = None) -> int:
                 gone += _clear(agent, now - _OLD)[0] if agent >= 0 else 0
     with _opened(shared, follow=True) as system:
         for name in os.listdir(system) if system >= 0 else ():
-            found = _PASSING.fullmatch(name)
+            found = re.fullmatch(_PASSING, name)
             if found is None or _lives(int(found[1])):
                 continue
             with _opened(name, system) as left:
