@@ -108,6 +108,7 @@ class Client:
         return Sample(p50, p99, rate, spent / 1000 / messages)
 
     def _run_c(self, target: Target, load: Load) -> tuple[float, float, float]:
+        assert self._program is not None
         done = subprocess.run(
             [self._program, target.path, *map(str, (load.connections, load.inflight, load.turns))],
             input=b"\n".join((*target.greeting, target.request)),

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -48,7 +49,7 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     rounds = 3 if options.quick else 7
     only = set(options.only.split(",")) if options.only else None
     rows: list[Row] = []
-    notes: list[str] = []
+    notes = [f"no {what}: its references are left out" for what, there in _found() if not there]
 
     def wanted(area: str) -> bool:
         return only is None or area in only
@@ -93,6 +94,12 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     if wanted("growth"):
         rows += growth.measure(folder, rounds, options.quick)
     return rows, notes
+
+
+def _found() -> tuple[tuple[str, object], ...]:
+    """What the references are built with or run by."""
+    go = shutil.which("go") or shutil.which("go", path=os.path.dirname(sys.executable))
+    return (("C compiler", shutil.which("cc")), ("Node", shutil.which("node")), ("Go", go))
 
 
 def main() -> int:

@@ -73,7 +73,8 @@ def daemon(
     finally:
         process.terminate()
         process.wait(20)
-        process.stderr.close()
+        if process.stderr is not None:
+            process.stderr.close()
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ def measure(folder: str, deltas: int) -> list[Row]:
         Row("stuck", f"neighbour's p99 beside a client stuck for {deltas * _PACE:.0f} s",
             f"{_p99(busy):.0f} us", f"idle {_p99(idle):.0f} us", _p99(busy) / _p99(idle), "<= 3.0"),
         Row("stuck", f"memory for a client that did not read {deltas:,} deltas", f"{grown:.1f} MB",
-            "its outbound bound, 16 MB", grown, "<= 16"),
+            "16 MB, its outbound bound", grown, "<= 16"),
         Row("stuck", "text lost to it in the end", f"{lost} characters", "0", float(lost), "<= 0"),
     ]  # fmt: skip
 
