@@ -60,7 +60,7 @@ def to_ascii(text: bytes) -> bytes:
 
 def to_safe(text: bytes) -> bytes:
     """Rewrite encoded JSON so that it holds no U+2028 or U+2029."""
-    if b"\xe2\x80" not in text:
+    if text.find(b"\xe2\x80") < 0:
         return text
     return text.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
 

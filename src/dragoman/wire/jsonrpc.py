@@ -146,11 +146,11 @@ class Reader:
             lowered = line.lower()
             if (
                 message.id is UNSET
-                and b'"id"' in lowered
+                and lowered.find(b'"id"') >= 0
                 and re.search(_ID_KEY, lowered) is not None
             ) or (
                 not message.params
-                and b'"params"' in lowered
+                and lowered.find(b'"params"') >= 0
                 and re.search(_PARAMS_KEY, lowered) is not None
             ):
                 return True

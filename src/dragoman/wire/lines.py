@@ -4,6 +4,8 @@ Bytes go in as they arrive, complete lines come out. Only LF ends a line: a spli
 more line ends would cut JSON strings that hold U+2028 and its like.
 """
 
+_CR = b"\r"[0]
+
 
 class Lines:
     """Cuts a byte stream into lines.
@@ -56,7 +58,7 @@ class Lines:
             rest = lines.pop()
             if rest:
                 self._tail = bytearray(rest)
-            if b"\r" in data:
+            if _CR in data:
                 lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
             return lines if all(lines) else [line for line in lines if line]
         return self._measured(data, cut)

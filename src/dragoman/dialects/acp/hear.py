@@ -5,7 +5,8 @@ gets exactly one answer, also at the end of input and when its session is taken 
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     from .desk import Desk
 
 _RULES = Rules(batches=False, null_params=True, scalar_params=True)
+_read = Reader(_RULES).read
 _EMPTY = b"{}"
+_NOTHING_KNOWN = ClientSide()
+_NO_QUIRKS = quirks_of("")
 _OBJECT = b"{"[0]
 GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 
@@ -51,37 +55,69 @@ GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 class AcpHearer:
     """The dialect's side of a connection."""
 
-    max_line = MAX_LINE
+    __slots__ = (
+        "_attached", "_ending", "_gone", "_grace", "_heard", "_outbound", "_tasks", "_who",
+        "agent", "client", "codes", "desk", "door", "greeted", "link", "max_line", "quirks",
+        "steady",
+    )  # fmt: skip
     limit_counts_newline = False
     max_pending = 0
 
     def __init__(self, door: Door, link: Link, desk: "Desk", agent: str = "") -> None:
+        self.max_line = MAX_LINE
         self.door = door
         self.link = link
         self.desk = desk
         self.agent = agent
-        self.who = Who("acp", link.peer.label, "", desk.new_id())
-        self.client = ClientSide()
-        self.quirks = quirks_of("")
-        self.codes = codes_of(self.quirks, desk.settings.error_codes)
+        self.client = _NOTHING_KNOWN
+        self.quirks = _NO_QUIRKS
+        self.codes = codes_of(_NO_QUIRKS, desk.settings.error_codes)
         self.greeted = False  # the client said who it is
         self.steady = ""  # a name that the client keeps when it connects again
-        self.outbound = Outbound(self._send)
-        self.attached: dict[str, Attachment] = {}
-        self._reader = Reader(_RULES)
-        self._tasks: dict[asyncio.Task[Any], Any] = {}  # task -> key of the request it answers
-        self._beside: set[asyncio.Task[Any]] = set()
+        self._who: Who | None = None
+        self._outbound: Outbound | None = None
+        self._attached: dict[str, Attachment] | None = None
+        self._tasks: dict[asyncio.Task[Any], Any] | None = None  # -> key of what it answers
         self._ending = False
         self._gone = False
-        self.hearing: Any = None  # key of the request that is being heard
+        self._heard: Any = None  # id of the request that is being heard
         self._grace: asyncio.TimerHandle | None = None
-        door.arrive(self.who)
+        door.enter(self)
+
+    @property
+    def who(self) -> Who:
+        if self._who is None:
+            self._who = Who("acp", self.link.peer.label, "", self.desk.new_id())
+        return self._who
+
+    @who.setter
+    def who(self, given: Who) -> None:
+        self._who = given
+
+    @property
+    def outbound(self) -> Outbound:
+        """Our own requests to this client."""
+        if self._outbound is None:
+            self._outbound = Outbound(self.link.send)
+            if self._ending or self._gone:
+                self._outbound.lose()
+        return self._outbound
+
+    @property
+    def attached(self) -> Mapping[str, Attachment]:
+        """The sessions that are active on this connection."""
+        return self._attached or {}
+
+    @property
+    def hearing(self) -> Any:
+        """The key of the request that is being heard."""
+        return _key(self._heard)
 
     # --- the transport's side ---
 
     def hear(self, lines: list[bytes]) -> None:
-        for message in self._reader.read(lines):
-            if isinstance(message, Request):
+        for message in _read(lines):
+            if type(message) is Request:
                 self._request(message)
             elif isinstance(message, Response):
                 self.outbound.settle(message)
@@ -102,7 +138,8 @@ class AcpHearer:
     def ended(self) -> None:
         """Nothing more will be asked: answer what is open, then go."""
         self._ending = True
-        self.outbound.lose()
+        if self._outbound is not None:
+            self._outbound.lose()
         if not self._tasks:
             self._finish()
         elif self.link.peer.transport == "stdio":
@@ -118,12 +155,13 @@ class AcpHearer:
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
-        self.outbound.lose()
+        if self._outbound is not None:
+            self._outbound.lose()
         if self.link.peer.transport == "stdio":
             self._cancel_all()
         for attachment in tuple(self.attached.values()):
             self.forget(attachment)
-        self.door.leave(self.who)
+        self.door.exit(self, self._who)
 
     def _cancel_all(self) -> None:
         self._grace = None
@@ -146,13 +184,13 @@ class AcpHearer:
                 text = f"Method not found: {request.method}"
                 self._send(error(request.id, METHOD_NOT_FOUND, line_of(text[:300])))
             return
-        raw = request.params
-        if raw and memoryview(raw)[0] != _OBJECT:
+        raw = bytes(request.params) or _EMPTY
+        if raw[0] != _OBJECT:
             self._refuse(request.id, BadInput("Invalid params: params must be an object"))
             return
-        self.hearing = _key(request.id)
+        self._heard = request.id
         try:
-            params = verb.decoder.decode(bytes(raw) if raw else _EMPTY)
+            params = verb.decode(raw)
             result = verb.run(self, params)
         except msgspec.ValidationError as trouble:
             self._refuse(request.id, BadInput(f"Invalid params: {trouble}"))
@@ -163,12 +201,14 @@ class AcpHearer:
         except Fault as fault:
             self._refuse(request.id, fault)
             return
-        if isinstance(result, Coroutine):
+        if type(result) is CoroutineType:
             task = asyncio.ensure_future(self._answer(request.id, result))
+            if self._tasks is None:
+                self._tasks = {}
             self._tasks[task] = _key(request.id)
             task.add_done_callback(self._answered)
         elif request.id is not UNSET:
-            self._send(reply(request.id, result))
+            self.link.send(reply(request.id, result))
 
     async def _answer(self, id: Any, work: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -194,7 +234,8 @@ class AcpHearer:
             after()
 
     def _answered(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(task, None)
+        if self._tasks is not None:
+            self._tasks.pop(task, None)
         if not task.cancelled() and (trouble := task.exception()) is not None:
             self.door.host.trouble("acp answer failed", trouble)
         if self._ending and not self._tasks and not self._gone:
@@ -210,7 +251,7 @@ class AcpHearer:
     def cancel_request(self, request_id: Any) -> None:
         """Stop what answers a request; it is still answered."""
         key = _key(request_id)
-        for task, known in tuple(self._tasks.items()):
+        for task, known in tuple((self._tasks or {}).items()):
             if known == key:
                 for attachment in self.attached.values():
                     if attachment.running is not None and attachment.running.key == key:
@@ -231,7 +272,7 @@ class AcpHearer:
         """Wait until the prompt that runs in a session has been answered."""
         running = attachment.running
         if running is not None:
-            tasks = [task for task, key in self._tasks.items() if key == running.key]
+            tasks = [task for task, key in (self._tasks or {}).items() if key == running.key]
             if tasks:
                 await asyncio.wait(tasks)
 
@@ -277,14 +318,16 @@ class AcpHearer:
 
     def attach(self, session_id: str) -> Attachment:
         attachment = Attachment(self, session_id)
-        self.attached[session_id] = attachment
+        if self._attached is None:
+            self._attached = {}
+        self._attached[session_id] = attachment
         self.desk.add(attachment)
         return attachment
 
     def forget(self, attachment: Attachment) -> None:
         """The session is not active on this connection any more; it goes on without it."""
-        if self.attached.get(attachment.id) is attachment:
-            del self.attached[attachment.id]
+        if self._attached is not None and self._attached.get(attachment.id) is attachment:
+            del self._attached[attachment.id]
         attachment.leave()
         self.desk.remove(attachment)
 

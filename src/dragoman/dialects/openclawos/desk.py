@@ -65,7 +65,7 @@ class Desk:
 
         made = OpenclawosHearer(self.door, link, self)
         self.conns.add(made)
-        self.door.arrive(made.who)
+        self.door.enter(made)
         return made
 
     # --- who comes and goes ---

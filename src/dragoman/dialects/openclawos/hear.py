@@ -46,7 +46,7 @@ class OpenclawosHearer:
     max_pending = MAX_BUFFER
 
     __slots__ = (
-        "_ended", "_jobs", "_tasks", "desk", "door", "link", "seat", "watches", "who",
+        "_ended", "_jobs", "_tasks", "_who", "desk", "door", "link", "seat", "watches",
     )  # fmt: skip
 
     def __init__(self, door: "Door", link: "Link", desk: "Desk") -> None:
@@ -54,18 +54,30 @@ class OpenclawosHearer:
         self.link = link
         self.desk = desk
         self.seat: Seat | None = None
-        self.who = Who("openclawos", link.peer.label, "", f"kernel-{uuid4().hex[:12]}")
         self.watches: list[ConfigWatch] = []
-        self._jobs: deque[tuple[bytes, Verb, Any]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._who: Who | None = None
+        self._jobs: deque[tuple[bytes, Verb, Any]] | None = None
+        self._tasks: set[asyncio.Task[None]] | None = None
         self._ended = False
+
+    @property
+    def who(self) -> Who:
+        if self._who is None:
+            name = f"kernel-{uuid4().hex[:12]}"
+            self._who = Who("openclawos", self.link.peer.label, "", name)
+        return self._who
+
+    @who.setter
+    def who(self, given: Who) -> None:
+        self._who = given
 
     # --- what the transport calls ---
 
     def hear(self, lines: list[bytes]) -> None:
         desk = self.desk
-        now, beat, strict = desk.now(), desk.voice.beat, desk.settings.require_token
+        now, number, strict = desk.now(), desk.voice.number, desk.settings.require_token
         link, seat = self.link, self.seat
+        beat = b""
         for line in lines:
             if len(line) > MAX_LINE and _too_long(line):
                 self._refuse(EMPTY_ID, "INVALID_REQUEST", "Message too large")
@@ -82,11 +94,14 @@ class OpenclawosHearer:
                 if (
                     (token == seat.token if token is not None else not strict)
                     and request.type == "request"
-                    and _is_plain(request_id)
+                    and request_id[:1] in _FIRST
+                    and request_id.isascii()
                     and (bytes(request.params) in _BARE or _has_status(seat, request.params))
                 ):
                     seat.beat_at = now
-                    link.send(beat(now, request_id))
+                    if not beat:
+                        beat = desk.voice.beats(now)
+                    link.send(beat % (number(), request_id))
                     continue
             self._request(line, request)
             if link.closed:
@@ -107,14 +122,14 @@ class OpenclawosHearer:
 
     def lost(self) -> None:
         self._ended = True
-        self._jobs.clear()
-        for task in tuple(self._tasks):
+        self._jobs = None
+        for task in tuple(self._tasks or ()):
             task.cancel()
         self.stop_watching()
         if self.seat is not None:
             self.desk.lost(self.seat)
         self.desk.conns.discard(self)
-        self.door.leave(self.who)
+        self.door.exit(self, self._who)
 
     # --- one request ---
 
@@ -197,7 +212,9 @@ class OpenclawosHearer:
     # --- requests that wait ---
 
     def _later(self, request_id: bytes, verb: Verb, params: Any) -> None:
-        if len(self._tasks) < _AT_ONCE:
+        if self._jobs is None:
+            self._jobs = deque()
+        if self._tasks is None or len(self._tasks) < _AT_ONCE:
             self._start(request_id, verb, params)
         elif len(self._jobs) < _WAITING:
             self._jobs.append((request_id, verb, params))
@@ -206,6 +223,8 @@ class OpenclawosHearer:
 
     def _start(self, request_id: bytes, verb: Verb, params: Any) -> None:
         task = asyncio.get_running_loop().create_task(self._run(request_id, verb, params))
+        if self._tasks is None:
+            self._tasks = set()
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -222,7 +241,8 @@ class OpenclawosHearer:
             self._answer(request_id, result)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+        if self._tasks is not None:
+            self._tasks.discard(task)
         if self._jobs:
             self._start(*self._jobs.popleft())
         elif self._ended:

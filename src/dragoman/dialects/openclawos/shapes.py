@@ -13,7 +13,7 @@ class Settings(Struct, frozen=True):
     heartbeat_timeout_secs: float = 90
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """One line from an app. `id` and `params` stay as they came until they are needed."""
 
     type: str = ""

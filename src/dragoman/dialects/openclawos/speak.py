@@ -17,16 +17,20 @@ EMPTY_ID = b'""'
 class Voice:
     """Makes messages. Ids are a random word of this process and a number: unique and cheap."""
 
-    __slots__ = ("_beat", "_chunk", "_event", "_failure", "_next", "_success", "_word")
+    __slots__ = (
+        "_beat", "_chunk", "_event", "_failure", "_next", "_success", "_word", "number",
+    )  # fmt: skip
 
     def __init__(self, word: str = "") -> None:
         self._word = word or urandom(6).hex()
-        self._next = count(1).__next__
+        self._next = self.number = count(1).__next__
         head = b'{"id":"' + self._word.encode() + b'-%d","type":"'
         answer = head + b'response","timestamp":%d,"requestId":%b,"success":'
         self._success = answer + b'true,"result":%b}'
         self._failure = answer + b'false,"error":%b}'
-        self._beat = answer + b'true,"result":{"ok":true,"serverTime":%d}}'
+        beat = b'true,"result":{"ok":true,"serverTime":%d}}'
+        # The time is filled in once for all heartbeats of a read, the numbers for each.
+        self._beat = (answer + beat).replace(b"-%d", b"-%%d").replace(b"%b", b"%%b")
         self._event = head + b'event","timestamp":%d,"event":%b,"payload":%b}'
         self._chunk = head + b'stream","timestamp":%d,"requestId":%b,"chunk":%b,"done":%b}'
 
@@ -34,9 +38,9 @@ class Voice:
         """An id for something else than a message: an event's `eventId`, a dispatch."""
         return f"{kind}-{self._word}-{self._next()}"
 
-    def beat(self, now: int, request_id: Any) -> bytes:
-        """The answer to a heartbeat; `request_id` is encoded already, as in all of these."""
-        return self._beat % (self._next(), now, request_id, now)
+    def beats(self, now: int) -> bytes:
+        """The answer to a heartbeat, to be formatted with a `number()` and the encoded id."""
+        return self._beat % (now, now)
 
     def success(self, now: int, request_id: Any, result: Any) -> bytes:
         return self._success % (self._next(), now, request_id, ascii_encode(result))

@@ -73,7 +73,7 @@ class Desk:
         self.started = time_ns()
         self._count = count(1)
         self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
-        self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw]] = {}
+        self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw, bytes]] = {}
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
@@ -101,11 +101,19 @@ class Desk:
         return tui_id
 
     def status(self, camel: bool) -> msgspec.Raw:
-        """The answer of `status`, made again only when the sessions or the settings changed."""
+        """The answer of `status`."""
+        return self._known_status(camel)[2]
+
+    def status_line(self, camel: bool) -> bytes:
+        """The whole response to a `status`, to be formatted with the number that is its id."""
+        return self._known_status(camel)[3]
+
+    def _known_status(self, camel: bool) -> tuple[tuple[str, ...], Configured, msgspec.Raw, bytes]:
+        """Made again only when the sessions or the settings changed."""
         ids = tuple(self.door.host.live)
         known = self._status.get(camel)
         if known is not None and known[0] == ids and known[1] is self.settings:
-            return known[2]
+            return known
         made: dict[str, Any] = {
             "server_version": self.version,
             "protocol_version": PROTOCOL,
@@ -121,9 +129,10 @@ class Desk:
         endpoint = facts.get("addresses", {}).get("zeroclaw")
         if endpoint:
             made["local_ipc_endpoint"] = endpoint
-        raw = msgspec.Raw(encode(spoken(made) if camel else made))
-        self._status[camel] = (ids, self.settings, raw)
-        return raw
+        raw = encode(spoken(made) if camel else made)
+        line = b'{"jsonrpc":"2.0","result":' + raw.replace(b"%", b"%%") + b',"id":%d}'
+        known = self._status[camel] = (ids, self.settings, msgspec.Raw(raw), line)
+        return known
 
     async def state(self, session_id: str) -> State:
         """A session's state; those who want one that is not in memory share one reading of it."""

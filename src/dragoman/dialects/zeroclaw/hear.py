@@ -167,8 +167,15 @@ class ZeroclawHearer:
 
     def hear(self, lines: list[bytes]) -> None:
         send = self.link.send
+        status: bytes | None = None  # the same until something else is heard
         for message in _read(lines):
             if type(message) is Request:
+                if message.method == "status" and self.ready and type(message.id) is int:
+                    if status is None:
+                        status = self.desk.status_line(self.camel)
+                    send(status % message.id)
+                    continue
+                status = None
                 self._request(message, send)
             elif type(message) is Invalid:
                 send(message.reply())

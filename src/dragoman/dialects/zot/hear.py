@@ -33,6 +33,10 @@ _SPELLINGS = (b'"I', b'"T', b'"iD', b'"tY', b'"tyP', b'"typE')
 class ZotHearer:
     """Implements `wire.link.Hearer`."""
 
+    __slots__ = (
+        "_jobs", "_present", "_task", "_trusted", "_who", "desk", "has_ended", "has_left", "link",
+        "seat",
+    )  # fmt: skip
     max_line = MAX_LINE
     limit_counts_newline = False
     max_pending = 0
@@ -40,14 +44,14 @@ class ZotHearer:
     def __init__(self, desk: "Desk", link: Link) -> None:
         self.desk = desk
         self.link = link
-        self.id = urandom(16).hex()
         self.seat: Seat | None = None
         self.has_ended = False  # the client will send nothing more
         self._trusted = not desk.settings.token
-        self._jobs: deque[tuple[Verb, str, str, Any]] = deque()
+        self._jobs: deque[tuple[Verb, str, str, Any]] | None = None
         self._task: asyncio.Task[None] | None = None
         self.has_left = False
         self._who: Who | None = None
+        self._present = False  # the engine knows of it
         self._arrive()
 
     # --- the transport's side ---
@@ -56,7 +60,17 @@ class ZotHearer:
         for line in lines:
             if self.has_left:
                 return
-            self._line(line)
+            envelope = None
+            if line.isascii():
+                try:
+                    envelope = _decode(line)
+                except (msgspec.DecodeError, RecursionError):
+                    envelope = None  # looked at once more, to say what is wrong
+                else:
+                    if envelope.type == "ping" and envelope.id and self._trusted:
+                        self.link.send(pong(envelope.id))
+                        continue
+            self._line(line, envelope)
 
     def overlong(self, size: int) -> None:
         limit = f"the limit is {MAX_LINE} bytes"
@@ -70,28 +84,29 @@ class ZotHearer:
 
     def lost(self) -> None:
         self.has_left = True
-        self._jobs.clear()
+        self._jobs = None
         if self.seat is not None:
             self.seat.leave()
-        if self._who is not None and self.desk.door is not None:
-            self.desk.door.leave(self._who)
+        if self._present and self.desk.door is not None:
+            self.desk.door.exit(self, self._who)
 
     # --- one line ---
 
-    def _line(self, line: bytes) -> None:
-        line = line.strip()
-        if not line:
-            return
-        if not is_utf8(line):
-            line = mend_text(line)
-        try:
-            envelope = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
-            line, found = _second_look(line, trouble)
-            if isinstance(found, str):
-                self.link.send(failure("", "", f"malformed json: {found}"))
+    def _line(self, line: bytes, envelope: Envelope | None) -> None:
+        if envelope is None:
+            line = line.strip()
+            if not line:
                 return
-            envelope = found
+            if not is_utf8(line):
+                line = mend_text(line)
+            try:
+                envelope = _decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
+                line, found = _second_look(line, trouble)
+                if isinstance(found, str):
+                    self.link.send(failure("", "", f"malformed json: {found}"))
+                    return
+                envelope = found
         command = envelope.type or ""
         request_id = envelope.id or ""
         if not command or not request_id:
@@ -132,9 +147,11 @@ class ZotHearer:
             return
         if self._task is None and not verb.waits and self._is_ready():
             self._answer(verb, command, request_id, params)
-        elif len(self._jobs) >= _JOBS:
+        elif self._jobs is not None and len(self._jobs) >= _JOBS:
             self.link.send(failure(command, request_id, "agent is busy: too many commands wait"))
         else:
+            if self._jobs is None:
+                self._jobs = deque()
             self._jobs.append((verb, command, request_id, params))
             if self._task is None:
                 self._task = asyncio.get_running_loop().create_task(self._work())
@@ -206,15 +223,16 @@ class ZotHearer:
 
     @property
     def who(self) -> "Who":
-        assert self._who is not None
+        if self._who is None:
+            from dragoman.engine.events import Who
+
+            self._who = Who("zot", self.link.peer.label, "", urandom(16).hex())
         return self._who
 
     def _arrive(self) -> None:
-        if self.desk.door is not None and self._who is None and not self.has_left:
-            from dragoman.engine.events import Who
-
-            self._who = Who("zot", self.link.peer.label, "", self.id)
-            self.desk.door.arrive(self._who)
+        if self.desk.door is not None and not self._present and not self.has_left:
+            self._present = True
+            self.desk.door.enter(self)
 
     # --- leaving ---
 

@@ -12,10 +12,10 @@ from . import handshake, options, sessions, turns
 class Verb:
     """A method. A plain function answers at once; a coroutine runs as a task."""
 
-    __slots__ = ("decoder", "run")
+    __slots__ = ("decode", "run")
 
     def __init__(self, params: type, run: Callable[..., Any]) -> None:
-        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(params)
+        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(params).decode
         self.run = run
 
 
