@@ -5,7 +5,7 @@ any dialect; the first one wins and everybody is told who it was.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import events as ev
@@ -15,6 +15,7 @@ from .faults import AlreadySettled, BadInput, TooMany, UnknownAsk
 from .ids import token
 from .ledger import Ledger
 from .ports import Answer, Judgement, Tool
+from .state import NONE, without
 
 if TYPE_CHECKING:
     from .session import Session
@@ -32,8 +33,9 @@ class Asking(Ledger):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: dict[str, asyncio.Future[Settled]] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        # Replaced, never changed in place: few sessions have any.
+        self._waiting: Mapping[str, asyncio.Future[Settled]] = NONE
+        self._timers: Mapping[str, asyncio.TimerHandle] = NONE
 
     async def ask_about(  # type: ignore[misc]
         self: "Session",
@@ -102,7 +104,7 @@ class Asking(Ledger):
 
     async def _ask(self: "Session", ask: Ask) -> Settled:  # type: ignore[misc]
         future: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
-        self._waiting[ask.id] = future
+        self._waiting = {**self._waiting, ask.id: future}
         try:
             await self.put_ask(ask)
             return await future
@@ -111,7 +113,7 @@ class Asking(Ledger):
                 await self.append(Settled(ask.id, "cancelled", call_id=ask.call_id, tool=ask.tool))
             raise
         finally:
-            self._waiting.pop(ask.id, None)
+            self._waiting = without(self._waiting, ask.id)
             self._stop_timer(ask.id)
 
     async def put_ask(self: "Session", ask: Ask) -> None:  # type: ignore[misc]
@@ -131,17 +133,19 @@ class Asking(Ledger):
         if ask.expires_at is not None and ask.id in self.state.asks:
             delay = max(0.0, (ask.expires_at - self.host.clock.now_ms()) / 1000)
             loop = asyncio.get_running_loop()
-            self._timers[ask.id] = loop.call_later(delay, self._expire, ask.id)
+            timer = loop.call_later(delay, self._expire, ask.id)
+            self._timers = {**self._timers, ask.id: timer}
 
     def _expire(self: "Session", ask_id: str) -> None:  # type: ignore[misc]
-        self._timers.pop(ask_id, None)
+        self._timers = without(self._timers, ask_id)
         if ask_id in self.state.asks:
             self.host.spawn(self.answer(ask_id, "expired", None))
 
     def _stop_timer(self, ask_id: str) -> None:
-        timer = self._timers.pop(ask_id, None)
+        timer = self._timers.get(ask_id)
         if timer is not None:
             timer.cancel()
+            self._timers = without(self._timers, ask_id)
 
     def stop_timers(self) -> None:
         for ask_id in tuple(self._timers):

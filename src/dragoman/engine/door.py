@@ -329,7 +329,7 @@ class Door(Visitors):
     ) -> Watch:
         """Attach to a session. See `Hub.watch`; `shape_of` gives shapes that are shared."""
         session = await self.host.get(session_id)
-        if since is not None and since > session.hub.last:  # known from a list, not told yet
+        if since is not None and since > session.seen:  # known from a list, not told yet
             await session.told()
             session = await self.host.get(session_id)
         return session.hub.watch(

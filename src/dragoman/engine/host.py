@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from sys import intern
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -131,7 +132,7 @@ class Host:
         opened = ev.Opened(
             agent=alias,
             cwd=cwd,
-            model=model_info.ref,
+            model=intern(model_info.ref),  # one text for all sessions that use it
             mode=spec.mode or profile.mode,
             interactive=spec.interactive,
             title=spec.title,
@@ -192,7 +193,7 @@ class Host:
     def _admit(self, state: State, epoch: int, opened: ev.Opened | None = None) -> Session:
         if opened is not None:  # the session needs its agent before its first event is folded
             state.agent, state.model, state.cwd = opened.agent, opened.model, opened.cwd
-            state.extra = dict(opened.extra or {})
+            state.extra = dict(opened.extra) if opened.extra else state.extra
         from .session import Session
 
         session = Session(self, state, epoch, self._hubs.pop(state.id, None))
@@ -314,7 +315,7 @@ class Host:
     def drop(self, session: Session) -> None:
         if self.live.get(session.id) is session:
             del self.live[session.id]
-            if session.hub.watches:  # they see on when somebody takes the session up again
+            if session.watches:  # they see on when somebody takes the session up again
                 self._hubs[session.id] = session.hub
 
     def unwatched(self, session: Session) -> None:

@@ -6,7 +6,6 @@ does not stop its commit: what was folded is stored and told all the same.
 """
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -58,7 +57,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.parked = False  # the host stopped: nothing more is written here
-        self._committing: deque[Commit] = deque()  # oldest first
+        self._committing: tuple[Commit, ...] = ()  # oldest first
         self._mending: asyncio.Task[None] | None = None
 
     async def append(self: "Session", *bodies: ev.Kept) -> None:  # type: ignore[misc]
@@ -86,7 +85,7 @@ class Ledger:
         batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commit = Commit(events, state, done)
-        self._committing.append(commit)
+        self._committing = (*self._committing, commit)
         posted = host.store.post(batch)
         posted.add_done_callback(lambda future: self._posted(commit, future))
         return done
@@ -108,9 +107,8 @@ class Ledger:
     ) -> None:
         """The store has answered: tell what is stored now, oldest first."""
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
-        committing = self._committing
         if error is not None:
-            committing.remove(commit)
+            self._committing = tuple(one for one in self._committing if one is not commit)
             self.host.spawn(self._lost(error, commit))
         else:
             gseq = future.result()
@@ -119,8 +117,9 @@ class Ledger:
                 msgspec.structs.force_setattr(event, "gseq", gseq)
                 gseq += 1
             commit.stored = True
-        while committing and committing[0].stored:
-            first = committing.popleft()
+        while self._committing and self._committing[0].stored:
+            first, *rest = self._committing
+            self._committing = tuple(rest)
             self._tell(first.events)
             first.end()
 
@@ -157,22 +156,25 @@ class Ledger:
     def _tell(self: "Session", events: list[Event]) -> None:  # type: ignore[misc]
         if self.turn is not None and any(type(event.body) is ev.Spoke for event in events):
             self.turn.draft.said()
-        self.hub.emit_kept(events)
+        self.seen = events[-1].seq
+        if self._hub is not None:
+            self._hub.emit_kept(events)
         self.host.hub.emit_kept(events)
 
     def emit(self: "Session", body: ev.Passing) -> None:  # type: ignore[misc]
         """Tell a passing event."""
         host = self.host
-        if self.hub.watches or host.hub.watches:
+        if self.watches or host.hub.watches:
             event = Event(self.id, host.clock.now_ms(), body)
-            self.hub.emit(event)
+            if self._hub is not None:
+                self._hub.emit(event)
             host.hub.emit(event)
 
     def stream(  # type: ignore[misc]
         self: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
     ) -> None:
         """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
-        if self.hub.watches:
-            self.hub.stream(self, kind, turn, text, call_id)
+        if self._hub is not None and self._hub.watches:
+            self._hub.stream(self, kind, turn, text, call_id)
         if self.host.hub.watches:
             self.host.hub.stream(self, kind, turn, text, call_id)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 def spare(session: "Session") -> bool:
     """Nothing runs in it, nobody watches it, no question of it is open."""
-    return not (session.busy or session.closing or session.hub.watches or session.state.asks)
+    return not (session.busy or session.closing or session.watches or session.state.asks)
 
 
 async def relieve(host: "Host", origin: str = "") -> bool:

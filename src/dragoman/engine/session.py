@@ -30,6 +30,7 @@ from .ports import (
 )
 from .state import State
 from .turn import Turn
+from .watch import Watch
 from .work import take_back
 from .working import UNWIND_SECONDS, Working
 
@@ -53,8 +54,9 @@ class Session(Working):
     """A live session. Made by the host, driven through the door."""
 
     __slots__ = (
-        "_equipping", "_profile", "agent", "closing", "epoch", "files", "host", "hub",
-        "id", "last_used", "policy", "roots", "servers", "state", "terminals", "toolbox", "vision",
+        "_equipping", "_hub", "_profile", "agent", "closing", "epoch", "files", "host", "id",
+        "last_used", "policy", "roots", "seen", "servers", "state", "terminals", "toolbox",
+        "vision",
     )  # fmt: skip
 
     def __init__(self, host: "Host", state: State, epoch: int, hub: Hub | None = None) -> None:
@@ -63,8 +65,10 @@ class Session(Working):
         self.id = state.id
         self.state = state
         self.epoch = epoch
-        self.hub = hub or Hub(state.id, self._read, host.spawn, trouble=host._told_trouble)
-        self.hub.serve(self._read, self.draft, self._presence, state.seq)
+        self.seen = state.seq  # the newest fact that was told
+        self._hub: Hub | None = None
+        if hub is not None:
+            self._serve(hub)
         self.toolbox: Toolbox | None = None
         # MCP servers that a client gave. Not kept with the session: they may carry secrets.
         self.servers: Sequence[dict[str, Any]] = ()
@@ -88,6 +92,8 @@ class Session(Working):
         """The agent's profile with what this session was opened with on top."""
         profile = self.host.agents.profile(self.state.agent)
         state = self.state
+        if not (state.extra or state.reasoning) and profile.model == state.model:
+            return profile
         made = self._profile
         source = (profile, state.model, state.reasoning, state.extra)
         if made is not None and all(map(is_, made[0], source)):
@@ -108,6 +114,23 @@ class Session(Working):
         self._profile = (source, own)
         return own
 
+    @property
+    def hub(self) -> Hub:
+        """Where its events are watched; made for the first one who asks."""
+        return self._hub or self._serve(
+            Hub(self.id, self._read, self.host.spawn, trouble=self.host._told_trouble)
+        )
+
+    def _serve(self, hub: Hub) -> Hub:
+        self._hub = hub
+        hub.serve(self._read, self.draft, self._presence, self.seen)
+        return hub
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Those who watch it now."""
+        return self._hub.watches if self._hub is not None else ()
+
     def draft(self) -> Sequence[Event]:
         turn = self.turn
         return turn.draft.events(self.id, turn.id, self.host.clock.now_ms()) if turn else ()
@@ -118,11 +141,11 @@ class Session(Working):
     def _presence(self) -> None:
         if self.host.live.get(self.id) is self:
             self.emit(ev.Presence(self.present()))
-        elif not self.hub.watches:
+        elif not self.watches:
             self.host.unwatched(self)
 
     def present(self) -> tuple[Who, ...]:
-        return tuple(dict.fromkeys(watch.who for watch in self.hub.watches))
+        return tuple(dict.fromkeys(watch.who for watch in self.watches))
 
     # --- hooks ---
 
@@ -253,7 +276,7 @@ class Session(Working):
 
     def fail_waiting(self, error: Fault) -> None:
         while self.inbox:
-            self.inbox.popleft().fail(error)
+            self.inbox.pop(0).fail(error)
 
     def allows(self, call: ToolCall) -> bool:
         """Whether an earlier answer or a setting of the session already allows this call."""

@@ -4,7 +4,8 @@ Every fact about a session gets here through `apply`, live and after a restart a
 that is rebuilt from the store equals the live one.
 """
 
-from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from . import events as ev
@@ -14,6 +15,11 @@ from .info import SessionInfo
 
 _CUT = 4_000  # characters of prompt and result that the session's row repeats
 _REMEMBERED = 256  # settled approvals and idempotency keys a session remembers
+
+_NO_EXTRA: dict[str, Any] = {}  # shared: `extra` is replaced, never changed in place
+_NO_NAMES: frozenset[str] = frozenset()
+_UNUSED = Usage()
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 SUMMARY_HEAD = "## Context Summary (compacted)"
 
@@ -55,28 +61,31 @@ class State:
         self.turn = ""
         self.turns = 0
         self.steps = 0
-        self.usage = Usage()
-        self.last_usage = Usage()
+        self.usage = _UNUSED
+        self.last_usage = _UNUSED
         self.cost = 0.0
         self.archived = False
-        self.extra: dict[str, Any] = {}
+        self.extra: dict[str, Any] = _NO_EXTRA
         self.plan: tuple[Any, ...] = ()
-        self.asks: dict[str, Ask] = {}
-        self.settled: OrderedDict[str, Settled] = OrderedDict()
+        # These are replaced, never changed in place: most sessions share the empty ones.
+        self.asks: Mapping[str, Ask] = NONE
+        self.settled: Mapping[str, Settled] = NONE
         # What was said about calls that have no result yet: call id -> answer. Models may use an
         # id again, so an answer must not outlive its call.
-        self.answers: dict[str, Settled] = {}
-        self.keys: OrderedDict[str, str] = OrderedDict()
-        self.allowed: set[str] = set()
-        self.denied: set[str] = set()
+        self.answers: Mapping[str, Settled] = NONE
+        self.keys: Mapping[str, str] = NONE
+        self.allowed: frozenset[str] = _NO_NAMES
+        self.denied: frozenset[str] = _NO_NAMES
         # Calls the model asked for that have no result yet: call id -> (name, started).
-        self.journal: dict[str, tuple[str, bool]] = {}
+        self.journal: Mapping[str, tuple[str, bool]] = NONE
 
     def info(self) -> SessionInfo:
-        """The session's row; the same object until something changes."""
+        """The session's row; within a turn the same object until something changes."""
         info = self._info
         if info is None:
-            info = self._info = self._row()
+            info = self._row()
+            if self.turn:  # asked for often; an idle session keeps no more than it must
+                self._info = info
         return info
 
     def change_agent(self, alias: str) -> None:
@@ -147,7 +156,7 @@ def _opened(state: State, body: ev.Opened, at: int) -> None:
     state.model, state.mode = body.model, body.mode
     state.interactive, state.title, state.parent = body.interactive, body.title, body.parent
     state.origin = body.by.dialect if body.by else ""
-    state.extra = dict(body.extra or {})
+    state.extra = dict(body.extra) if body.extra else _NO_EXTRA
     state.created_at = at
     state.status = "idle" if body.interactive else "starting"
 
@@ -166,7 +175,7 @@ def _turn_began(state: State, body: ev.TurnBegan, at: int) -> None:
     if not state.query:
         state.query = text_of(body.content)[:_CUT]
     if body.key:
-        _remember(state.keys, body.key, body.turn)
+        state.keys = _remembered(state.keys, body.key, body.turn)
 
 
 def _steered(state: State, body: ev.Steered, at: int) -> None:
@@ -184,16 +193,16 @@ def _spoke(state: State, body: ev.Spoke, at: int) -> None:
     state.messages.append(Message("assistant", body.content, at))
     for block in body.content:
         if isinstance(block, ToolCall):
-            state.journal[block.id] = (block.name, False)
+            state.journal = {**state.journal, block.id: (block.name, False)}
 
 
 def _call_started(state: State, body: ev.CallStarted, at: int) -> None:
-    state.journal[body.call_id] = (body.name, True)
+    state.journal = {**state.journal, body.call_id: (body.name, True)}
 
 
 def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
-    state.journal.pop(body.call_id, None)
-    state.answers.pop(body.call_id, None)
+    state.journal = without(state.journal, body.call_id)
+    state.answers = without(state.answers, body.call_id)
     result = ToolResult(body.call_id, body.content, body.is_error, body.name, body.detail)
     if state.messages and state.messages[-1].role == "tool":
         last = state.messages[-1]
@@ -204,8 +213,8 @@ def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
 
 def _turn_ended(state: State, body: ev.TurnEnded, at: int) -> None:
     state.turn = ""
-    state.journal.clear()
-    state.answers.clear()
+    state.journal = NONE
+    state.answers = NONE
     state.result = body.text[:_CUT]
     state.error = body.error
     state.ended_at = at
@@ -213,14 +222,14 @@ def _turn_ended(state: State, body: ev.TurnEnded, at: int) -> None:
 
 
 def _asked(state: State, body: ev.Asked, at: int) -> None:
-    state.asks[body.ask.id] = body.ask
+    state.asks = {**state.asks, body.ask.id: body.ask}
 
 
 def _settled(state: State, body: ev.Settled, at: int) -> None:
-    state.asks.pop(body.ask_id, None)
-    _remember(state.settled, body.ask_id, body)
+    state.asks = without(state.asks, body.ask_id)
+    state.settled = _remembered(state.settled, body.ask_id, body)
     if body.call_id and body.call_id in state.journal:
-        state.answers[body.call_id] = body
+        state.answers = {**state.answers, body.call_id: body}
 
 
 def _status(state: State, body: ev.StatusChanged, at: int) -> None:
@@ -253,17 +262,20 @@ def _compacted(state: State, body: ev.Compacted, at: int) -> None:
         tail = tail[1:]
     summary = Text(f"{SUMMARY_HEAD}\n\n{body.summary}")
     state.messages = [Message("user", (summary,), at), *tail]
-    state.last_usage = Usage()
+    state.last_usage = _UNUSED
 
 
 def _cleared(state: State, body: ev.Cleared, at: int) -> None:
     state.messages = []
     state.plan = ()
-    state.last_usage = Usage()
+    state.last_usage = _UNUSED
 
 
 def _allowed(state: State, body: ev.Allowed, at: int) -> None:
-    (state.denied if body.deny else state.allowed).add(body.tool)
+    if body.deny:
+        state.denied = state.denied | {body.tool}
+    else:
+        state.allowed = state.allowed | {body.tool}
 
 
 def _archived(state: State, body: ev.Archived, at: int) -> None:
@@ -275,10 +287,18 @@ def _extra_set(state: State, body: ev.ExtraSet, at: int) -> None:
     state.extra = {key: value for key, value in merged.items() if value is not None}
 
 
-def _remember(memory: OrderedDict[str, Any], key: str, value: Any) -> None:
-    memory[key] = value
-    while len(memory) > _REMEMBERED:
-        memory.popitem(last=False)
+def _remembered(memory: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """With one more, and without the oldest when they are too many."""
+    grown = {**memory, key: value}
+    while len(grown) > _REMEMBERED:
+        del grown[next(iter(grown))]
+    return grown
+
+
+def without(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if key not in values:
+        return values
+    return {name: value for name, value in values.items() if name != key} or NONE
 
 
 _FOLDS: dict[type, Any] = {

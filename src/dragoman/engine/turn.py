@@ -96,8 +96,9 @@ class Turn(Foreign):
         if self.closed:
             return
         session = self.session
-        if session.hub.watches:
-            session.hub.stream(session, ev.TextDelta, self.id, delta)
+        hub = session._hub
+        if hub is not None and hub.watches:
+            hub.stream(session, ev.TextDelta, self.id, delta)
         if session.host.hub.watches:
             session.host.hub.stream(session, ev.TextDelta, self.id, delta)
 

@@ -1,7 +1,6 @@
 """What waits in a session's inbox, and how its end is told to whoever asked for it."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -77,7 +76,7 @@ class Work:
         self.done.add_done_callback(lambda _: callback(self))
 
 
-def take_back(inbox: deque[Work], key: str) -> str:
+def take_back(inbox: list[Work], key: str) -> str:
     """Remove the prompt of this key from what waits; returns its turn. Raises NothingRunning."""
     for work in inbox:
         if key and work.key == key:

@@ -1,7 +1,6 @@
 """The part of a session that does things: its inbox, and the life of a turn."""
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING
 
 from . import ending
@@ -26,7 +25,7 @@ class Working(Asking):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inbox: deque[Work] = deque()
+        self.inbox: list[Work] = []  # short: it is bounded
         self.turn: Turn | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -67,7 +66,7 @@ class Working(Asking):
     async def _run(self: "Session") -> None:  # type: ignore[misc]
         try:
             while self.inbox:
-                work = self.inbox.popleft()
+                work = self.inbox.pop(0)
                 if work.done.done():
                     continue
                 try:
@@ -132,7 +131,7 @@ class Working(Asking):
         if work.kind != "prompt" or work.by is None or self.host.hub.watches:
             return False
         said = work.by.dialect
-        return all(getattr(w.shape, "knows", None) == said for w in self.hub.watches)
+        return all(getattr(w.shape, "knows", None) == said for w in self.watches)
 
     async def _admitted(  # type: ignore[misc]
         self: "Session", turn: Turn, admitted: "asyncio.Future[None]"
