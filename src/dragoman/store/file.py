@@ -86,16 +86,22 @@ def connect(path: str) -> "Connection":
     )
 
 
-def adjust(connection: "Connection", path: str, synchronous: str) -> None:
-    """Give our own file its mode, and the connection our settings."""
+def adjust(connection: "Connection", path: str, synchronous: str, *, fresh: bool = False) -> None:
+    """Give our own file its mode, and the connection our settings.
+
+    A `fresh` file is not waited for until `heed` is called: nothing is in it yet.
+    """
     if synchronous not in ("NORMAL", "FULL"):
         raise BadInput(f"Unknown durability {synchronous!r}.", "Choose NORMAL or FULL.")
     for name in (path, f"{path}-wal", f"{path}-shm"):
         if os.path.exists(name) and os.stat(name).st_mode & 0o077:
             os.chmod(name, 0o600)
     connection.execute("PRAGMA foreign_keys = ON")
+    if fresh:
+        connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    if not fresh:
+        heed(connection, synchronous)
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.create_function(
         "has_word",
@@ -103,6 +109,20 @@ def adjust(connection: "Connection", path: str, synchronous: str) -> None:
         lambda word, title, prompt: has_words((word,), title, prompt),
         deterministic=True,
     )
+
+
+def heed(connection: "Connection", synchronous: str) -> None:
+    """From now on, commits reach the disk as they should."""
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+
+
+def is_fresh(path: str, synchronous: str) -> bool:
+    """Whether an empty file may be filled without waiting for the disk.
+
+    NORMAL promises nothing about a loss of power. FULL does, from the first commit on, and that
+    would be lost with the file's first page.
+    """
+    return synchronous == "NORMAL" and os.path.getsize(path) == 0
 
 
 def check(connection: "Connection", path: str, *, thorough: bool) -> None:

@@ -206,8 +206,10 @@ class SqliteStore:
             recognise(write, self.path)
             if self._claim.unclean:
                 file.check(write, self.path, thorough=self._claim.suspect)
-            file.adjust(write, self.path, synchronous)
+            fresh = self._claim.alone and file.is_fresh(self.path, synchronous)
+            file.adjust(write, self.path, synchronous, fresh=fresh)
             migrate(write, self.path)
+            file.heed(write, synchronous)
             write.execute("BEGIN IMMEDIATE")  # a file that cannot be written says so here
             write.execute("ROLLBACK")
             file.adjust(read, self.path, synchronous)
