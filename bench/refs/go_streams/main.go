@@ -1,5 +1,5 @@
 // What Go daemons of this kind do with streams. Usage: stdio | fanout PATH | drain PATH |
-// turns PATH FILE | calls PATH FILE
+// turns PATH FILE | loop PATH FILE | calls PATH FILE
 package main
 
 import (
@@ -168,8 +168,54 @@ func fanout(conn net.Conn, all *hub, events chan []byte, drain bool) {
 	close(events)
 }
 
-// turns: a prompt gives 50 deltas, two stored lines and an answer.
+// model says 50 pieces, each handed over: what Go hosts do with a stream that comes from elsewhere.
+func model() chan string {
+	said := make(chan string)
+	go func() {
+		for made := 0; made < 50; made++ {
+			said <- piece
+		}
+		close(said)
+	}()
+	return said
+}
+
+// keep stores a turn and answers its prompt.
+func keep(conn net.Conn, file *os.File, lock *sync.Mutex, text string, id any) {
+	kept := append(encode(stored{session, "user", "go"}),
+		encode(stored{session, "assistant", text})...)
+	lock.Lock()
+	file.Write(kept)
+	lock.Unlock()
+	conn.Write(encode(answer{"2.0", map[string]any{"stopReason": "end_turn"}, id}))
+}
+
+// turns: a prompt gives 50 deltas of the model, two stored lines and an answer.
 func turns(conn net.Conn, file *os.File, lock *sync.Mutex) {
+	defer conn.Close()
+	lines := scanner(conn)
+	for lines.Scan() {
+		var asked request
+		if json.Unmarshal(lines.Bytes(), &asked) != nil {
+			return
+		}
+		var text strings.Builder
+		broken := false
+		for said := range model() { // to its end, so that the model is not left behind
+			text.WriteString(said)
+			if _, err := conn.Write(delta()); err != nil {
+				broken = true
+			}
+		}
+		if broken {
+			return
+		}
+		keep(conn, file, lock, text.String(), asked.ID)
+	}
+}
+
+// loop: the same with no model at all: the deltas are made where they are written.
+func loop(conn net.Conn, file *os.File, lock *sync.Mutex) {
 	defer conn.Close()
 	lines := scanner(conn)
 	for lines.Scan() {
@@ -185,12 +231,7 @@ func turns(conn net.Conn, file *os.File, lock *sync.Mutex) {
 			}
 			runtime.Gosched()
 		}
-		kept := append(encode(stored{session, "user", "go"}),
-			encode(stored{session, "assistant", text.String()})...)
-		lock.Lock()
-		file.Write(kept)
-		lock.Unlock()
-		conn.Write(encode(answer{"2.0", map[string]any{"stopReason": "end_turn"}, asked.ID}))
+		keep(conn, file, lock, text.String(), asked.ID)
 	}
 }
 
@@ -238,7 +279,7 @@ func main() {
 		panic(err)
 	}
 	var file *os.File
-	if mode == "turns" || mode == "calls" {
+	if mode == "turns" || mode == "loop" || mode == "calls" {
 		file, err = os.OpenFile(os.Args[3], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			panic(err)
@@ -253,6 +294,8 @@ func main() {
 		}
 		if mode == "turns" {
 			go turns(conn, file, &lock)
+		} else if mode == "loop" {
+			go loop(conn, file, &lock)
 		} else if mode == "calls" {
 			go calls(conn, file, &lock)
 		} else {
