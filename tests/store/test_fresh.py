@@ -31,9 +31,9 @@ async def test_the_first_commit_is_waited_for_as_it_should(
         return migrate(connection, path)
 
     monkeypatch.setattr(sqlite, "migrate", watched)
+    ask = "PRAGMA synchronous"
     for _ in range(2):  # made, then opened again
         store = sqlite.SqliteStore(tmp_path / "s.db", synchronous=synchronous)
-        ask = "PRAGMA synchronous"
         written = await store._writer.run(lambda at: at.execute(ask).fetchone()[0])
         read = await store._reader.run(lambda at: at.execute(ask).fetchone()[0])
         assert (written, read) == (number, number)
