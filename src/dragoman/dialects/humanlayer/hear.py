@@ -9,7 +9,7 @@ connection's one task, which exists only while there is something to do.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
@@ -36,9 +36,10 @@ from dragoman.wire.link import Link
 from . import shapes
 from .desk import Desk
 from .faults import Wrong, details, told
-from .speak import PER_EVENT, Filter
-from .subscription import Subscription
 from .verbs import SUBSCRIBE, VERBS, check_object
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
 
 RULES = Rules(
     null_params=True,
@@ -237,6 +238,9 @@ class HumanlayerHearer:
     # --- subscribing ---
 
     async def _subscribe(self, request: Request, send: Send) -> None:
+        from .speak import Filter
+        from .subscription import Subscription
+
         try:
             params: shapes.Subscribe = SUBSCRIBE.params(request.params)
             await self._check_since(params.since)
@@ -268,6 +272,8 @@ class HumanlayerHearer:
         """Refuse a number that was never given: nothing would be heard until it is reached."""
         if since is None:
             return
+        from .speak import PER_EVENT
+
         if since < 0:
             raise Wrong("since must not be negative", "Use the seq of the last event you saw.")
         if since // PER_EVENT > await self._door.newest():

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.engine.events import Who
 
-from . import approvals, conversation, launch, sessions, shapes
+from . import shapes
 from .desk import Desk
 from .faults import Wrong
 
@@ -20,14 +21,27 @@ _OBJECT = b"{"[0]
 
 
 class Verb:
-    """One method: decodes its params, then runs. Its decoder is made when it is first called."""
+    """One method: decodes its params, then runs.
 
-    __slots__ = ("_decode", "_type", "run")
+    Its decoder is made, and the module with its function loaded, when it is first called.
+    """
 
-    def __init__(self, params: type[msgspec.Struct], run: Run) -> None:
+    __slots__ = ("_decode", "_run", "_type", "_where")
+
+    def __init__(self, params: type[msgspec.Struct], where: str = "") -> None:
         self._type = params
+        self._where = where
         self._decode: Callable[[Any], Any] | None = None
-        self.run = run
+        self._run: Run | None = None
+
+    @property
+    def run(self) -> Run:
+        """The function behind `module.name`."""
+        if self._run is None:
+            module, _, name = self._where.partition(".")
+            found: Run = getattr(import_module(f".{module}", __package__), name)
+            self._run = found
+        return self._run
 
     def params(self, raw: Raw) -> Any:
         """The typed params; members match whatever their case. Raises Wrong."""
@@ -60,25 +74,25 @@ def check_object(raw: Raw) -> None:
         raise Wrong("invalid request: params must be an object")
 
 
-SUBSCRIBE = Verb(shapes.Subscribe, None)  # type: ignore[arg-type]
+SUBSCRIBE = Verb(shapes.Subscribe)  # the hearer runs it
 
 VERBS: dict[str, Verb] = {
-    "launchSession": Verb(shapes.Launch, launch.launch),
-    "continueSession": Verb(shapes.Continue, launch.resume),
-    "interruptSession": Verb(shapes.OfSession, sessions.interrupt),
-    "listSessions": Verb(shapes.NoParams, sessions.list_sessions),
-    "getSessionLeaves": Verb(shapes.Leaves, sessions.leaves),
-    "getSessionState": Verb(shapes.OfSession, sessions.session_state),
-    "getConversation": Verb(shapes.Conversation, conversation.conversation),
-    "getSessionSnapshots": Verb(shapes.OfSession, conversation.snapshots),
-    "updateSessionSettings": Verb(shapes.ChangeSettings, sessions.change_settings),
-    "updateSessionTitle": Verb(shapes.Title, sessions.rename),
-    "archiveSession": Verb(shapes.Archive, sessions.archive),
-    "bulkArchiveSessions": Verb(shapes.BulkArchive, sessions.archive_many),
-    "getRecentPaths": Verb(shapes.Recent, sessions.recent_paths),
-    "fetchApprovals": Verb(shapes.OfSession, approvals.fetch),
-    "sendDecision": Verb(shapes.Decision, approvals.decide),
-    "createApproval": Verb(shapes.NewApproval, approvals.create),
-    "getApproval": Verb(shapes.OfApproval, approvals.get),
+    "launchSession": Verb(shapes.Launch, "launch.launch"),
+    "continueSession": Verb(shapes.Continue, "launch.resume"),
+    "interruptSession": Verb(shapes.OfSession, "sessions.interrupt"),
+    "listSessions": Verb(shapes.NoParams, "sessions.list_sessions"),
+    "getSessionLeaves": Verb(shapes.Leaves, "sessions.leaves"),
+    "getSessionState": Verb(shapes.OfSession, "sessions.session_state"),
+    "getConversation": Verb(shapes.Conversation, "conversation.conversation"),
+    "getSessionSnapshots": Verb(shapes.OfSession, "conversation.snapshots"),
+    "updateSessionSettings": Verb(shapes.ChangeSettings, "sessions.change_settings"),
+    "updateSessionTitle": Verb(shapes.Title, "sessions.rename"),
+    "archiveSession": Verb(shapes.Archive, "sessions.archive"),
+    "bulkArchiveSessions": Verb(shapes.BulkArchive, "sessions.archive_many"),
+    "getRecentPaths": Verb(shapes.Recent, "sessions.recent_paths"),
+    "fetchApprovals": Verb(shapes.OfSession, "approvals.fetch"),
+    "sendDecision": Verb(shapes.Decision, "approvals.decide"),
+    "createApproval": Verb(shapes.NewApproval, "approvals.create"),
+    "getApproval": Verb(shapes.OfApproval, "approvals.get"),
 }
 """`health` and `Subscribe` are not here: the hearer answers them itself."""
