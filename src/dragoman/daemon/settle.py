@@ -7,14 +7,21 @@ from importlib import import_module
 from dragoman.transports.loop import settle_memory
 
 _CALM_SECONDS = 0.25  # after the start, for those who waited for it
-# What the first session needs and the first answer does not.
+# What the first session needs and the first answer does not, in steps of a few milliseconds.
 LATER = (
+    "dragoman.engine.turn",
     "dragoman.engine.session",
+    "dragoman.policy.shell",
+    "dragoman.policy.commands",
     "dragoman.policy.autonomy",
     "dragoman.agents.builtin",
     "dragoman.agents.commands",
     "dragoman.agents.personality",
+    "shutil",
+    "dragoman.sandbox.launch",
     "dragoman.sandbox.choose",
+    "ctypes",
+    "secrets",
     "dragoman.sandbox.landlock",
     "dragoman.providers.catalogue",
 )
@@ -27,10 +34,13 @@ def spare_memory() -> None:
 
 
 async def settle() -> None:
-    """Load the rest in small steps, then look once for garbage that start-up left."""
+    """Load the rest in small steps, and take it out of the collector's rounds, too.
+
+    What start-up itself left behind is not looked for: some hundred objects are not worth a pause
+    that clients would notice.
+    """
     await asyncio.sleep(_CALM_SECONDS)
     for name in LATER:
         import_module(name)
         await asyncio.sleep(0)  # whoever asks meanwhile is answered in between
-    gc.unfreeze()
     settle_memory()
