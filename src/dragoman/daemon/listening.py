@@ -4,9 +4,8 @@ import os
 import sys
 from typing import Protocol
 
-from dragoman.dialects.sniff import AnyHearer
 from dragoman.observe.log import get_log
-from dragoman.wire.link import Link, Opener, Peer
+from dragoman.wire.link import Hearer, Link, Opener, Peer
 
 from . import endpoints, lock
 from .compose import Composed
@@ -86,7 +85,13 @@ class Listening:
             return self._desks.opener(name)
         openers = self._desks.openers()
         limit = self._composed.settings.limits.max_line_bytes
-        return lambda link: AnyHearer(link, openers, limit, _sniffed)
+
+        def open(link: Link) -> Hearer:
+            from dragoman.dialects.sniff import AnyHearer
+
+            return AnyHearer(link, openers, limit, _sniffed)
+
+        return open
 
     async def close(self) -> None:
         """Stop accepting; connections that exist go on."""

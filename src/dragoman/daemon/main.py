@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoman.engine.events import Who
@@ -23,7 +23,6 @@ from .listening import Listening
 from .notify import notify
 from .scratch import keep_tidy
 from .settle import settle, spare_memory
-from .taps import Taps
 
 _SWEEP_SECONDS = 60.0
 _TAKE_UP_SECONDS = 5.0
@@ -65,7 +64,7 @@ class Daemon:
         facts["addresses"] = self.listening.main()
         facts["config_kind"] = "custom" if places.given else "default"
         facts["logs"] = self._feed
-        facts["taps"] = Taps(self.guests)
+        facts["taps"] = _LateTaps(self.guests)
         facts["explain"] = self._explain
         facts["check_config"] = self._check_config
         facts["doctor"] = self._examine
@@ -241,6 +240,22 @@ class Daemon:
         self._feed.close()
         await self.composed.close()
         self.listening.release()
+
+
+class _LateTaps:
+    """`Taps` that are loaded when somebody first follows."""
+
+    def __init__(self, guests: Guests) -> None:
+        self._guests = guests
+        self._taps: Any = None
+
+    def follow(self, own: Link, told: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+        if self._taps is None:
+            from .taps import Taps
+
+            self._taps = Taps(self._guests)
+        stop: Callable[[], None] = self._taps.follow(own, told)
+        return stop
 
 
 class _Bell:
