@@ -23,15 +23,16 @@ class Own(Tape):
 
 
 async def slow(door, wanted="turn_began"):
-    """Hold commits of that kind back; returns how to let them go."""
-    append, gate = door.host.store.append, asyncio.Event()
+    """Hold commits of that kind, and those after it, back; returns how to let them go."""
+    append, gate, order = door.host.store.append, asyncio.Event(), asyncio.Lock()
 
     async def wait(batch):
-        if any(entry.kind == wanted for entry in batch.entries):
-            await gate.wait()
-        return await append(batch)
+        async with order:
+            if any(entry.kind == wanted for entry in batch.entries):
+                await gate.wait()
+            return await append(batch)
 
-    door.host.store.post = lambda batch: asyncio.ensure_future(wait(batch))
+    door.host.store.post = lambda batch, **how: asyncio.ensure_future(wait(batch))
     return gate.set
 
 
@@ -109,7 +110,7 @@ async def test_a_prompt_that_cannot_be_kept_ends_its_turn():
         await failing.wait()
         raise StoreFailed("The disk is full.")
 
-    door.host.store.post = lambda batch: asyncio.ensure_future(full(batch))
+    door.host.store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
     work = await door.prompt(sid, GO, ME)
     await tape.until(ev.CallDrafted)
     failing.set()

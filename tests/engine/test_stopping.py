@@ -145,7 +145,7 @@ async def test_a_cancel_that_comes_while_the_end_is_written_does_not_change_it()
             await asyncio.sleep(0)
         return await append(batch)
 
-    store.post = lambda batch: asyncio.ensure_future(slow(batch))
+    store.post = lambda batch, **how: asyncio.ensure_future(slow(batch))
     done = await (await door.prompt(sid, GO, ME)).done
     ended = tape.of(ev.TurnEnded)[0]
     assert (done.outcome, done.cause) == (ended.outcome, ended.cause) == ("completed", "")
@@ -166,7 +166,7 @@ async def test_steering_that_comes_too_late_is_refused_not_lost():
             refused.append(told.value)
         return await append(batch)
 
-    store.post = lambda batch: asyncio.ensure_future(slow(batch))
+    store.post = lambda batch, **how: asyncio.ensure_future(slow(batch))
     await (await door.prompt(sid, GO, ME)).done
     assert refused
 

@@ -36,7 +36,7 @@ def fill(store, when=lambda batch: True):
         return await append(batch)
 
     post = store.post
-    store.post = lambda batch: asyncio.ensure_future(full(batch))
+    store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
 
     def free():
         store.post = post

@@ -129,7 +129,7 @@ async def test_events_that_are_stored_but_not_told_yet_are_told_once(tmp_path):
         await go.wait()
         return first
 
-    door.host.store.post = lambda batch: asyncio.ensure_future(slow(batch))
+    door.host.store.post = lambda batch, **how: asyncio.ensure_future(slow(batch))
     renaming = asyncio.ensure_future(door.rename(sid, "x"))
     await stored.wait()
     rng = random.Random(1)

@@ -54,7 +54,7 @@ class Hub:
         self._pending: list[Event | Run] = []
         self._run: Run | None = None  # the last of what is pending, when it may still grow
         self.beating = False  # what comes now is gathered until the next beat
-        self._first = False  # only unhurried events were gathered: the next delta goes out at once
+        self._first = False  # a step has begun: its first delta goes out at once
         self.flushed = 0.0
         self._shapes: dict[Any, Shape] = {}
         self.early = False  # a turn streams while its beginning is still being committed
@@ -152,9 +152,10 @@ class Hub:
         self._run = None
         if type(body) not in _UNHURRIED:
             self.flush()
-        elif not self.beating:
+            return
+        self._first = True
+        if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)
-            self._first = True
 
     def emit_kept(self, events: Sequence[Event]) -> None:
         """Emit what was committed together."""

@@ -64,8 +64,13 @@ class Ledger:
         """Keep these facts in one transaction; returns when they are stored and told."""
         await self.put(*bodies)
 
-    def put(self: "Session", *bodies: ev.Kept) -> "asyncio.Future[None]":  # type: ignore[misc]
-        """Fold these facts now; the future is done when they are stored and told."""
+    def put(  # type: ignore[misc]
+        self: "Session", *bodies: ev.Kept, patient: bool = False
+    ) -> "asyncio.Future[None]":
+        """Fold these facts now; the future is done when they are stored and told.
+
+        When nobody waits for them, a `patient` store may gather them with later ones.
+        """
         if self.parked:
             raise asyncio.CancelledError("the host stopped")
         host = self.host
@@ -86,7 +91,7 @@ class Ledger:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commit = Commit(events, state, done)
         self._committing = (*self._committing, commit)
-        posted = host.store.post(batch)
+        posted = host.store.post(batch, patient=patient)
         posted.add_done_callback(lambda future: self._posted(commit, future))
         return done
 

@@ -97,23 +97,27 @@ class Working(Asking):
             elif state.turn:  # left open by a restart, and now overtaken
                 await self.append(*self.closing_words("superseded"))
                 state = self.state
+            admitted: asyncio.Future[None] | None = None
             first: list[ev.Kept] = []
             if work.kind == "prompt":
                 first.append(ev.TurnBegan(turn.id, work.content, work.by, work.key, work.metadata))
             if state.status != "running":
                 first.append(ev.StatusChanged(state.status, "running"))
             if first:
-                admitted = self.put(*first)
-                if self._may_begin(work):
+                early = self._may_begin(work)
+                admitted = self.put(*first, patient=early)
+                if early:
                     self.hub.early = True
                     self._launch(turn, work.kind)
-                await self._admitted(turn, admitted)
-            if work.kind == "prompt":
-                self.tell("agent_starting", {"prompt": text_of(work.content)}, turn.id)
-            work.begin()
+                    admitted.add_done_callback(lambda done: self._admitted(turn, work, done))
+                else:
+                    await admitted
             if turn.task is None:
+                self._begun(turn, work)
                 self._launch(turn, work.kind)
             result = await self._supervise(turn)
+            if admitted is not None and (admitted.done() or self.state is not state):
+                await admitted  # raises when the turn could not even begin
             finished = await self._conclude(turn, work.kind, result)
         finally:
             turn.closed = True
@@ -133,22 +137,25 @@ class Working(Asking):
         said = work.by.dialect
         return all(getattr(w.shape, "knows", None) == said for w in self.watches)
 
-    async def _admitted(  # type: ignore[misc]
-        self: "Session", turn: Turn, admitted: "asyncio.Future[None]"
+    def _admitted(  # type: ignore[misc]
+        self: "Session", turn: Turn, work: Work, admitted: "asyncio.Future[None]"
     ) -> None:
-        """Wait for the commit of a turn's beginning; without it there is no turn."""
-        try:
-            await admitted
-        except BaseException:
-            if (task := turn.task) is not None:
-                turn.closed = True
-                task.cancel()
-                await asyncio.wait({task}, timeout=UNWIND_SECONDS)
-                if task.done() and not task.cancelled():
-                    task.exception()  # the commit's failure is the one to tell
-            raise
-        finally:
-            self.hub.settle()
+        """The beginning of a turn that runs already is committed; if it cannot be, there is none.
+
+        Then nothing after it can be committed either, so that its end will tell what is wrong.
+        """
+        self.hub.settle()
+        if admitted.cancelled() or admitted.exception() is not None:
+            turn.closed = True
+            if turn.task is not None:
+                turn.task.cancel()
+        else:
+            self._begun(turn, work)
+
+    def _begun(self: "Session", turn: Turn, work: Work) -> None:  # type: ignore[misc]
+        if work.kind == "prompt":
+            self.tell("agent_starting", {"prompt": text_of(work.content)}, turn.id)
+        work.begin()
 
     def _launch(self: "Session", turn: Turn, kind: str) -> None:  # type: ignore[misc]
         """Run the agent in a task of its own, so that it can be cancelled and, if need be, left."""

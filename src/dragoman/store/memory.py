@@ -86,7 +86,7 @@ class MemoryStore:
             kept.epoch += 1  # nothing can be appended with the epoch that was given back
             self.commits += 1
 
-    def post(self, batch: Batch) -> "asyncio.Future[int]":
+    def post(self, batch: Batch, *, patient: bool = False) -> "asyncio.Future[int]":
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(self._append(batch))

@@ -110,9 +110,9 @@ class SqliteStore:
     async def give(self, session: str, epoch: int) -> None:
         await self._writer.run(changes.Give(session, epoch))
 
-    def post(self, batch: Batch) -> "asyncio.Future[int]":
+    def post(self, batch: Batch, *, patient: bool = False) -> "asyncio.Future[int]":
         try:
-            return self._writer.post(changes.Append(batch))
+            return self._writer.post(changes.Append(batch), patient=patient)
         except Fault as fault:  # it cannot be encoded, or the store is closed
             return failed(fault)
 

@@ -74,19 +74,24 @@ class Worker(ABC):
     ) -> None:
         self._connection = connection
         self._explain = explain
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"dragoman-{self.name}", daemon=True)
         self._thread.start()
 
-    def post(self, work: "Callable[[sqlite3.Connection], T]") -> "asyncio.Future[T]":
+    def post(
+        self, work: "Callable[[sqlite3.Connection], T]", *, patient: bool = False
+    ) -> "asyncio.Future[T]":
         """Have `work` done in the thread. Cancelling the future does not take the work back."""
         if self._stopping:
             raise closed()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(Job(work, loop, future))
+        self._send(Job(work, loop, future), patient)
         return future
+
+    def _send(self, job: Job, patient: bool) -> None:
+        self._queue.put([job])
 
     async def run(self, work: "Callable[[sqlite3.Connection], T]") -> T:
         """`post`, and wait for it."""
@@ -120,12 +125,13 @@ class Reader(Worker):
     name = "reader"
 
     def _serve(self) -> bool:
-        job = self._queue.get()
-        if job is None:
+        jobs = self._queue.get()
+        if jobs is None:
             return False
-        try:
-            job.value = job.work(self._connection)
-        except Exception as error:  # goes to whoever asked
-            job.error = self._explain(error)
-        deliver([job])
+        for job in jobs:
+            try:
+                job.value = job.work(self._connection)
+            except Exception as error:  # goes to whoever asked
+                job.error = self._explain(error)
+        deliver(jobs)
         return True

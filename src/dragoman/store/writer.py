@@ -1,5 +1,6 @@
 """One thread that writes: whatever waits in its queue goes into one transaction."""
 
+import asyncio
 import queue
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 GROUP = 256  # batches in one transaction at most
 HOT_SESSIONS = "SELECT num FROM sessions INDEXED BY sessions_hot WHERE hot = 1 ORDER BY live_at"
+PATIENCE = 0.002  # seconds that a patient batch waits for others
 IDLE = 2.0  # seconds without a write after which the write-ahead log is folded into the file
 BUSY_MS = 5000  # how long to wait for another process that writes
 
@@ -38,8 +40,42 @@ class Writer(Worker):
         self._idle = idle
         self._unfolded = False
         self._known = Known()
+        self._outgoing: list[Job] = []
+        self._hurried = False  # they will be handed over in a moment
+        self._timer: asyncio.TimerHandle | None = None
         self._tidy = tidy  # settle what others left hot
         super().__init__(connection, explain)
+
+    def _send(self, job: Job, patient: bool) -> None:
+        """Hand a job over, two turns of the loop later; a patient one with the next, or in time.
+
+        The thread takes the interpreter from the loop when it wakes: so what was to be said at
+        this moment is said first, and the jobs of all sessions of this moment wake it once.
+        """
+        outgoing, loop = self._outgoing, job.loop
+        if outgoing and outgoing[0].loop is not loop:
+            self._queue.put([job])  # two loops have one store: rare, and nothing to gather
+            return
+        outgoing.append(job)
+        if not patient and not self._hurried:
+            self._hurried = True
+            loop.call_soon(loop.call_soon, self._hand_over)
+        elif len(outgoing) == 1:
+            self._timer = loop.call_later(PATIENCE, self._hand_over)
+
+    def _hand_over(self) -> None:
+        self._hurried = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._outgoing:
+            jobs, self._outgoing = self._outgoing, []
+            for start in range(0, len(jobs), self._group):
+                self._queue.put(jobs[start : start + self._group])
+
+    async def stop(self) -> None:
+        self._hand_over()
+        await super().stop()
 
     def _run(self) -> None:
         if self._tidy:
@@ -48,17 +84,17 @@ class Writer(Worker):
 
     def _serve(self) -> bool:
         try:
-            job = self._queue.get(timeout=self._idle) if self._unfolded else self._queue.get()
+            more = self._queue.get(timeout=self._idle) if self._unfolded else self._queue.get()
         except queue.Empty:
             self._rest()
             return True
         jobs: list[Job] = []
-        while job is not None:
-            jobs.append(job)
-            if len(jobs) == self._group:
+        while more is not None:
+            jobs += more
+            if len(jobs) >= self._group:
                 break
             try:
-                job = self._queue.get_nowait()
+                more = self._queue.get_nowait()
             except queue.Empty:
                 break
         if jobs:
@@ -70,7 +106,7 @@ class Writer(Worker):
             deliver(jobs)
             if len(self._known.hot) > HOT:
                 self._settle(HOT // 2)
-        if job is None:
+        if more is None:
             self._rest()
             return False
         return True

@@ -72,14 +72,15 @@ class Store(Protocol):
         """Stop being the writer; another process may take it."""
         ...
 
-    def post(self, batch: Batch) -> "asyncio.Future[int]":
+    def post(self, batch: Batch, *, patient: bool = False) -> "asyncio.Future[int]":
         """Store a batch in one transaction; the future has the `gseq` of its first entry, the
         others follow it. Needs no Task: attach a callback, or await it.
 
         Batches are stored in the order in which they were posted. Every refusal (StaleEpoch,
         UnknownSession, ...) comes through the future, so somebody must look at it; nothing is
         raised here. Cancelling the future does not take the batch back. Once it has a result, the
-        batch survives a crash.
+        batch survives a crash. A `patient` one may wait some milliseconds for others to be stored
+        with.
         """
         ...
 
