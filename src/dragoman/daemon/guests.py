@@ -2,62 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol, cast
 
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link, Opener
 
 
-class Guest:
-    """A connection: a hearer that tells the guest list when it is gone.
+class Guest(Link, Protocol):
+    """A connection as the guest list needs it: it tells when it is gone, and can be looked into.
 
-    There may be thousands of them, so it holds no more than it needs.
+    The dialect hears it directly, so that being counted costs nothing per line.
     """
 
-    __slots__ = ("_room", "inner", "link", "max_line", "tap")
-
-    def __init__(self, inner: Hearer, room: "Room", link: Link) -> None:
-        self.inner = inner
-        self.link = link
-        self.max_line = inner.max_line
-        self.tap: Callable[[list[bytes]], None] | None = None  # is shown what is heard
-        self._room = room
-
-    @property
-    def dialect(self) -> str:
-        return self._room.dialect
-
-    @property
-    def limit_counts_newline(self) -> bool:
-        return getattr(self.inner, "limit_counts_newline", False)
-
-    @property
-    def max_pending(self) -> int:
-        return getattr(self.inner, "max_pending", 0)
-
-    def hear(self, lines: list[bytes]) -> None:
-        if self.tap is not None:
-            self.tap(lines)
-        self.inner.hear(lines)
-
-    def overlong(self, size: int) -> None:
-        self.inner.overlong(size)
-
-    def ended(self) -> None:
-        self.inner.ended()
-
-    def lost(self) -> None:
-        self._room.guests.leave(self)
-        self.inner.lost()
-
-
-class Room:
-    """What the connections of one listener share."""
-
-    __slots__ = ("dialect", "guests")
-
-    def __init__(self, guests: "Guests", dialect: str) -> None:
-        self.guests = guests
-        self.dialect = dialect
+    left: Callable[["Guest"], None] | None
+    hearer: Hearer | None
+    spy: Callable[[bytes], None] | None
 
 
 class Guests:
@@ -65,8 +24,8 @@ class Guests:
 
     def __init__(self, limit: int, refused: Callable[[Link], None]) -> None:
         self.limit = limit
-        self.all: set[Guest] = set()
-        self.on_enter: list[Callable[[Guest], None]] = []
+        self.all: dict[Guest, str] = {}  # and what each speaks
+        self.on_enter: list[Callable[[Guest, Hearer], Hearer]] = []  # may put itself between
         self._refused = refused
         self._any = False
         self._waiting: list[asyncio.Future[None]] = []  # for somebody to come or go
@@ -78,25 +37,26 @@ class Guests:
     def counting(self, open: Opener, dialect: str = "") -> Opener:
         """The same opener, whose connections are counted and bounded."""
 
-        room = Room(self, dialect)
+        all, leave = self.all, self._leave
 
-        def opened(link: Link) -> Hearer:
-            if len(self.all) >= self.limit:
+        def opened(link: Guest) -> Hearer:
+            if len(all) >= self.limit:
                 self._refused(link)
                 return _Refused(link, dialect, self.limit)
-            guest = Guest(open(link), room, link)
-            self.all.add(guest)
+            hearer = open(link)
+            all[link] = dialect
+            link.left = leave
             self._any = True
             if self._waiting:
                 self._wake()
-            for told in self.on_enter:
-                told(guest)
-            return guest
+            for between in self.on_enter:
+                hearer = between(link, hearer)
+            return hearer
 
-        return opened
+        return cast(Opener, opened)
 
-    def leave(self, guest: Guest) -> None:
-        self.all.discard(guest)
+    def _leave(self, guest: Guest) -> None:
+        self.all.pop(guest, None)
         if self._waiting:
             self._wake()
 
@@ -126,14 +86,14 @@ class Guests:
     async def dismiss(self, within: float) -> None:
         """End every connection: what is queued is sent first, if the client takes it in time."""
         for guest in tuple(self.all):
-            guest.link.close()
+            guest.close()
         try:
             async with asyncio.timeout(within):
                 while self.all:
                     await self.changed()
         except TimeoutError:
             for guest in tuple(self.all):
-                guest.link.abort()
+                guest.abort()
 
 
 class _Refused:

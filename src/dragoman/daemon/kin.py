@@ -29,24 +29,15 @@ log = get_log("kin")
 class Held:
     """A process by its descriptor: its number can mean no other while it is there."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("fd",)
 
     def __init__(self, pid: int) -> None:
         """Raises OSError."""
-        self._fd = os.pidfd_open(pid)
-
-    def is_there(self) -> bool:
-        try:
-            signal.pidfd_send_signal(self._fd, 0)
-        except PermissionError:
-            return True  # there, and another user's
-        except OSError:
-            return False
-        return True
+        self.fd = os.pidfd_open(pid)
 
     def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            os.close(self._fd)
+        if hasattr(self, "fd"):
+            os.close(self.fd)
 
 
 class Kin:
@@ -92,9 +83,13 @@ class Kin:
             return False
         held = self._held.get(pid)
         if held is not None:
-            if held.is_there():
+            try:
+                signal.pidfd_send_signal(held.fd, 0)  # nothing is sent: it is only looked for
                 return False
-            del self._held[pid]
+            except PermissionError:
+                return False  # there, and another user's
+            except OSError:
+                del self._held[pid]
         if pid == os.getpid():
             return False
         began = self._began(pid)

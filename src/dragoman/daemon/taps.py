@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.dialects.sniff import AnyHearer, which
 from dragoman.observe.redact import redact, scrub
 from dragoman.wire.lines import Lines
-from dragoman.wire.link import Link
+from dragoman.wire.link import Hearer, Link
 
 from .guests import Guest, Guests
 
@@ -27,7 +27,7 @@ class Taps:
     def __init__(self, guests: Guests) -> None:
         self._guests = guests
         self._followers: list[tuple[Link, Told]] = []
-        self._numbers: dict[Guest, int] = {}
+        self._known: dict[Guest, tuple[int, str]] = {}  # its number and what it speaks
         self._count = 0
 
     def follow(self, own: Link, told: Told) -> Callable[[], None]:
@@ -40,54 +40,49 @@ class Taps:
         if len(self._followers) == 1:
             self._guests.on_enter.append(self._attach)
             for guest in tuple(self._guests.all):
-                self._attach(guest)
+                if guest.hearer is not None:
+                    guest.hearer = self._attach(guest, guest.hearer)
 
         def stop() -> None:
             if entry in self._followers:
                 self._followers.remove(entry)
                 if not self._followers:
                     self._guests.on_enter.remove(self._attach)
-                    for guest in tuple(self._numbers):
+                    for guest in tuple(self._known):
                         self._detach(guest)
 
         return stop
 
-    def _attach(self, guest: Guest) -> None:
+    def _attach(self, guest: Guest, hearer: Hearer) -> Hearer:
         self._count += 1
-        self._numbers[guest] = self._count
-
-        def heard(lines: list[bytes]) -> None:
-            for line in lines:
-                self._show(guest, "in", line)
-
-        guest.tap = heard
-        link: Any = guest.link
-        if hasattr(link, "spy"):
-            link.spy = partial(self._written, guest, _Out(link.peer.transport in ("ws", "wss")))
+        self._known[guest] = (self._count, self._guests.all[guest])
+        guest.spy = partial(self._written, guest, _Out(guest.peer.transport in ("ws", "wss")))
+        return _Tap(hearer, partial(self._show, guest, "in"))
 
     def _detach(self, guest: Guest) -> None:
-        self._numbers.pop(guest, None)
-        guest.tap = None
-        link: Any = guest.link
-        if hasattr(link, "spy"):
-            link.spy = None
+        self._known.pop(guest, None)
+        if isinstance(guest.hearer, _Tap):
+            guest.hearer = guest.hearer.inner
+        guest.spy = None
 
     def _written(self, guest: Guest, out: "_Out", data: bytes) -> None:
         for line in out.messages(data):
             self._show(guest, "out", line)
 
     def _show(self, guest: Guest, direction: str, line: bytes) -> None:
-        number = self._numbers.get(guest, 0)
+        number, dialect = self._known.get(guest, (0, "any"))
         if guest not in self._guests.all:
-            self._numbers.pop(guest, None)
-        if any(own is guest.link for own, _ in self._followers):
+            self._known.pop(guest, None)
+        if any(own is guest for own, _ in self._followers):
             return
-        dialect = _dialect(guest, line)
+        hearer = guest.hearer.inner if isinstance(guest.hearer, _Tap) else guest.hearer
+        if dialect == "any":  # where any is taken, that of the first line
+            dialect = getattr(hearer, "dialect", "") or which(line)
         row: dict[str, Any] = {
             "connection": f"{dialect}-{number}",
-            "client": _client(guest),
+            "client": _client(hearer),
             "dialect": dialect,
-            "peer": guest.link.peer.label,
+            "peer": guest.peer.label,
             "direction": direction,
             "at": time_ns() // 1_000_000,
             "line": hidden(line),
@@ -96,16 +91,44 @@ class Taps:
             told(row)
 
 
-def _dialect(guest: Guest, line: bytes) -> str:
-    """The protocol of a connection; where any is taken, that of its first line."""
-    if guest.dialect != "any":
-        return guest.dialect
-    return getattr(guest.inner, "dialect", "") or which(line)
+class _Tap:
+    """Between a connection and its dialect: shows every line before it is heard."""
+
+    __slots__ = ("_show", "inner")
+
+    def __init__(self, inner: Hearer, show: Callable[[bytes], None]) -> None:
+        self.inner = inner
+        self._show = show
+
+    @property
+    def max_line(self) -> int:
+        return self.inner.max_line
+
+    @property
+    def limit_counts_newline(self) -> bool:
+        return self.inner.limit_counts_newline
+
+    @property
+    def max_pending(self) -> int:
+        return self.inner.max_pending
+
+    def hear(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self._show(line)
+        self.inner.hear(lines)
+
+    def overlong(self, size: int) -> None:
+        self.inner.overlong(size)
+
+    def ended(self) -> None:
+        self.inner.ended()
+
+    def lost(self) -> None:
+        self.inner.lost()
 
 
-def _client(guest: Guest) -> str:
+def _client(hearer: Any) -> str:
     """The id under which a connection is known to the engine; empty while it is not."""
-    hearer: Any = guest.inner
     if isinstance(hearer, AnyHearer):
         hearer = hearer.inner
     who = hearer._who if hasattr(hearer, "_who") else getattr(hearer, "who", None)

@@ -58,7 +58,9 @@ def takeover(gate: "Gate", request: Request) -> Takeover:
     bound = gate.limits.max_outbound_bytes
 
     def begin(transport: Any, rest: bytes) -> None:
-        attach(transport, WebSocketLink(opener, peer, bound=bound), rest)
+        longest = gate.limits.max_line_bytes
+        link = WebSocketLink(opener, peer, bound=bound, longest=longest)
+        attach(transport, link, rest)
 
     gate.meter.upgrades[dialect] += 1
     return Takeover(begin, headers)
@@ -91,7 +93,6 @@ def _opener(gate: "Gate", dialect: str, request: Request) -> Any:
 
     def opened(link: Link) -> Hearer:
         hearer: Hearer = counted(link)
-        hearer.max_line = min(hearer.max_line, gate.limits.max_line_bytes)
         gate.links[link] = token_id
         gate.guard()
         return hearer

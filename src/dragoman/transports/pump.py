@@ -42,6 +42,7 @@ class Pump(asyncio.Protocol):
         "_queue",
         "_slow",
         "_terms",
+        "left",
         "paused",
         "peer",
         "spy",
@@ -63,6 +64,7 @@ class Pump(asyncio.Protocol):
         self._lost = False
         self._slow: Slow | None = None
         self.paused = False
+        self.left: Callable[[Pump], None] | None = None  # is told when it is gone
         self.spy: Callable[[bytes], None] | None = None  # is shown what is written
 
     # --- asyncio's side -----------------------------------------------------------------------
@@ -132,7 +134,8 @@ class Pump(asyncio.Protocol):
             return True
         self._hearing = True
         try:
-            self._take_end()
+            if self._framer is not None:
+                self._take_end()
             if not self._closing:
                 self._hearer.ended()  # type: ignore[union-attr]
         finally:
@@ -145,15 +148,18 @@ class Pump(asyncio.Protocol):
             return
         self._lost = self._closing = True
         self._queue = None
-        if self._slow is not None:
-            self._slow.stop()
         hearer, self._hearer = self._hearer, None
         inlet: object = self._inlet
         if self._inlet is not None and inlet is not self._outlet:
             self._inlet.close()
+        if self._slow is not None:
+            self._slow.stop()
+        if self.left is not None:
+            self.left(self)
         if hearer is not None:
             hearer.lost()
-        self._wake()
+        if self._slow is not None:
+            self._wake()
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -187,6 +193,15 @@ class Pump(asyncio.Protocol):
     @property
     def closed(self) -> bool:
         return self._closing
+
+    @property
+    def hearer(self) -> Hearer | None:
+        """The dialect's side; None when the connection is gone."""
+        return self._hearer
+
+    @hearer.setter
+    def hearer(self, given: Hearer) -> None:
+        self._hearer = given
 
     # Something in the queue means that it will be written: we hear, or a flush is due.
 
@@ -261,10 +276,10 @@ class Pump(asyncio.Protocol):
 
     def _take_end(self) -> None:
         framer = self._framer
-        if framer is not None:
-            lines = framer.end()
-            if lines or framer.overlong:
-                self._hear_between(lines, framer.overlong)
+        assert framer is not None
+        lines = framer.end()
+        if lines or framer.overlong:
+            self._hear_between(lines, framer.overlong)
 
     def _hear_between(self, lines: list[bytes], overlong: list[tuple[int, int]]) -> None:
         """Let the dialect hear lines and over-long ones in the order they came."""

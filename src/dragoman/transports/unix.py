@@ -12,7 +12,6 @@ from dragoman.wire.link import Opener, Peer
 from .directory import prepare_for
 from .pump import BOUND, STALL, Pump, Terms
 
-_IS_LINUX = hasattr(socket, "SO_PEERCRED")
 BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn
 Admit = Callable[[Peer], bool]
 
@@ -106,6 +105,12 @@ def remove_if_same(path: str, inode: tuple[int, int]) -> bool:
 
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _XUCRED = struct.Struct("=II")  # struct xucred: version, uid, …
+_UNIX, _STREAM = int(socket.AF_UNIX), int(socket.SOCK_STREAM)
+_CREDENTIALS_OF: tuple[int, int, int] | None = None  # what to ask a socket for
+if hasattr(socket, "SO_PEERCRED"):
+    _CREDENTIALS_OF = (socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+elif hasattr(socket, "LOCAL_PEERCRED"):  # macOS and BSD; level 0 is SOL_LOCAL
+    _CREDENTIALS_OF = (0, socket.LOCAL_PEERCRED, 76)
 _KNOWN = 1024
 _peers: dict[bytes, Peer] = {}  # by what the kernel says, so that many connections share one
 
@@ -114,9 +119,9 @@ def identified(sock: socket.socket) -> Peer:
     """Who is at the other end of a connected socket, by the kernel's word."""
     # A transport shows its socket through a `socket.socket` that it makes for each question; the
     # plain type does the same in a fraction of the time.
-    plain = socket.SocketType(socket.AF_UNIX, socket.SOCK_STREAM, 0, sock.fileno())
+    plain = socket.SocketType(_UNIX, _STREAM, 0, sock.fileno())
     try:
-        raw = _word(plain)
+        raw = plain.getsockopt(*_CREDENTIALS_OF) if _CREDENTIALS_OF else b""
     finally:
         plain.detach()
     peer = _peers.get(raw)
@@ -127,18 +132,10 @@ def identified(sock: socket.socket) -> Peer:
     return peer
 
 
-def _word(sock: socket.SocketType) -> bytes:
-    if _IS_LINUX:
-        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    if hasattr(socket, "LOCAL_PEERCRED"):  # macOS and BSD; level 0 is SOL_LOCAL
-        return sock.getsockopt(0, socket.LOCAL_PEERCRED, 76)
-    return b""
-
-
 def _peer(raw: bytes) -> Peer:
     if not raw:
         return Peer("unix:unknown", "unix")
-    if not _IS_LINUX:
+    if not hasattr(socket, "SO_PEERCRED"):
         _, uid = _XUCRED.unpack_from(raw)
         return Peer(f"unix:uid={uid}", "unix", None, uid)
     pid, uid, _ = _CREDENTIALS.unpack(raw)

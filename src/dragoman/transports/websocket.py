@@ -37,7 +37,7 @@ class WebSocketLink(Pump):
     `link.connection_made(transport)`, then `link.data_received(rest)` with what was read too far.
     """
 
-    __slots__ = ("_client", "_frames", "_said_close")
+    __slots__ = ("_client", "_frames", "_longest", "_said_close")
 
     _glue = b""  # a frame has its own end
 
@@ -47,11 +47,13 @@ class WebSocketLink(Pump):
         identify: Identify | Peer,
         *,
         client: bool = False,
+        longest: int = 0,  # bytes of a message, if that is less than the dialect takes
         bound: int = BOUND,
         stall: float = STALL,
     ) -> None:
         super().__init__(Terms(open, identify, bound=bound, stall=stall))
         self._client = client
+        self._longest = longest
         self._said_close = False
 
     # --- the dialect's side ---------------------------------------------------------------------
@@ -93,7 +95,9 @@ class WebSocketLink(Pump):
     ) -> None:
         super().begin(peer, inlet, outlet)
         assert self._hearer is not None
-        self._frames = Frames(self._hearer.max_line, from_client=not self._client)
+        most = self._hearer.max_line
+        longest = min(most, self._longest) if self._longest else most
+        self._frames = Frames(longest, from_client=not self._client)
 
     def data_received(self, data: bytes) -> None:
         if self._lost:
@@ -127,10 +131,16 @@ class WebSocketLink(Pump):
             self._say_close(close_payload(failure.code, failure.reason))
             self._closing = True
 
-    def _take_end(self) -> None:
-        # The connection broke without a close frame: there is nobody left to answer.
-        self._said_close = True
-        self._closing = True
+    def eof_received(self) -> bool:
+        if self._lost or self._ended:
+            return False
+        self._ended = True
+        if not self._closing:
+            # The connection broke without a close frame: there is nobody left to answer.
+            self._said_close = True
+            self._closing = True
+            self._settle()
+        return True
 
     def _deliver(self, messages: list[bytes]) -> None:
         if messages and not self._closing and self._hearer is not None:
