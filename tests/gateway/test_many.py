@@ -52,7 +52,8 @@ class Watcher(asyncio.Protocol):
             assert self.accepted in head
             self.frames = Frames(1 << 26, from_client=False)
             self.ask(1, "initialize", {"protocolVersion": 1})
-            params = {"sessionId": self.session, "cwd": "/", "mcpServers": []}
+            join = {"dragoman": {"join": True}}  # nothing is stored here
+            params = {"sessionId": self.session, "cwd": "/", "mcpServers": [], "_meta": join}
             self.ask(2, "session/resume", params)
             data = rest
         for op, payload in self.frames.feed(data):
