@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dragoman.wire.lines import Lines
 from dragoman.wire.link import Blob, Hearer, Peer
 
-from .terms import BOUND, STALL, Identify, Slow, Terms, tick_of
+from .terms import BOUND, STALL, Identify, Slow, Terms, framer_of, tick_of
 
 __all__ = ["BOUND", "STALL", "Identify", "Pump", "Terms"]
 
@@ -265,7 +265,7 @@ class Pump(asyncio.Protocol):
         framer, hearer = self._framer, self._hearer
         assert hearer is not None
         if framer is None:
-            framer = self._framer = _framer(hearer)
+            framer = self._framer = framer_of(hearer)
         lines = framer.feed(data)
         if framer.idle:
             self._framer = None
@@ -391,11 +391,3 @@ class Pump(asyncio.Protocol):
             self._slow = None
         for callback in waiting:
             callback()
-
-
-def _framer(hearer: Hearer) -> Lines:
-    return Lines(
-        hearer.max_line,
-        counts_newline=getattr(hearer, "limit_counts_newline", False),
-        max_pending=getattr(hearer, "max_pending", 0),
-    )

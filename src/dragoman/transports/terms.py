@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from dragoman.wire.link import Opener, Peer
+from dragoman.wire.lines import Lines
+from dragoman.wire.link import Hearer, Opener, Peer
 
 BOUND = 16 * 1024 * 1024
 STALL = 120.0
@@ -87,3 +88,12 @@ class Slow:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+def framer_of(hearer: Hearer) -> Lines:
+    """What cuts a connection into the lines that its dialect takes."""
+    return Lines(
+        hearer.max_line,
+        counts_newline=getattr(hearer, "limit_counts_newline", False),
+        max_pending=getattr(hearer, "max_pending", 0),
+    )
