@@ -217,8 +217,10 @@ def _copy(connection: "sqlite3.Connection", ahead: int) -> None:
     connection.execute(
         f"INSERT INTO sessions ({', '.join(names)}) SELECT {values} FROM sessions WHERE num <= 1000"
     )
-    names = [name for name in columns("events") if name != "gseq"]
-    values = ", ".join(f"session + {ahead}" if name == "session" else name for name in names)
+    newest = connection.execute("SELECT max(gseq) FROM events WHERE session <= 1000").fetchone()[0]
+    moved = {"session": f"session + {ahead}", "gseq": f"gseq + {newest * (ahead // 1000)}"}
+    names = columns("events")
+    values = ", ".join(moved.get(name, name) for name in names)
     connection.execute(
         f"INSERT INTO events ({', '.join(names)}) SELECT {values} FROM events WHERE session <= 1000"
     )

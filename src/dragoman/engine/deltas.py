@@ -13,7 +13,7 @@ _KINDS = frozenset(MERGED)
 class Run:
     """Neighbouring deltas of one kind, turn and call, not joined yet."""
 
-    __slots__ = ("at", "call_id", "kind", "session", "texts", "turn")
+    __slots__ = ("at", "call_id", "kind", "session", "size", "texts", "turn")
 
     def __init__(
         self, session: str, at: int, kind: type[Any], turn: str, call_id: str, text: str
@@ -24,6 +24,7 @@ class Run:
         self.turn = turn
         self.call_id = call_id
         self.texts = [text]
+        self.size = len(text)
 
     def joined(self) -> Event:
         texts = self.texts

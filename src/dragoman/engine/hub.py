@@ -20,6 +20,7 @@ from .watch import Parts, Reader, Shape, Watch
 if TYPE_CHECKING:
     from .session import Session
 
+MOST_CHARS = 64 * 1024  # so much text is not gathered: it goes out before the beat
 RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
 _UNHURRIED = frozenset({ev.StepBegan, ev.StreamOpened})  # told with what follows, within a beat
@@ -178,6 +179,9 @@ class Hub:
             and run.call_id == call_id
         ):
             run.texts.append(text)
+            run.size += len(text)
+            if run.size > MOST_CHARS:
+                self.flush()
         else:
             self._add(session.id, session.host.clock.now_ms(), kind, turn, text, call_id)
 

@@ -14,7 +14,7 @@ from .worker import Job, Worker, deliver
 if TYPE_CHECKING:
     import sqlite3
 
-GROUP = 256  # batches in one transaction at most
+GROUP = 256  # batches in one transaction, or up to twice as many when they come together
 HOT_SESSIONS = "SELECT num FROM sessions INDEXED BY sessions_hot WHERE hot = 1 ORDER BY live_at"
 PATIENCE = 0.002  # seconds that a patient batch waits for others
 IDLE = 2.0  # seconds without a write after which the write-ahead log is folded into the file
