@@ -25,6 +25,11 @@ _CAUSES = {
     "kill": "admin_kill",
 }  # fmt: skip
 _REMEMBERED = 1_024
+# Neither kind of client knows these.
+_UNSAID = frozenset({
+    ev.StepBegan, ev.StreamOpened, ev.StatusChanged, ev.Presence, ev.CallDrafted, ev.CallArgs,
+    ev.CallReady, ev.Progress, ev.Retrying,
+})  # fmt: skip
 
 
 class Updates:
@@ -69,6 +74,7 @@ class Updates:
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
         said: list[bytes] = []
+        changed = False
         for event in events:
             body = event.body
             kind = type(body)
@@ -76,9 +82,11 @@ class Updates:
                 said.append(self._text + encode(body.text) + b"}}")  # type: ignore[union-attr]
             elif kind is ev.ThoughtDelta:
                 said.append(self._thought + encode(body.text) + b"}}")  # type: ignore[union-attr]
-            else:
+            elif kind not in _UNSAID:
                 self._other(body, said)
-                self._messages = self._size()
+                changed = True
+        if changed:
+            self._messages = self._size()
         return Blob(said) if said else None
 
     def _other(self, body: ev.Body, said: list[bytes]) -> None:
