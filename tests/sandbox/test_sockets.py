@@ -148,3 +148,49 @@ def test_nobody_else_is_kept_out(tmp_path: Path) -> None:
             [sys.executable, "-c", TRY], capture_output=True, text=True, timeout=20, cwd=tmp_path
         )
         assert done.stdout == "HEARD\n"
+
+
+def test_a_stranger_that_comes_again_is_known_by_its_descriptor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only while it is there: its number may be another's afterwards."""
+    kin = Kin()
+    kin.watching = True
+    looked: list[int] = []
+    look = kin._stat
+
+    def counted(pid: int) -> list[bytes]:
+        looked.append(pid)
+        return look(pid)
+
+    monkeypatch.setattr(kin, "_stat", counted)
+    monkeypatch.setattr(kin, "_family", lambda pid: "none")
+    stranger = subprocess.Popen(["sleep", "30"])
+    try:
+        assert not kin.refuses(stranger.pid) and not kin.refuses(stranger.pid)
+        looked.clear()
+        assert not kin.refuses(stranger.pid) and looked == []
+    finally:
+        stranger.kill()
+        stranger.wait()
+    kin.refuses(stranger.pid)
+    assert stranger.pid in looked and not kin._held
+
+
+def test_few_descriptors_of_strangers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    kin = Kin()
+    kin.watching = True
+    monkeypatch.setattr("dragoman.daemon.kin._HELD", 2)
+    monkeypatch.setattr(kin, "_family", lambda pid: "none")
+    strangers = [subprocess.Popen(["sleep", "30"]) for _ in range(4)]
+    before = len(os.listdir("/proc/self/fd"))
+    try:
+        for one in strangers * 2:
+            assert not kin.refuses(one.pid)
+        assert len(os.listdir("/proc/self/fd")) == before + 2
+        kin._held.clear()
+        assert len(os.listdir("/proc/self/fd")) == before
+    finally:
+        for one in strangers:
+            one.kill()
+            one.wait()
