@@ -69,6 +69,7 @@ def _initialize(params: Any) -> str:
 class AnyHearer:
     """A connection whose dialect is not known yet; after the first line it only passes on."""
 
+    __slots__ = ("_inner", "_link", "_openers", "_told", "dialect", "max_line")
     limit_counts_newline = False
     max_pending = 0
 
