@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from dragoman.daemon.desks import Desks
-from dragoman.engine.events import Event, TextDelta, Who
+from dragoman.engine.events import TextDelta, Who
 from dragoman.engine.host import OpenSpec
 from dragoman.settings.model import Settings
 from dragoman.testing.host import memory_door
@@ -136,15 +136,15 @@ async def _fan_out(door: Any, desks: Desks, watchers: int, times: int) -> Callab
         hearer.hear([msgspec.json.encode(join)])
     for _ in range(50):
         await asyncio.sleep(0)
-    hub = door.live(info.id).hub
+    session = door.live(info.id)
+    hub = session.hub
     if len(hub.watches) != watchers:
         raise RuntimeError(f"{len(hub.watches)} of {watchers} watch")
-    delta = Event(info.id, 0, TextDelta("t", "some text "))
 
     def stream() -> None:
         for _ in range(times):
             for _ in range(16):
-                hub._pending.append(delta)
+                hub.stream(session, TextDelta, "t", "some text ")
             hub.flush()
 
     return stream

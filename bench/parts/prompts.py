@@ -156,8 +156,9 @@ def _rows(kind: str, found: dict[str, _Taken]) -> list[Row]:
                      bars[1], digits=0)
         )  # fmt: skip
         if ours.first:
+            bar = "" if name == _NO_MODEL else "<= 1.0"
             rows.append(
-                compared("turns", "prompt (committed) to first delta, 1 connection", ours.first,
-                         f"{name} (not stored)", theirs.first, "us", "" if name == _NO_MODEL else "<= 1.0", digits=0)
+                compared("turns", "prompt to first delta, 1 connection", ours.first, name,
+                         theirs.first, "us", bar, digits=0)
             )  # fmt: skip
     return rows

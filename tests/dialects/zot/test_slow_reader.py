@@ -64,7 +64,7 @@ async def test_what_was_held_comes_in_order_with_the_words_around_it():
 
 
 async def test_one_who_reads_far_too_late_is_told_that_deltas_are_lost():
-    door, client = start(Scripted([say("y" * (HOLD_BYTES + 400_000), deltas=40), "next"]))
+    door, client = start(Scripted([say("y" * (HOLD_BYTES + 2_000_000), deltas=400), "next"]))
     client.wire.stuck = True
     client.send(PROMPT % 1)
     await turns_done(door, 1)
