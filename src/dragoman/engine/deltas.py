@@ -8,6 +8,7 @@ from .events import Event
 
 MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
 _KINDS = frozenset(MERGED)
+_DRAFTED = _KINDS | {ev.StepBegan, ev.StreamOpened, ev.CallDrafted, ev.CallReady, ev.Retrying}
 
 
 class Run:
@@ -82,6 +83,13 @@ def merge(events: Sequence[Event]) -> Sequence[Event]:
             run = Run(event.session, event.at, kind, body.turn, call_id, text_of(body))
             items.append(run)
     return joined(items)
+
+
+def drafted(held: Sequence[Event], draft: Sequence[Event]) -> list[Event]:
+    """Facts first, then the draft in place of what it repeats, then whatever else passed."""
+    facts = [event for event in held if event.seq]
+    rest = (event for event in held if not event.seq)
+    return [*facts, *draft, *(e for e in rest if not draft or type(e.body) not in _DRAFTED)]
 
 
 def text_of(body: Any) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import events as ev
 from .beat import beat_of
-from .deltas import MERGED, Run, joined, single, text_of
+from .deltas import MERGED, Run, drafted, joined, single, text_of
 from .events import Event, Who
 from .watch import Parts, Reader, Shape, Watch
 
@@ -125,13 +125,16 @@ class Hub:
     def settle(self) -> None:
         """The beginning of a turn that streams already was told, or will never be."""
         self.early = False
+        if self._late:
+            self.flush()  # what is pending is in the draft, too
         late, self._late = self._late, []
         for watch in late:
-            held = watch.held or []
-            draft = self._draft() if watch.draft else ()
-            watch.held = [event for event in held if event.seq]
-            watch.held += draft or [event for event in held if not event.seq]
+            watch.held = drafted(watch.held or (), self._draft() if watch.draft else ())
             watch.resume()
+
+    def waits(self, watch: Watch) -> bool:
+        """Whether it is to hear of the beginning of a turn before anything else."""
+        return watch in self._late
 
     def remove(self, watch: Watch) -> None:
         if watch in self.watches:
@@ -164,7 +167,7 @@ class Hub:
         if self.watches:
             self._pending += events
             self.flush()
-        if self.early:
+        if self.early and any(type(event.body) is ev.TurnBegan for event in events):
             self.settle()
 
     def stream(
@@ -226,10 +229,11 @@ class Hub:
                 if merged is None:
                     merged = joined(items)
                 chosen = merged
+            fresh = self._fresh(watch, chosen) if watch.floor else chosen
             if watch.held is not None or watch.is_paused():
-                watch.hold(chosen)
+                watch.hold(fresh)
                 continue
-            if watch.floor and len(fresh := self._fresh(watch, chosen)) < len(chosen):
+            if len(fresh) < len(chosen):
                 watch.give(fresh)
                 continue
             key = (id(watch.shape), watch.exact)
@@ -293,16 +297,15 @@ class Hub:
         if watch.dropped:  # too much came meanwhile: read on
             self.replay(watch)
             return
+        # What streamed before a kept event that was replayed is part of it.
+        held = watch.held or []
+        past = [n for n, e in enumerate(held, 1) if e.seq and self.place(e) <= watch.cursor]
+        watch.held = rest = held[past[-1] :] if past else held
         if self.early:
             self._wait(watch)
             return
-        held, watch.held, watch.weight = watch.held or [], None, 0
+        watch.held, watch.weight = None, 0
         watch.floor = watch.cursor if self.by_gseq else 0
         draft = self._draft() if watch.draft else ()
-        # What streamed before a kept event that was replayed is part of it.
-        past = [n for n, e in enumerate(held, 1) if e.seq and self.place(e) <= watch.cursor]
-        rest = held[past[-1] :] if past else held
-        later = [event for event in rest if event.seq or not draft]
-        watch.give(later)
-        watch.give(draft)
+        watch.give(drafted(rest, draft) if draft else rest)
         watch.caught_up()

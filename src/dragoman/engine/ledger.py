@@ -34,6 +34,10 @@ class Commit:
         self.others: list[asyncio.Future[None]] | None = None  # of those who only wait
         self.stored = False
 
+    def begins(self, turn: str) -> bool:
+        bodies = (event.body for event in self.events)
+        return any(type(body) is ev.TurnBegan and body.turn == turn for body in bodies)
+
     def end(self, error: BaseException | None = None) -> bool:
         """Wake those who wait; False when nobody heard of an error."""
         for other in self.others or ():
@@ -114,6 +118,8 @@ class Ledger:
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
         if error is not None:
             self._committing = tuple(one for one in self._committing if one is not commit)
+            if self.turn is not None and commit.begins(self.turn.id):
+                self.turn.closed = True  # nothing may be kept of a turn that never began
             self.host.spawn(self._lost(error, commit))
         else:
             gseq = future.result()

@@ -107,6 +107,8 @@ class Watch:
         """The client reads again: give it what was held, or what it missed from the store."""
         if self.closed or self.replaying or self.held is None or self.is_paused():
             return
+        if self.hub.waits(self):  # goes on when that is over
+            return
         if self.dropped or self.behind:
             self.hub.replay(self)
             return

@@ -116,7 +116,8 @@ class Working(Asking):
                 self._begun(turn, work)
                 self._launch(turn, work.kind)
             result = await self._supervise(turn)
-            if admitted is not None and (admitted.done() or self.state is not state):
+            lost = turn.closed or self.state is not state
+            if admitted is not None and (lost or admitted.done()):
                 await admitted  # raises when the turn could not even begin
             finished = await self._conclude(turn, work.kind, result)
         finally:
@@ -129,10 +130,13 @@ class Working(Asking):
     def _may_begin(self: "Session", work: Work) -> bool:  # type: ignore[misc]
         """Whether the agent may begin while its prompt is still being committed.
 
-        Nothing that acts goes before the commit, since every fact waits for those before it; but
-        text may. So nobody must be there who is first to be told of the prompt.
+        Nothing that acts goes before the commit, since every fact waits for those before it (a
+        hosted agent acts by itself, so it waits); but text may. So nobody must be there who is
+        first to be told of the prompt.
         """
         if work.kind != "prompt" or work.by is None or self.host.hub.watches:
+            return False
+        if self.profile().backend != "builtin" or self.host.hooks.observed("agent_starting"):
             return False
         said = work.by.dialect
         return all(getattr(w.shape, "knows", None) == said for w in self.watches)
@@ -149,6 +153,8 @@ class Working(Asking):
             turn.closed = True
             if turn.task is not None:
                 turn.task.cancel()
+                loop = asyncio.get_running_loop()
+                loop.call_later(UNWIND_SECONDS, self._abandon, turn, False)
         else:
             self._begun(turn, work)
 
