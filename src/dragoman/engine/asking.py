@@ -179,15 +179,30 @@ class Asking(Ledger):
         if state.status == "waiting_input" and len(state.asks) == 1:
             # A call that waited across a restart has no task: the turn is taken up again below.
             bodies.append(ev.StatusChanged("waiting_input", "running" if state.turn else "idle"))
-        await self.append(*bodies)
-        self._stop_timer(ask_id)
-        future = self._waiting.get(ask_id)
+        done = self.put(*bodies)
+        done.add_done_callback(lambda done: self._answered(settled, done))
+        try:
+            await asyncio.shield(done)
+        except asyncio.CancelledError:  # whoever answered has left: the answer counts all the same
+            if not done.done():
+                done.add_done_callback(self.unheard)
+            raise
+        return settled
+
+    def _answered(  # type: ignore[misc]
+        self: "Session", settled: Settled, done: "asyncio.Future[None]"
+    ) -> None:
+        """Go on with what waited for this answer."""
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._stop_timer(settled.ask_id)
+        future = self._waiting.get(settled.ask_id)
+        state = self.state
         if future is not None:
             if not future.done():
                 future.set_result(settled)
-        elif state.turn and self.turn is None and not state.asks:
+        elif state.turn and self.turn is None and not state.asks and not self.closing:
             self.host.take_up(self)
-        return settled
 
     async def _why_not(self: "Session", ask_id: str) -> None:  # type: ignore[misc]
         before = self.state.settled.get(ask_id)

@@ -1,0 +1,65 @@
+"""Watchers of a hub at awkward moments."""
+
+import asyncio
+
+from tests.engine.tape import ME, Tape
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Text
+from dragoman.engine.events import Event, Who
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.hub import Hub
+from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.script import Scripted, call
+
+
+def kept(place):
+    return Event("s", 0, ev.Renamed(str(place)), place, place)
+
+
+async def test_what_a_replay_of_the_whole_host_gave_is_not_told_again_to_a_slow_reader():
+    stored = [kept(1), kept(2)]
+
+    async def read(after, limit):
+        return [event for event in stored if event.gseq > after]
+
+    tape, tasks, paused = Tape(), [], [False]
+    hub = Hub("", read, lambda work: tasks.append(asyncio.ensure_future(work)), by_gseq=True)
+    watch = hub.watch(ME, tape, lambda said: None, lambda: paused[0], since=0)
+    await asyncio.gather(*tasks)
+    paused[0] = True
+    hub.emit_kept(stored[1:])  # was stored, and read, before it was told
+    hub.emit_kept([kept(3)])
+    paused[0] = False
+    watch.resume()
+    hub.emit_kept([kept(4)])
+    assert [event.gseq for event in tape.events] == [1, 2, 3, 4]
+
+
+async def test_an_answer_counts_though_the_client_that_gave_it_has_left():
+    tool = EchoTool()
+    door = memory_door(Scripted([call("echo", text="x"), "fine"]), [tool])
+    sid = (await door.open(OpenSpec(cwd="/"), ME)).id
+    tape = Tape()
+    await door.watch(sid, ME, tape, lambda said: None)
+    work = await door.prompt(sid, (Text("go"),), ME)
+    asked = await tape.until(ev.Asked)
+    store, came, go = door.host.store, asyncio.Event(), asyncio.Event()
+    append = store.append
+
+    async def wait(batch):
+        came.set()
+        await go.wait()
+        return await append(batch)
+
+    post = store.post
+    store.post = lambda batch, **how: asyncio.ensure_future(wait(batch))
+    answering = asyncio.ensure_future(door.answer(asked.body.ask.id, "allow", Who("it")))
+    await came.wait()
+    answering.cancel()
+    await asyncio.wait({answering})
+    store.post = post
+    go.set()
+    async with asyncio.timeout(2):
+        assert (await work.done).text == "fine"
+    assert tool.ran
