@@ -43,6 +43,11 @@ class Claim:
         self.unclean = mark in (OPEN, DAMAGED)  # the last one to leave crashed, or met damage
         self.suspect = mark == DAMAGED
 
+    def is_alone(self) -> bool:
+        """Whether nobody has it open now, also if somebody came first and has left since."""
+        self.alone = self.alone or self._alone()
+        return self.alone
+
     def share(self) -> None:
         """Let others open the file too."""
         if self.alone:

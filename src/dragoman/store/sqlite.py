@@ -13,7 +13,7 @@ from dragoman.engine.ports import AskRow, Batch, Entry
 
 from . import changes, file
 from .lists import find_newest, find_page
-from .migrations import Foreign, migrate, recognise
+from .migrations import Foreign, is_older, migrate, recognise, used_by_older
 from .rows import ask_of, entries_of, info_of
 from .rules import check_find, check_limit, in_use
 from .worker import Reader, failed
@@ -204,6 +204,8 @@ class SqliteStore:
         write, read = file.connect(self.path), file.connect(self.path)
         try:
             recognise(write, self.path)
+            if is_older(write) and not self._claim.is_alone():
+                raise used_by_older(self.path)
             if self._claim.unclean:
                 file.check(write, self.path, thorough=self._claim.suspect)
             fresh = self._claim.alone and file.is_fresh(self.path, synchronous)

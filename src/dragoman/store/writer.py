@@ -2,6 +2,7 @@
 
 import asyncio
 import queue
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class Writer(Worker):
         self._idle = idle
         self._unfolded = False
         self._known = Known()
+        self._home: asyncio.AbstractEventLoop | None = None  # only its jobs are gathered
+        self._moving = threading.Lock()
         self._outgoing: list[Job] = []
         self._hurried = False  # they will be handed over in a moment
         self._timer: asyncio.TimerHandle | None = None
@@ -52,16 +55,26 @@ class Writer(Worker):
         The thread takes the interpreter from the loop when it wakes: so what was to be said at
         this moment is said first, and the jobs of all sessions of this moment wake it once.
         """
-        outgoing, loop = self._outgoing, job.loop
-        if outgoing and outgoing[0].loop is not loop:
+        loop = job.loop
+        if loop is not self._home and not self._adopt(loop):
             self._queue.put([job])  # two loops have one store: rare, and nothing to gather
             return
+        outgoing = self._outgoing
         outgoing.append(job)
         if not patient and not self._hurried:
             self._hurried = True
             loop.call_soon(loop.call_soon, self._hand_over)
         elif len(outgoing) == 1:
             self._timer = loop.call_later(PATIENCE, self._hand_over)
+
+    def _adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Gather the jobs of this loop from now on, if no other one lives whose jobs are."""
+        with self._moving:
+            if self._home is not None and not self._home.is_closed():
+                return False
+            self._hand_over()  # what a loop left that was closed comes first
+            self._home = loop
+            return True
 
     def _hand_over(self) -> None:
         self._hurried = False
@@ -104,8 +117,8 @@ class Writer(Worker):
                 for job in jobs:
                     job.error = job.error or self._explain(error)
             deliver(jobs)
-            if len(self._known.hot) > HOT:
-                self._settle(HOT // 2)
+            if len(self._known.hot) > HOT:  # half of them, so that crowds do not pile up
+                self._settle(len(self._known.hot) // 2)
         if more is None:
             self._rest()
             return False

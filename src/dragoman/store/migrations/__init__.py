@@ -70,5 +70,19 @@ def recognise(connection: "Connection", path: str, steps: Sequence[Step] = STEPS
         )
 
 
+def is_older(connection: "Connection", steps: Sequence[Step] = STEPS) -> bool:
+    """Whether the file, which is ours, has a version from before ours."""
+    return 0 < _number(connection, "user_version") < len(steps)
+
+
+def used_by_older(path: str) -> Foreign:
+    """It does not look at the version again: its numbers and ours would be the same ones."""
+    return Foreign(
+        f"{path} is in use by an older version of Dragoman.",
+        "End that one first, the daemon before all; this version then brings the file up to date.",
+        path=path,
+    )
+
+
 def _number(connection: "Connection", pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
