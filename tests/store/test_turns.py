@@ -10,6 +10,7 @@ import pytest
 import uvloop
 from tests.store.making import make_batch, make_info
 
+from dragoman.engine.faults import StoreFailed
 from dragoman.store.file import Claim, prepare
 from dragoman.store.known import HOT
 from dragoman.store.migrations import STEPS, Foreign, migrate
@@ -117,4 +118,20 @@ async def test_sessions_that_come_in_crowds_do_not_pile_up(tmp_path: Path) -> No
         rows = await store._read("SELECT count(*) FROM sessions WHERE hot = 1")
         most = max(most, rows[0][0])
     assert most <= HOT + 2 * 200
+    await store.close()
+
+
+async def test_a_reading_that_failed_does_not_keep_later_ones_in_the_past(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    for name in ("s1", "s2"):
+        await store.create(make_info(name), "me")
+        await store.append(make_batch(name, 1, 1, 3))
+    await store.append(make_batch("s1", 1, 4, 3))
+    tear = "UPDATE events SET body = x'93a5' WHERE gseq = 3"
+    await store._writer.run(lambda connection: connection.execute(tear).rowcount)
+    with pytest.raises(StoreFailed) as caught:
+        await store.entries("s1")
+    await store.append(make_batch("s2", 1, 4, 3))
+    assert len(await store.entries("s2")) == 6  # while somebody still has the error in hand
+    assert "damaged" in caught.value.message
     await store.close()

@@ -5,6 +5,7 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.engine.faults import Fault
@@ -132,6 +133,8 @@ class Reader(Worker):
             try:
                 job.value = job.work(self._connection)
             except Exception as error:  # goes to whoever asked
+                # A cursor in its frames would keep this moment's view, for all who read later.
+                clear_frames(error.__traceback__)
                 job.error = self._explain(error)
         deliver(jobs)
         return True
