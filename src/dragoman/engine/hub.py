@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import events as ev
 from .beat import beat_of
-from .deltas import MERGED, Run, drafted, joined, single, text_of
+from .deltas import MERGED, Run, drafted, joined, single, text_of, unread
 from .events import Event, Who
 from .watch import Parts, Reader, Shape, Watch
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MOST_CHARS = 64 * 1024  # so much text is not gathered: it goes out before the beat
 RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
-_UNHURRIED = frozenset({ev.StepBegan, ev.StreamOpened})  # told with what follows, within a beat
 
 
 class Hub:
@@ -55,7 +54,7 @@ class Hub:
         self._pending: list[Event | Run] = []
         self._run: Run | None = None  # the last of what is pending, when it may still grow
         self.beating = False  # what comes now is gathered until the next beat
-        self._first = False  # a step has begun: its first delta goes out at once
+        self._first = False  # an answer has begun: its first delta goes out at once
         self.flushed = 0.0
         self._shapes: dict[Any, Shape] = {}
         self.early = False  # a turn streams while its beginning is still being committed
@@ -154,9 +153,10 @@ class Hub:
             return
         self._pending.append(event)
         self._run = None
-        if type(body) not in _UNHURRIED:
+        if type(body) is not ev.StreamOpened:
             self.flush()
             return
+        # Told with what follows, within a beat; and what follows goes out at once.
         self._first = True
         if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)
@@ -297,10 +297,8 @@ class Hub:
         if watch.dropped:  # too much came meanwhile: read on
             self.replay(watch)
             return
-        # What streamed before a kept event that was replayed is part of it.
-        held = watch.held or []
-        past = [n for n, e in enumerate(held, 1) if e.seq and self.place(e) <= watch.cursor]
-        watch.held = rest = held[past[-1] :] if past else held
+        place, cursor = self.place, watch.cursor
+        watch.held = rest = unread(watch.held or (), lambda event: place(event) <= cursor)
         if self.early:
             self._wait(watch)
             return
