@@ -20,7 +20,7 @@ from tests.store.making import ROOT, make_answer, make_ask, make_batch, make_inf
 from dragoman.engine.faults import Fault
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.ports import Batch, Store
-from dragoman.store.known import settle
+from dragoman.store import known, writer
 from dragoman.store.memory import Kept, MemoryStore
 from dragoman.store.sqlite import SqliteStore
 
@@ -42,7 +42,7 @@ async def perform(store: Store, work: Work) -> Any:
             batch, patient = arguments
             return await store.post(batch, patient=patient)
         if name == "cool":
-            return await store._writer.run(settle) if isinstance(store, SqliteStore) else None
+            return await store._writer.run(known.settle) if isinstance(store, SqliteStore) else None
         return await getattr(store, name)(*arguments)
     except Fault as fault:
         return f"refused: {type(fault).__name__}"
@@ -70,7 +70,8 @@ def _receive(pipe: Any) -> Any:
 
 async def serve(path: str, synchronous: str) -> None:
     """Do bursts of work from standard input, and tell of each as soon as it is done."""
-    store = SqliteStore(path, synchronous=synchronous, idle=0.02)
+    writer.HOT, known.KNOWN = 3, 5  # as if there were many more sessions
+    store = SqliteStore(path, synchronous=synchronous, idle=0.02, group=4)
 
     async def one(number: int, work: Work) -> None:
         _send(sys.stdout.buffer, (number, await perform(store, work)))
@@ -115,6 +116,11 @@ class Child:
         _send(self._process.stdin, None)
         assert self._process.wait(20) == 0
         self._end()
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._end()
 
     def _end(self) -> None:
         self._process.wait(20)
@@ -166,6 +172,12 @@ class Trial:
     def _open(self, kind: type[Here] | type[Child]) -> Here | Child:
         return kind(self._path, self.synchronous)
 
+    def abandon(self) -> None:
+        """Leave no child behind, whatever happened."""
+        for store in self.stores:
+            if isinstance(store, Child):
+                store.kill()
+
     async def step(self) -> None:
         dice = self.chance.random()
         if dice < 0.02:
@@ -188,7 +200,6 @@ class Trial:
         await self._compare(("entries_since", (0, 10**6)))
         for store in self.stores:
             await store.close()
-        self.stores = []
 
     async def _compare(self, read: Work) -> None:
         expected = await perform(self.model, read)
@@ -353,8 +364,14 @@ def _plain(value: Any) -> Any:
 
 
 async def _state(store: Store) -> Any:
-    """Everything that a burst of the random work may change, but for epochs."""
+    """Everything that a burst of the random work may change."""
+    if isinstance(store, SqliteStore):
+        epochs = dict(await store._read("SELECT id, epoch FROM sessions"))
+    else:
+        assert isinstance(store, MemoryStore)
+        epochs = {name: kept.epoch for name, kept in store._sessions.items()}
     return (
+        epochs,
         await store.newest_gseq(),
         [await store.info(name) for name in NAMES],
         [await store.owner(name) for name in NAMES],

@@ -11,8 +11,9 @@ import uvloop
 from tests.store.making import make_batch, make_info
 
 from dragoman.engine.faults import StoreFailed
+from dragoman.engine.info import SessionQuery
 from dragoman.store.file import Claim, prepare
-from dragoman.store.known import HOT
+from dragoman.store.known import HOT, settle
 from dragoman.store.migrations import STEPS, Foreign, migrate
 from dragoman.store.sqlite import SqliteStore, open_store
 
@@ -134,4 +135,28 @@ async def test_a_reading_that_failed_does_not_keep_later_ones_in_the_past(tmp_pa
     await store.append(make_batch("s2", 1, 4, 3))
     assert len(await store.entries("s2")) == 6  # while somebody still has the error in hand
     assert "damaged" in caught.value.message
+    await store.close()
+
+
+async def test_sessions_that_are_settled_while_they_are_counted_count_once(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = SqliteStore(path)
+    for n in range(5):
+        await store.create(make_info(f"s{n}"), "me")
+        await store.append(make_batch(f"s{n}", 1, status="running"))
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    counted: list[str] = []
+
+    def between(statement: str) -> None:
+        if counted:
+            settle(other)
+        if "count(*)" in statement:
+            counted.append(statement)
+
+    store._reader._connection.set_trace_callback(between)
+    page = await store.list(SessionQuery(status=("running",), offset=1, limit=2))
+    again = await store.list(SessionQuery(status=("running",), offset=1, limit=2))
+    store._reader._connection.set_trace_callback(None)
+    assert counted and (page.total, again.total) == (5, 5)
+    other.close()
     await store.close()

@@ -124,11 +124,13 @@ def ordered(query: SessionQuery, place: Place) -> tuple[str, list[Any]]:
 
 
 def _count(connection: "Connection", query: SessionQuery) -> int:
-    total = 0
-    # Without a status it does not matter who is hot.
-    for part in ("hot", "cold") if query.status else ("all",):
-        where = Where(query, None, part)
-        total += connection.execute(where.select("count(*)"), where.values).fetchone()[0]
+    # Without a status it does not matter who is hot. With one, a session may be settled at any
+    # moment, so one statement counts both.
+    parts = ("hot", "cold") if query.status else ("all",)
+    wheres = [Where(query, None, part) for part in parts]
+    counts = " + ".join(f"({where.select('count(*)')})" for where in wheres)
+    values = [value for where in wheres for value in where.values]
+    total: int = connection.execute(f"SELECT {counts}", values).fetchone()[0]
     return total
 
 
