@@ -223,6 +223,52 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_was_lost():
     assert [type(e.body).__name__ for e in await door.history(sid)] == ["Opened"]
 
 
+async def test_nothing_is_kept_of_a_turn_whose_beginning_is_lost_with_another_fact():
+    """A fact before it failed and the state went back; its own commit has no answer yet."""
+    door = memory_door(Scripted([]))
+    mended, tried = asyncio.Event(), asyncio.Event()
+
+    class Quick:
+        async def run(self, turn):
+            turn.step_began(1)
+            turn.text("hello")
+            await mended.wait()
+            tried.set()
+            await turn.note("info", "too late")
+            return TurnResult()
+
+    door.host.agents.backend = lambda profile: Quick()
+    own = Own()
+    sid = await opened(door, own)
+    post, queue = door.host.store.post, []
+
+    def queued(batch, **how):
+        queue.append((batch, asyncio.get_running_loop().create_future()))
+        return queue[-1][1]
+
+    door.host.store.post = queued
+    renaming = asyncio.ensure_future(door.rename(sid, "new"))
+    await settle()
+    work = await door.prompt(sid, GO, ME)
+    await own.until(ev.TextDelta)
+    queue[0][1].set_exception(StoreFailed("The disk is full."))
+    with pytest.raises(StoreFailed):
+        await renaming
+    mended.set()
+    await tried.wait()
+    await settle()
+    door.host.store.post = post  # there is room again
+    for batch, future in queue[1:]:
+        try:
+            future.set_result(await door.host.store.append(batch))
+        except StoreFailed as fault:
+            future.set_exception(fault)
+    with pytest.raises(StoreFailed):
+        async with asyncio.timeout(2):
+            await work.done
+    assert [type(e.body).__name__ for e in await door.history(sid)] == ["Opened"]
+
+
 async def test_an_agent_that_ignores_that_its_turn_cannot_begin_is_left(monkeypatch):
     monkeypatch.setattr(working, "UNWIND_SECONDS", 0.02)
     monkeypatch.setattr(sessions, "UNWIND_SECONDS", 0.02)

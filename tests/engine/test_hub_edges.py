@@ -63,3 +63,26 @@ async def test_an_answer_counts_though_the_client_that_gave_it_has_left():
     async with asyncio.timeout(2):
         assert (await work.done).text == "fine"
     assert tool.ran
+
+
+async def test_text_is_not_lost_to_a_fact_that_a_replay_gave_in_the_middle_of_it():
+    stored = [kept(1), kept(2)]
+    go = asyncio.Event()
+
+    async def read(after, limit):
+        await go.wait()
+        return [event for event in stored if event.gseq > after]
+
+    tape, tasks = Tape(), []
+    hub = Hub("s", read, lambda work: tasks.append(asyncio.ensure_future(work)))
+    hub.last = 1
+    hub.watch(ME, tape, lambda said: None, since=0)
+    await asyncio.sleep(0)
+    hub.emit(Event("s", 0, ev.TextDelta("t", "one ")))
+    hub.emit(Event("s", 0, ev.Deleted()))
+    hub.emit_kept(stored[1:])
+    hub.emit(Event("s", 0, ev.TextDelta("t", "two")))
+    go.set()
+    await asyncio.gather(*tasks)
+    assert [event.seq for event in tape.events if event.seq] == [1, 2]
+    assert tape.text() == "one two" and tape.of(ev.Deleted)

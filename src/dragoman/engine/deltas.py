@@ -1,6 +1,6 @@
 """Pieces of streamed text, and how neighbouring ones become one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import events as ev
@@ -8,6 +8,7 @@ from .events import Event
 
 MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
 _KINDS = frozenset(MERGED)
+_ENDS = frozenset({ev.Spoke, ev.CallEnded, ev.TurnEnded})  # what streamed before is part of it
 _DRAFTED = _KINDS | {ev.StepBegan, ev.StreamOpened, ev.CallDrafted, ev.CallReady, ev.Retrying}
 
 
@@ -83,6 +84,20 @@ def merge(events: Sequence[Event]) -> Sequence[Event]:
             run = Run(event.session, event.at, kind, body.turn, call_id, text_of(body))
             items.append(run)
     return joined(items)
+
+
+def unread(held: Sequence[Event], given: Callable[[Event], bool]) -> list[Event]:
+    """What was held without the facts that were given meanwhile, and what streamed before them."""
+    ended: dict[str, int] = {}
+    for number, event in enumerate(held):
+        if type(event.body) in _ENDS and given(event):
+            ended[event.session] = number
+    return [
+        event
+        for number, event in enumerate(held)
+        if (not given(event) if event.seq else type(event.body) not in _DRAFTED)
+        or (not event.seq and number > ended.get(event.session, -1))
+    ]
 
 
 def drafted(held: Sequence[Event], draft: Sequence[Event]) -> list[Event]:

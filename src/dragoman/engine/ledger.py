@@ -152,6 +152,9 @@ class Ledger:
     async def _mend(self: "Session") -> None:  # type: ignore[misc]
         try:
             self.state = await self.host.rebuild(self.id)
+            turn = self.turn
+            if turn is not None and any(one.begins(turn.id) for one in self._committing):
+                turn.closed = True  # what was folded before and has no answer yet is lost, too
         except Exception as problem:
             self.host.trouble("a session could not be read again", problem, session=self.id)
             self._let_down()  # it is read again by whoever comes next
