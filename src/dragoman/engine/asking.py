@@ -180,13 +180,13 @@ class Asking(Ledger):
             # A call that waited across a restart has no task: the turn is taken up again below.
             bodies.append(ev.StatusChanged("waiting_input", "running" if state.turn else "idle"))
         done = self.put(*bodies)
-        done.add_done_callback(lambda done: self._answered(settled, done))
         try:
             await asyncio.shield(done)
         except asyncio.CancelledError:  # whoever answered has left: the answer counts all the same
-            if not done.done():
-                done.add_done_callback(self.unheard)
+            done.add_done_callback(lambda done: self._answered(settled, done))
+            done.add_done_callback(self.unheard)
             raise
+        self._answered(settled, done)
         return settled
 
     def _answered(  # type: ignore[misc]
