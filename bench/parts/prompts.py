@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 
 from bench.echo import BOTH, REFS, build, build_go, cpu_ns
@@ -27,6 +28,7 @@ _KINDS: dict[str, tuple[str, list[object]]] = {
     "a tool call": ("calls", [{"parts": [_PLAN]}, "done"]),
 }
 _DELTAS = "50 deltas"
+_BARE = "bare uvloop, SQLite"  # no engine at all: what is left for one
 _NO_MODEL = "Go without a model"  # it makes the deltas where it writes them: a floor, not a peer
 
 
@@ -50,6 +52,8 @@ def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
             commands["Go"] = [go, mode]
             if mode == "turns":
                 commands[_NO_MODEL] = [go, "loop"]
+        if mode == "turns":
+            commands[_BARE] = [sys.executable, str(REFS / "bare_turns.py")]
         if node:
             commands["Node"] = [node, str(REFS / "node_streams.js"), mode]
         place = os.path.join(folder, f"prompts{number}")
@@ -145,7 +149,7 @@ def _rows(kind: str, found: dict[str, _Taken]) -> list[Row]:
     rows = []
     for name, theirs in found.items():
         bars = (">= 1.2", "<= 0.8") if name == "Go" and kind == _DELTAS else ("", "")
-        label = f"{name}, JSONL"
+        label = name if name == _BARE else f"{name}, JSONL"
         many = f"turns of {kind}, 16 sessions of {TURNS}"
         rows.append(
             compared("turns", f"{many}, committed", ours.rate, label, theirs.rate, "per s", bars[0],
@@ -156,7 +160,7 @@ def _rows(kind: str, found: dict[str, _Taken]) -> list[Row]:
                      bars[1], digits=0)
         )  # fmt: skip
         if ours.first:
-            bar = "" if name == _NO_MODEL else "<= 1.0"
+            bar = "<= 1.0" if name in ("Go", "Node") else ""
             rows.append(
                 compared("turns", "prompt to first delta, 1 connection", ours.first, name,
                          theirs.first, "us", bar, digits=0)
