@@ -1,6 +1,7 @@
 """The daemon: opens every endpoint, runs until it is told to stop, leaves nothing behind."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -188,6 +189,8 @@ class Daemon:
             await asyncio.to_thread(self.composed.kin.bury)
             if gone:
                 log.info("let go of idle sessions", count=len(gone))
+            if not any(session.busy for session in self.composed.host.live.values()):
+                gc.collect()  # of its own accord it looks at old objects very seldom
 
     async def _leave_when_alone(self) -> None:
         while True:

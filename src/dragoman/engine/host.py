@@ -315,12 +315,12 @@ class Host:
     def drop(self, session: Session) -> None:
         if self.live.get(session.id) is session:
             del self.live[session.id]
-            if session.watches:  # they see on when somebody takes the session up again
+            if not session.part():  # they see on when somebody takes the session up again
                 self._hubs[session.id] = session.hub
 
     def unwatched(self, session: Session) -> None:
         """Nobody watches any more a session that was let go."""
-        if self._hubs.get(session.id) is session.hub:
+        if self._hubs.get(session.id) is session.hub and session.part():
             del self._hubs[session.id]
 
     async def close(self, session_id: str, cause: str = "close") -> None:

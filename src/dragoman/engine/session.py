@@ -126,6 +126,17 @@ class Session(Working):
         hub.serve(self._read, self.draft, self._presence, self.seen)
         return hub
 
+    def part(self) -> bool:
+        """Let the hub go unless somebody watches; False: somebody does.
+
+        The two hold each other: a session that is gone would stay in memory, with its history,
+        until the garbage collector comes by.
+        """
+        if self.watches:
+            return False
+        self._hub = None
+        return True
+
     @property
     def watches(self) -> Sequence[Watch]:
         """Those who watch it now."""
