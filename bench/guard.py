@@ -20,11 +20,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.daemon.desks import Desks
 from dragoman.dialects.zeroclaw.speak import Updates
 from dragoman.engine.content import Text
 from dragoman.engine.events import TextDelta, Who
 from dragoman.engine.host import OpenSpec
+from dragoman.host.desks import Desks
 from dragoman.settings.model import Settings
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted, say, turn, wait

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.engine.tape import ME, Tape
 
-from dragoman.daemon.compose import Composed, compose
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text, text_of
 from dragoman.engine.host import OpenSpec
+from dragoman.host.compose import Composed, compose
 
 AGENT = str(Path(__file__).with_name("hosted_agent.py"))
 

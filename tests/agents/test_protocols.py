@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.daemon.compose import Composed, compose
-from dragoman.daemon.desks import Desks
+from dragoman.host.compose import Composed, compose
+from dragoman.host.desks import Desks
 from dragoman.transports import memory
 
 AGENT = str(Path(__file__).with_name("hosted_agent.py"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.daemon.compose import Composed, compose
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
+from dragoman.host.compose import Composed, compose
 from dragoman.providers.registry import ProviderConfig
 from dragoman.testing.script import Scripted, call
 

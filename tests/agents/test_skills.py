@@ -12,10 +12,10 @@ from dragoman.agents.commands import find_commands
 from dragoman.agents.markdown import split, upward
 from dragoman.agents.personality import personality
 from dragoman.agents.skills import find_skills, listing
-from dragoman.daemon.compose import compose
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
+from dragoman.host.compose import compose
 from dragoman.testing.script import Scripted, call
 
 

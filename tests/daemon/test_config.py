@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.daemon.config import LiveConfig
-from dragoman.daemon.endpoints import Places
 from dragoman.engine.faults import BadInput
+from dragoman.host.config import LiveConfig
 from dragoman.settings.load import load
+from dragoman.settings.places import Places
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from dragoman.daemon.endpoints import NAMES, endpoint, endpoints, native, places
 from dragoman.engine.faults import BadInput
+from dragoman.settings.places import NAMES, endpoint, endpoints, native, places
 
 HOME = {"HOME": "/home/ann"}
 OWN_CONFIG = "/home/ann/.config/dragoman"
@@ -139,14 +139,14 @@ def test_an_unknown_name():
 
 def test_it_is_cheap_to_import():
     code = (
-        "import sys; import dragoman.daemon.endpoints\n"
+        "import sys; import dragoman.settings.places\n"
         "print([m for m in ('asyncio', 'msgspec', 'pathlib', 'socket', 're') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=20
     )
     base = subprocess.run(
-        [sys.executable, "-I", "-c", code.replace("dragoman.daemon.endpoints", "os")],
+        [sys.executable, "-I", "-c", code.replace("dragoman.settings.places", "os")],
         capture_output=True,
         text=True,
         timeout=20,

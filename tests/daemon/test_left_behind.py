@@ -13,10 +13,10 @@ import pytest
 from tests.daemon.test_run import DRAGOMAN, environment, say, scripted, work
 
 from dragoman.daemon import main as daemon_main
-from dragoman.daemon.compose import compose
-from dragoman.daemon.doctor import examine
-from dragoman.daemon.endpoints import places
 from dragoman.engine.info import SessionQuery
+from dragoman.host.compose import compose
+from dragoman.host.doctor import examine
+from dragoman.settings.places import places
 
 HANGING = [{"parts": [{"type": "say", "text": "began"}, {"type": "hang"}]}]
 

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from dragoman.daemon import lock
 from dragoman.engine.faults import BadInput, InUse, Refused
+from dragoman.host import lock
 
 HOLDER = """
 import sys
-from dragoman.daemon import lock
+from dragoman.host import lock
 held = lock.hold(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dragoman.daemon import porter
-from dragoman.daemon.endpoints import places
 from dragoman.providers.presets import PRESETS
+from dragoman.settings.places import places
+from dragoman.stdio import acp_greeting as porter
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))
 

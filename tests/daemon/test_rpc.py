@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.daemon.zot_flags import parse
+from dragoman.stdio.zot_flags import parse
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "dragoman", "rpc"]

@@ -194,7 +194,7 @@ def test_settings_that_a_daemon_does_not_know_are_used_here(tmp_path, daemon):
 
 
 async def test_a_model_whose_key_only_this_shell_has_is_used_here(tmp_path, daemon, monkeypatch):
-    from dragoman.daemon.turns import Here, There, Wish, seat
+    from dragoman.cli.run.turns import Here, There, Wish, seat
     from dragoman.engine.faults import BadInput
 
     monkeypatch.setenv("OPENAI_API_KEY", "of this shell")
@@ -213,8 +213,8 @@ async def test_a_model_whose_key_only_this_shell_has_is_used_here(tmp_path, daem
 
 @pytest.mark.parametrize("env, same", [({}, True), ({"ANTHROPIC_API_KEY": "x"}, False)])
 async def test_a_key_that_the_daemon_does_not_know_is_used_here(tmp_path, env, same):
+    from dragoman.cli.run.turns import Wish, _same_model
     from dragoman.client.answers import AgentRow
-    from dragoman.daemon.turns import Wish, _same_model
 
     class Keyless:
         """A daemon that found no key when it was started."""

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from dragoman.daemon import main as daemon_main
-from dragoman.daemon import scratch
-from dragoman.daemon.scratch import tidy
+from dragoman.host import leftovers as scratch
+from dragoman.host.leftovers import tidy
 
 DAY = 86_400
 OLD = time.time() + 11 * DAY  # as it looks from eleven days ahead

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.engine.tape import ME, Tape
 
-from dragoman.daemon import servers as module
-from dragoman.daemon.compose import Composed, compose
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
+from dragoman.host import servers as module
+from dragoman.host.compose import Composed, compose
 from dragoman.testing.script import Scripted, call
 
 SERVER = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")

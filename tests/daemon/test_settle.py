@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.daemon import settle as settling
+from dragoman.host import after_start as settling
 
 CONFIG = '[agents.default]\nmodel = "demo/demo"\n[gateway]\nenabled = false\n'
 # What only sessions, tools, models or the gateway need.

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.engine.tape import ME, Tape
 
-from dragoman.daemon.compose import Composed, compose
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
+from dragoman.host.compose import Composed, compose
 from dragoman.testing.script import Scripted, call
 
 PROFILE = """

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import msgspec
 
-from dragoman.daemon.desks import Desks
 from dragoman.daemon.guests import Guests
 from dragoman.engine.door import Door
 from dragoman.gateway import open_gateway, tokens
+from dragoman.host.desks import Desks
 from dragoman.settings.host import Gateway, Limits
 from dragoman.settings.model import Settings
 from dragoman.testing.host import EchoTool, memory_door

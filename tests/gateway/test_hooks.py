@@ -10,14 +10,14 @@ from time import time
 
 from tests.gateway.making import Served, serving
 
-from dragoman.daemon.compose import compose
-from dragoman.daemon.desks import Desks
 from dragoman.daemon.guests import Guests
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.offers import Offer
 from dragoman.gateway import open_gateway, tokens
 from dragoman.gateway.signing import sign
+from dragoman.host.compose import compose
+from dragoman.host.desks import Desks
 from dragoman.settings.host import Callback, Webhook
 
 SECRET = "whsec-test"

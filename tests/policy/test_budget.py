@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from tests.engine.tape import ME, Tape
 
-from dragoman.daemon.compose import Composed, compose
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, Usage, text_of
 from dragoman.engine.faults import Refused
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import ModelInfo
+from dragoman.host.compose import Composed, compose
 from dragoman.policy.budget import Budgets
 from dragoman.settings.profiles import Budget
 from dragoman.store.memory import MemoryStore

@@ -109,7 +109,7 @@ def test_what_was_asked_for_and_is_not_there_is_an_error(monkeypatch: pytest.Mon
 async def test_a_host_does_not_start_without_the_sandbox_it_was_told_to_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dragoman.daemon.compose import compose
+    from dragoman.host.compose import compose
 
     monkeypatch.setattr(choosing.shutil, "which", lambda name: None)
     (tmp_path / "config.toml").write_text('[sandbox]\nbackend = "bubblewrap"\n')

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.daemon.running import Daemon, Line, call, say, script
 
-from dragoman.daemon.kin import Kin
+from dragoman.host.descendants import Kin
 from dragoman.sandbox import brand
 
 TRY = """
@@ -117,7 +117,7 @@ def test_the_dead_that_were_left_to_us_are_collected() -> None:
     code = f"""
 import os, sys, time
 sys.path[:0] = {sys.path!r}
-from dragoman.daemon.kin import Kin
+from dragoman.host.descendants import Kin
 kin = Kin()
 assert kin.adopt()
 read, write = os.pipe()
@@ -180,7 +180,7 @@ def test_a_stranger_that_comes_again_is_known_by_its_descriptor(
 def test_few_descriptors_of_strangers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kin = Kin()
     kin.watching = True
-    monkeypatch.setattr("dragoman.daemon.kin._HELD", 2)
+    monkeypatch.setattr("dragoman.host.descendants._HELD", 2)
     monkeypatch.setattr(kin, "_family", lambda pid: "none")
     strangers = [subprocess.Popen(["sleep", "30"]) for _ in range(4)]
     before = len(os.listdir("/proc/self/fd"))

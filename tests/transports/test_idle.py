@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.daemon.desks import DIALECTS, Desks
 from dragoman.daemon.guests import Guests
 from dragoman.engine.events import Who
+from dragoman.host.desks import DIALECTS, Desks
 from dragoman.settings.model import Settings
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted

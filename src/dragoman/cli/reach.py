@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from dragoman.daemon.offline import Offline
+    from dragoman.cli.local.offline import Offline
 
     Host = Plain | Offline
 
@@ -28,7 +28,7 @@ def host(args: "Any") -> "Host":
     try:
         return daemon(args)
     except NotRunning:
-        from dragoman.daemon.offline import Offline
+        from dragoman.cli.local.offline import Offline
 
         from .places import warn
 

@@ -1,1 +1,1 @@
-"""The life of the process: where everything is put together."""
+"""The life of the daemon's process: endpoints, connections, apps, its end."""

@@ -15,12 +15,11 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from dragoman.host.descendants import Kin
+from dragoman.host.doctor import Row
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
 from dragoman.tools.environ import ALLOWED
-
-from .doctor import Row
-from .kin import Kin
 
 log = get_log("apps")
 

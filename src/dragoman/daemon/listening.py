@@ -4,14 +4,14 @@ import os
 import sys
 from typing import Protocol
 
+from dragoman.daemon.guests import Guests
+from dragoman.daemon.peer import Doorkeeper
+from dragoman.host import lock
+from dragoman.host.compose import Composed
+from dragoman.host.desks import Desks
 from dragoman.observe.log import get_log
+from dragoman.settings import places
 from dragoman.wire.link import Hearer, Link, Opener, Peer
-
-from . import endpoints, lock
-from .compose import Composed
-from .desks import Desks
-from .guests import Guests
-from .peer import Doorkeeper
 
 log = get_log("daemon")
 audit = get_log("audit")
@@ -38,11 +38,11 @@ class Listening:
 
     def addresses(self) -> list[tuple[str, str]]:
         """Every (dialect, address), our own before those where other families' clients look."""
-        chosen = endpoints.endpoints(os.environ, self._composed.places)
+        chosen = places.endpoints(os.environ, self._composed.places)
         listen = self._composed.settings.listen
         found = [(name, getattr(listen, name, "") or path) for name, path in chosen.items()]
         if self._native and sys.platform != "win32":
-            found += [pair for pair in endpoints.native(os.environ).items() if pair not in found]
+            found += [pair for pair in places.native(os.environ).items() if pair not in found]
         return found
 
     def main(self) -> dict[str, str]:

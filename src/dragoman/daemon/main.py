@@ -8,22 +8,21 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dragoman.daemon.guests import Guests
+from dragoman.daemon.listening import Listening
+from dragoman.daemon.notify import notify
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
+from dragoman.host.after_start import settle, spare_memory
+from dragoman.host.compose import Composed, compose
+from dragoman.host.config import LiveConfig
+from dragoman.host.desks import Desks
+from dragoman.host.leftovers import keep_tidy
 from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
 from dragoman.settings.model import Settings
 from dragoman.transports.loop import run
 from dragoman.wire.link import Link
-
-from .compose import Composed, compose
-from .config import LiveConfig
-from .desks import Desks
-from .guests import Guests
-from .listening import Listening
-from .notify import notify
-from .scratch import keep_tidy
-from .settle import settle, spare_memory
 
 _SWEEP_SECONDS = 60.0
 _TAKE_UP_SECONDS = 5.0
@@ -76,8 +75,8 @@ class Daemon:
         return explain(self.config.loaded, key)
 
     async def _examine(self) -> list[Any]:
-        from .apps import findings
-        from .doctor import examine, servers
+        from dragoman.daemon.apps import findings
+        from dragoman.host.doctor import examine, servers
 
         rows = await asyncio.to_thread(examine, self.composed.places)
         rows += servers(self.composed.door.facts["mcp"]())
@@ -128,7 +127,7 @@ class Daemon:
 
     async def _follow_apps(self, settings: Settings) -> None:
         if self._apps is None:
-            from .apps import Supervisor
+            from dragoman.daemon.apps import Supervisor
 
             kernel = self.listening.main()["openclawos"]
             self._apps = Supervisor({}, kernel, self.composed.kin)
@@ -254,7 +253,7 @@ class _LateTaps:
 
     def follow(self, own: Link, told: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
         if self._taps is None:
-            from .taps import Taps
+            from dragoman.daemon.taps import Taps
 
             self._taps = Taps(self._guests)
         stop: Callable[[], None] = self._taps.follow(own, told)

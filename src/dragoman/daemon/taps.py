@@ -5,12 +5,11 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from dragoman.daemon.guests import Guest, Guests
 from dragoman.dialects.sniff import AnyHearer, which
 from dragoman.observe.redact import redact, scrub
 from dragoman.wire.lines import Lines
 from dragoman.wire.link import Hearer, Link
-
-from .guests import Guest, Guests
 
 if TYPE_CHECKING:
     from dragoman.wire.frames import Frames

@@ -1,7 +1,7 @@
 """Configuration by path, and as it changes."""
 
-from dragoman.daemon.compose import compose
 from dragoman.dialects.openclawos import Desk
+from dragoman.host.compose import compose
 
 from .talking import Talker, app, desk_of, manifest
 

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from dragoman.daemon.roster import Layers
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Who
 from dragoman.engine.faults import ProviderFailed
@@ -21,6 +20,7 @@ from dragoman.engine.ports import (
     ModelThought,
     ModelUsage,
 )  # fmt: skip
+from dragoman.host.roster import Layers
 from dragoman.testing.script import call
 
 from .talking import FULL, app, desk_of

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dragoman.daemon.compose import compose
 from dragoman.dialects.zeroclaw import Desk
+from dragoman.host.compose import compose
 from dragoman.settings.protocols import Zeroclaw
 from dragoman.transports.memory import Client
 

@@ -111,9 +111,9 @@ async def test_what_waits_is_bounded_and_what_is_refused_says_so():
 
 def test_the_start_imports_no_engine_and_nothing_heavy():
     code = (
-        "import sys, dragoman.daemon.zot_stdio, dragoman.transports.stdio\n"
+        "import sys, dragoman.stdio.zot, dragoman.transports.stdio\n"
         "heavy = ('httpx', 'sqlite3', 'tomllib', 'argparse', 'dragoman.engine.door',"
-        " 'dragoman.engine.events', 'dragoman.daemon.compose', 'dragoman.tools')\n"
+        " 'dragoman.engine.events', 'dragoman.host.compose', 'dragoman.tools')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)

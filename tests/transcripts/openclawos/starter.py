@@ -9,8 +9,8 @@ import asyncio
 
 from tests.dialects.openclawos.talking import Config
 
-from dragoman.daemon.roster import Layers
 from dragoman.dialects.openclawos import Desk, Settings
+from dragoman.host.roster import Layers
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.play import Setup, Stage
 

@@ -14,7 +14,7 @@ def run(args: "Any") -> int:
     """Join the running daemon, or serve from here; the server is imported only then."""
     own = args.alone or args.max_sessions is not None or args.session_timeout is not None
     if not own and os.name == "posix":
-        from dragoman.daemon.acp_join import carry, find
+        from dragoman.stdio.acp_join import carry, find
 
         sock = find(args.config_dir, os.environ)
         if sock is not None:
@@ -22,7 +22,7 @@ def run(args: "Any") -> int:
             return carry(sock)
 
     def serve() -> int:
-        from dragoman.daemon.acp_stdio import main
+        from dragoman.stdio.acp import main
 
         return main(args)
 

@@ -7,6 +7,6 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Hand over to the bridge; it is imported only now."""
-    from dragoman.daemon.bridge import main
+    from dragoman.stdio.bridge import main
 
     return main(args)

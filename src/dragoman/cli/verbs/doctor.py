@@ -12,7 +12,7 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "error": ("ERROR", 
 
 def run(args: "Any") -> int:
     """Print one row per finding, each with its way out."""
-    from dragoman.daemon.doctor import examine
+    from dragoman.host.doctor import examine
     from dragoman.observe.redact import scrub
 
     rows = examine(find(args.config_dir))

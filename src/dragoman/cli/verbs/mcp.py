@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Show the servers, or sign in to one."""
-    from dragoman.daemon import mcp_login
+    from dragoman.cli.local import mcp_login
 
     warn(args.config_dir)
     if args.sub == "login":

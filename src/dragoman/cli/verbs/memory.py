@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Read the memories; they are files that several processes may share."""
-    from dragoman.daemon import memories
+    from dragoman.cli.local import memories
 
     warn(args.config_dir)
     if args.sub == "forget":

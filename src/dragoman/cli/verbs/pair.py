@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Print the code and where to use it."""
-    from dragoman.daemon.passes import address, new_code, read_settings
+    from dragoman.host.tokens import address, new_code, read_settings
 
     warn(args.config_dir)
     where, settings = read_settings(args.config_dir)

@@ -7,6 +7,6 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Hand over to the player; it is imported only now."""
-    from dragoman.daemon.replay import main
+    from dragoman.stdio.replay import main
 
     return main(args)

@@ -7,7 +7,7 @@ def run(words: list[str]) -> int:
     """Hand over to the server; it is imported only now."""
 
     def serve() -> int:
-        from dragoman.daemon.zot_stdio import main
+        from dragoman.stdio.zot import main
 
         return main(words)
 

@@ -7,6 +7,6 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Hand over to the host; it is imported only now."""
-    from dragoman.daemon.terminal import main
+    from dragoman.cli.run.terminal import main
 
     return main(args)

@@ -15,7 +15,7 @@ def run(args: "Any") -> int:
 
 
 def _new(args: "Any") -> int:
-    from dragoman.daemon.passes import new_token
+    from dragoman.host.tokens import new_token
 
     token, secret = new_token(args.config_dir, args.name or "")
     if args.json:
@@ -29,7 +29,7 @@ def _new(args: "Any") -> int:
 def _list(args: "Any") -> int:
     from time import localtime, strftime
 
-    from dragoman.daemon.passes import list_tokens
+    from dragoman.host.tokens import list_tokens
 
     found = list_tokens(args.config_dir)
     if args.json:
@@ -47,8 +47,8 @@ def _list(args: "Any") -> int:
 
 
 def _revoke(args: "Any") -> int:
-    from dragoman.daemon.passes import revoke_token
     from dragoman.engine.faults import BadInput
+    from dragoman.host.tokens import revoke_token
 
     if not revoke_token(args.config_dir, args.id):
         raise BadInput(f"There is no token {args.id}.", "See: dragoman token list")

@@ -12,9 +12,8 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.dialects.acp.hello import MAX_LINE, hello
+from dragoman.settings.places import Places
 from dragoman.wire.link import Hearer, Link
-
-from .endpoints import Places
 
 _SQLITE = b"SQLite format 3\0"
 # A variable with one of these in its name may choose a provider: then the host must be asked.

@@ -12,9 +12,8 @@ import msgspec
 from dragoman.client.problems import fault_of, no_text
 from dragoman.dialects.zeroclaw import Desk
 from dragoman.engine.faults import StoreFailed
+from dragoman.host.compose import Composed, compose
 from dragoman.transports import memory
-
-from .compose import Composed, compose
 
 _WITHIN = 30.0
 _WITHOUT_STORE = ("dragoman/agents", "dragoman/models")

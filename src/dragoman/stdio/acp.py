@@ -8,18 +8,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from dragoman.settings.places import places
+from dragoman.stdio.acp_greeting import Porter, is_plain
 from dragoman.transports import stdio
 from dragoman.transports.loop import run, settle_memory
-
-from .endpoints import places
-from .porter import Porter, is_plain
 
 if TYPE_CHECKING:
     import asyncio
 
+    from dragoman.host.compose import Composed
     from dragoman.wire.link import Link
-
-    from .compose import Composed
 
 
 def main(args: Any) -> int:
@@ -98,8 +96,7 @@ class _Serving:
 
     async def _compose(self) -> None:
         from dragoman.engine.faults import Fault
-
-        from .compose import compose
+        from dragoman.host.compose import compose
 
         try:
             self.composed = composed = await compose(config_dir=self.config_dir, flags=self.flags)

@@ -10,11 +10,10 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, Tool, Toolbox, ToolSpec
+from dragoman.host.descendants import Kin
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
-
-from .endpoints import Places
-from .kin import Kin
+from dragoman.settings.places import Places
 
 if TYPE_CHECKING:
     from dragoman.agents.acp_process import AcpProcessAgent
@@ -116,8 +115,7 @@ class Roster:
         """The one that drives all agents with a process of their own."""
         if self._hosted is None:
             from dragoman.agents.acp_process import AcpProcessAgent
-
-            from .ground import Ground
+            from dragoman.host.agent_access import Ground
 
             self._hosted = AcpProcessAgent(
                 Ground(self._bounds, self._confine, self._outputs, self._tool_env),

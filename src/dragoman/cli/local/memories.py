@@ -7,8 +7,7 @@ from dragoman.agents.memory import Memories
 from dragoman.engine.faults import UnknownAgent
 from dragoman.settings import profiles
 from dragoman.settings.load import load
-
-from .endpoints import Places, places
+from dragoman.settings.places import Places, places
 
 
 def _agents(where: Places, agent: str | None) -> list[str]:

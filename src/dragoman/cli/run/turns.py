@@ -17,8 +17,7 @@ from dragoman.engine.faults import BadInput, Fault, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.watch import Shape
-
-from .compose import Composed, compose
+from dragoman.host.compose import Composed, compose
 
 NAME = "dragoman run"
 WHO = Who("terminal", "terminal", NAME, "terminal")
@@ -274,11 +273,10 @@ def _address(wish: Wish, env: Mapping[str, str]) -> str:
 
 def _known(wish: Wish, env: Mapping[str, str]) -> tuple[Any, Any]:
     """The settings and the models of this environment."""
+    from dragoman.host.compose import provider_configs
     from dragoman.providers.registry import ModelRegistry
     from dragoman.settings.load import load
-
-    from .compose import provider_configs
-    from .endpoints import places
+    from dragoman.settings.places import places
 
     settings = load(places(env, wish.config_dir).config_file, env).settings
     return settings, ModelRegistry(provider_configs(settings, None), env=env)

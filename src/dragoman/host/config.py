@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.daemon.endpoints import Places
 from dragoman.engine.faults import BadInput
 from dragoman.observe.redact import redact
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
+from dragoman.settings.places import Places
 
 Told = Callable[[str, Any, Any], None]
 

@@ -10,8 +10,7 @@ from dragoman.gateway import tokens
 from dragoman.gateway.tokens import Token
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
-
-from .endpoints import Places, places
+from dragoman.settings.places import Places, places
 
 
 def new_token(config_dir: str | None, name: str = "", kind: str = "client") -> tuple[Token, str]:

@@ -12,11 +12,11 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.engine.faults import Fault
+from dragoman.host import lock
+from dragoman.settings import places
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
-
-from . import endpoints, lock
-from .endpoints import Places
+from dragoman.settings.places import Places
 
 _LOW_DISK = 200_000_000  # bytes
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
@@ -178,7 +178,7 @@ def _damage(path: str, size: int) -> str:
 
 def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     try:
-        path = endpoints.endpoint("zeroclaw", env, where)
+        path = places.endpoint("zeroclaw", env, where)
     except Fault as fault:
         yield Row("error", "daemon", fault.message, fault.hint)
         return
@@ -200,10 +200,9 @@ def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:
 
 
 def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
+    from dragoman.host.compose import provider_configs
     from dragoman.providers.registry import ModelRegistry
     from dragoman.settings import profiles
-
-    from .compose import provider_configs
 
     models = ModelRegistry(provider_configs(loaded.settings, None), env=env)
     for alias in profiles.names(loaded.settings):

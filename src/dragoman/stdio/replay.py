@@ -130,9 +130,8 @@ async def _serve(args: Any) -> int:
 
 
 async def _on_socket(player: Player, path: str) -> None:
+    from dragoman.host import lock
     from dragoman.transports import unix
-
-    from . import lock
 
     held = lock.hold(path)
     stop = asyncio.Event()

@@ -12,13 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.dialects.zot import Desk, Settings
-
-from .zot_flags import Flags, WrongFlag, parse
+from dragoman.stdio.zot_flags import Flags, WrongFlag, parse
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
-
-    from .compose import Composed
+    from dragoman.host.compose import Composed
 
 TOKEN = "ZOTCORE_RPC_TOKEN"
 
@@ -84,7 +82,7 @@ class _Rpc:
         return await self._serve()
 
     def _is_configured(self) -> bool:
-        from .endpoints import places
+        from dragoman.settings.places import places
 
         where = places(os.environ, self.flags.config_dir or None)
         named = any(name.startswith("DRAGOMAN_") and "__" in name for name in os.environ)
@@ -94,9 +92,8 @@ class _Rpc:
         import asyncio
         import signal
 
+        from dragoman.host.after_start import spare_memory
         from dragoman.transports import stdio
-
-        from .settle import spare_memory
 
         stopped = asyncio.Event()
 
@@ -141,7 +138,7 @@ class _Rpc:
 
     async def _provide(self) -> "Door":
         """The engine with what the command line says. Raises Fault."""
-        from .compose import compose
+        from dragoman.host.compose import compose
 
         flags = self.flags
         self.composed = composed = await compose(

@@ -17,8 +17,7 @@ from dragoman.engine.ports import AgentProfile, Toolbox
 from dragoman.observe.log import get_log
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
-
-from .endpoints import Places
+from dragoman.settings.places import Places
 
 if TYPE_CHECKING:
     from dragoman.agents.memory import Memories

@@ -7,12 +7,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.host import tokens
 from dragoman.settings.model import Settings
+from dragoman.settings.places import Places
 from dragoman.transports.websocket import WebSocketLink, accept_key, attach
 from dragoman.wire.link import Opener, Peer
-
-from . import passes
-from .endpoints import Places
 
 _WITHIN = 10.0
 _LONGEST_HEAD = 32 * 1024
@@ -64,17 +63,17 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     for variable in ("DRAGOMAN_ACP_PAIRING_CODE", "ZEROCLAW_ACP_PAIRING_CODE"):
         code = code or os.environ.get(variable, "").strip()
     if code:
-        token = _pair(passes.address(where, settings), code, settings)
+        token = _pair(tokens.address(where, settings), code, settings)
     elif settings.store.path == ":memory:":
-        token = _pair(passes.address(where, settings), "", settings)
+        token = _pair(tokens.address(where, settings), "", settings)
     elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
-        address = passes.address(where, settings)
+        address = tokens.address(where, settings)
         raise NotThere(
             f"What listens at {address} is not the daemon of {where.config_dir}.",
             "Start that with: dragoman daemon",
         )
     else:
-        _, token = passes.new_token(
+        _, token = tokens.new_token(
             where.config_dir if where.given else None, "acp-bridge", "bridge"
         )
     _keep(path, token)

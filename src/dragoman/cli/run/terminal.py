@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
+from dragoman.cli.run.turns import Seat, Wish, seat
 from dragoman.engine import events as ev
 from dragoman.engine.content import ToolCall, text_of
 from dragoman.engine.events import Ask, Event, Verdict
 from dragoman.engine.faults import AlreadySettled, BadInput
 from dragoman.transports.loop import run
-
-from .turns import Seat, Wish, seat
 
 _RESULT_LINES = 8
 
@@ -264,7 +263,7 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
 def main(args: Any) -> int:
     """Run one turn with the command line's arguments."""
     if getattr(args, "demo", False):
-        from .showcase import show
+        from dragoman.cli.run.showcase import show
 
         return show()
     prompt = " ".join(args.prompt or ())

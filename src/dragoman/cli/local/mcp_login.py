@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from dragoman.engine.faults import BadInput
 from dragoman.settings.load import load
+from dragoman.settings.places import places
 from dragoman.transports.loop import run
-
-from .endpoints import places
 
 
 def servers(config_dir: str | None) -> list[tuple[str, str, bool]]:

@@ -12,21 +12,20 @@ from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
 from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
+from dragoman.host.config import LiveConfig
+from dragoman.host.descendants import Kin
+from dragoman.host.learning import Learning
+from dragoman.host.owner import is_alive, this_process
+from dragoman.host.recollection import Recollection
+from dragoman.host.roster import Roster
+from dragoman.host.servers import Servers
 from dragoman.observe.log import get_log
 from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
 from dragoman.settings import profiles
 from dragoman.settings.load import load
 from dragoman.settings.model import Settings
-
-from .config import LiveConfig
-from .endpoints import Places, places
-from .kin import Kin
-from .learning import Learning
-from .owner import is_alive, this_process
-from .recollection import Recollection
-from .roster import Roster
-from .servers import Servers
+from dragoman.settings.places import Places, places
 
 log = get_log("host")
 

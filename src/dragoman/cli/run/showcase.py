@@ -25,8 +25,8 @@ Next:
 
 def show() -> int:
     """Run the demonstration; returns the exit code."""
-    from .terminal import one_turn
-    from .turns import Wish
+    from dragoman.cli.run.terminal import one_turn
+    from dragoman.cli.run.turns import Wish
 
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         home = os.path.join(folder, "home")

@@ -20,11 +20,11 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.engine.faults import Fault
+from dragoman.host import tokens
+from dragoman.stdio import dial
 from dragoman.transports import stdio
 from dragoman.transports.loop import run
 from dragoman.wire.link import Link
-
-from . import dial, passes
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
@@ -345,17 +345,17 @@ def main(args: Any) -> int:
     """Run until the editor has left and has all its answers."""
     wire = stdio.claim_stdout()
     try:
-        where, loaded = passes.read(args.config_dir)
+        where, loaded = tokens.read(args.config_dir)
         for warning in loaded.warnings:
             print(f"dragoman acp-bridge: {warning}", file=sys.stderr)
         settings = loaded.settings
-        dial.check_there(passes.address(where, settings))  # before a token is made for nobody
+        dial.check_there(tokens.address(where, settings))  # before a token is made for nobody
         token = dial.find_token(where, settings, args.pair_code or "")
-        context = dial.tls(passes.address(where, settings), settings)
+        context = dial.tls(tokens.address(where, settings), settings)
         return run(
             _serve(
                 wire,
-                lambda: passes.address(where, settings),
+                lambda: tokens.address(where, settings),
                 token,
                 context,
                 args.agent or "",

@@ -1,0 +1,1 @@
+"""`dragoman run`: one turn in the terminal."""

@@ -1,0 +1,1 @@
+"""Puts a host together: settings, store, models, agents and engine become one."""

@@ -1,0 +1,1 @@
+"""Programs that speak on standard input and output."""
