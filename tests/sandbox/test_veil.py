@@ -20,6 +20,7 @@ needs_mounts = pytest.mark.skipif(
 class Env:
     session, turn, call_id, agent, mode = "s", "t", "c", "a", "supervised"
     roots: tuple[str, ...] = ()
+    reach: tuple[str, ...] = ()
     files = terminals = None
     vision = False
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.engine.content import PlanEntry, Text
-from dragoman.engine.ports import Answer, Outcome, Tool
+from dragoman.engine.ports import Answer, Outcome, Reach, Tool
 from dragoman.tools.registry import Box
 
 
@@ -19,6 +19,7 @@ class Env:
     agent = "a"
     mode = "supervised"
     roots: Sequence[str] = ()
+    reach: Sequence[Reach] = ()
     files: Any = None
     terminals: Any = None
     vision = True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from . import events as ev
 from .content import PlanEntry
 from .faults import BadInput
-from .ports import Answer, Files, Terminals
+from .ports import Answer, Files, Reach, Terminals
 
 if TYPE_CHECKING:
     from .turn import Turn
@@ -17,11 +17,12 @@ _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watche
 class Env:
     """What a tool sees of its session (`ports.ToolEnv`)."""
 
-    __slots__ = ("_turn", "call_id", "vision")
+    __slots__ = ("_turn", "call_id", "reach", "vision")
 
-    def __init__(self, turn: "Turn", call_id: str) -> None:
+    def __init__(self, turn: "Turn", call_id: str, reach: Sequence[Reach] = ()) -> None:
         self._turn = turn
         self.call_id = call_id
+        self.reach = reach
         self.vision = turn.session.vision
 
     @property

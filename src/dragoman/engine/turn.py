@@ -18,7 +18,7 @@ from .faults import Fault, Refused
 from .foreign import Foreign
 from .hooks import Block
 from .info import SessionInfo
-from .ports import Judgement, Tool, ToolSpec
+from .ports import Judgement, Reach, Tool, ToolSpec
 from .ports.tools import LOOKING
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class Turn(Foreign):
                 if settled.verdict == "cancelled" and self.cancelled:
                     raise asyncio.CancelledError
                 return
-        await self._execute(call, tool)
+        await self._execute(call, tool, judgement.reach)
 
     def _judge(self, call: ToolCall, tool: Tool) -> Judgement:
         state = self.session.state
@@ -292,10 +292,10 @@ class Turn(Foreign):
             self.session.host.trouble("policy broke", error, tool=call.name)
             return Judgement("deny", f"The policy could not judge this call of {call.name}.")
         if judgement.verdict == "ask" and self.session.allows(call):
-            return Judgement("allow", risk=judgement.risk)
+            return Judgement("allow", risk=judgement.risk, reach=judgement.reach)
         return judgement
 
-    async def _execute(self, call: ToolCall, tool: Tool) -> None:
+    async def _execute(self, call: ToolCall, tool: Tool, reach: tuple[Reach, ...]) -> None:
         assert call.args is not None
         try:
             await self.afford(action=tool.spec.kind not in LOOKING)
@@ -308,7 +308,7 @@ class Turn(Foreign):
             self.session.put(started).add_done_callback(self.session.unheard)
         else:
             await self._append(started)
-        env = Env(self, call.id)
+        env = Env(self, call.id, reach)
         detail: Detail | None = None
         outcome: ev.CallOutcome = "done"
         is_error = False

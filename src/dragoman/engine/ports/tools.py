@@ -76,6 +76,11 @@ class ToolEnv(Protocol):
         ...
 
     @property
+    def reach(self) -> "Sequence[Reach]":
+        """What this one call may touch outside of the boundary, because it was agreed to."""
+        ...
+
+    @property
     def mode(self) -> Mode: ...
 
     @property
@@ -124,12 +129,27 @@ class Toolbox(Protocol):
     async def close(self) -> None: ...
 
 
+class Reach(msgspec.Struct, frozen=True, gc=False):
+    """A place outside of the session's boundary that a call needs."""
+
+    path: str  # canonical
+    write: bool = False
+    folder: str = ""  # the folder that a lasting answer would be about
+
+
 class Judgement(msgspec.Struct, frozen=True, gc=False):
-    """What policy says of a call. `reason` is shown to the model (deny) or the human (ask)."""
+    """What policy says of a call. `reason` is shown to the model (deny) or the human (ask).
+
+    `reach` is what the call may touch outside of the boundary once it is allowed. `commands` are
+    the words of every program that a shell command runs; empty when they are not all known, and
+    then no rule about first words can be made of it.
+    """
 
     verdict: Literal["allow", "ask", "deny"]
     reason: str = ""
     risk: Literal["low", "medium", "high"] = "low"
+    reach: tuple[Reach, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
 
 
 class Policy(Protocol):
