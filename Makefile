@@ -25,7 +25,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-again test-local check bench clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup run test test-again test-local check bench fire clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -34,6 +34,7 @@ help:
 	@echo "make test-again     only what failed the last time"
 	@echo "make check          lint, types, import rules"
 	@echo "make bench          figures, as ratios"
+	@echo "make fire           random clients of all protocols, with kills (SEEDS=… SECONDS=…)"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
 	@echo "make setup-tools    jq, socat, bubblewrap and Go for single tests and make bench"
@@ -70,6 +71,12 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
 	$(BIN)/lint-imports
+
+# Random clients of all protocols on shared sessions, with kills and stops.
+SEEDS ?= 10
+SECONDS ?= 20
+fire: $(STAMP)
+	$(BIN)/python -m tests.cross.fire --seeds $(SEEDS) --seconds $(SECONDS)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg; code=$$?; \

@@ -1,0 +1,269 @@
+"""Reads a trace and what is left of it, and reports everything that must never be.
+
+It knows frames and public histories only. Each rule has a deliberately broken trace in
+`test_check.py`, which shows that the rule can fail.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.cross.fire.trace import Ashes, Kept, Message, Trace
+
+
+def check(trace: Trace, ashes: Ashes) -> list[str]:
+    """Every broken rule, in words."""
+    return [
+        *answers(trace),
+        *promises(trace, ashes),
+        *order(trace, ashes),
+        *approvals(ashes),
+        *effects(ashes),
+        *numbers(ashes),
+        *one_history(ashes),
+        *watches(trace, ashes),
+        *words(trace, ashes),
+        *rest(ashes),
+    ]
+
+
+# --- requests ---------------------------------------------------------------------------------
+
+
+def request_id(message: Message) -> str | None:
+    """The id of a request of ours, whatever the protocol."""
+    if "method" in message or message.get("type") not in (None, "response", "event"):
+        found = message.get("id")
+        return None if found is None else str(found)
+    return None
+
+
+def answered_id(message: Message) -> str | None:
+    """The id that an answer names."""
+    if message.get("type") == "response":
+        found = message.get("requestId", message.get("id"))
+    elif "method" in message or not ("result" in message or "error" in message):
+        return None
+    else:
+        found = message.get("id")
+    return None if found is None else str(found)
+
+
+def answers(trace: Trace) -> Iterator[str]:
+    """Every request has exactly one answer, unless its connection ended first."""
+    for name, wire in trace.wires.items():
+        asked = [request_id(f.message) for f in trace.of(name) if f.out]
+        given = Counter(answered_id(f.message) for f in trace.of(name) if not f.out)
+        for id in filter(None, asked):
+            if given[id] > 1:
+                yield f"{name}: request {id} was answered {given[id]} times"
+            if not given[id] and not wire.cut:
+                yield f"{name}: request {id} was never answered"
+
+
+def succeeded(trace: Trace, wire: str, id: str) -> bool:
+    for frame in trace.of(wire):
+        if not frame.out and answered_id(frame.message) == id:
+            return "error" not in frame.message and frame.message.get("success", True) is True
+    return False
+
+
+def refused(trace: Trace, wire: str, id: str) -> bool:
+    return any(
+        not frame.out
+        and answered_id(frame.message) == id
+        and ("error" in frame.message or frame.message.get("success") is False)
+        for frame in trace.of(wire)
+    )
+
+
+# --- what was acknowledged --------------------------------------------------------------------
+
+
+def user_texts(kept: Kept) -> list[str]:
+    found = []
+    for told in kept.events:
+        event = told["event"]
+        if event["type"] in ("turn_began", "steered"):
+            found.append("".join(b.get("text", "") for b in event["content"]))
+    return found
+
+
+def told_ended(kept: Kept, mark: str) -> bool:
+    """An event says that this prompt will not run any more."""
+    return any(
+        told["event"]["type"] == "dropped" and mark in str(told["event"]) for told in kept.events
+    )
+
+
+def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """Acknowledged work is in the history once, or its end was told; nothing runs twice."""
+    for one in trace.promises:
+        kept = ashes.sessions.get(one.session)
+        if kept is None:
+            yield f"{one.mark}: its session {one.session} is gone"
+            continue
+        times = sum(one.mark in text for text in user_texts(kept))
+        if times > 1:
+            yield f"{one.mark}: stands {times} times in the history of {one.session}"
+        acknowledged = succeeded(trace, one.wire, one.id)
+        if acknowledged and not times and not told_ended(kept, one.mark):
+            yield f"{one.mark}: {one.kind} on {one.wire} was acknowledged and is in no history"
+        if refused(trace, one.wire, one.id) and times and not turn_closed(kept, one.mark):
+            yield f"{one.mark}: was refused on {one.wire} and runs all the same"
+
+
+def turn_closed(kept: Kept, mark: str) -> bool:
+    """The turn of this mark has an end that is not a plain success: its sender may have failed."""
+    turn = next(
+        (
+            told["event"]["turn"]
+            for told in kept.events
+            if told["event"]["type"] == "turn_began" and mark in str(told["event"]["content"])
+        ),
+        None,
+    )
+    return any(
+        told["event"]["type"] == "turn_ended"
+        and told["event"]["turn"] == turn
+        and told["event"]["outcome"] != "completed"
+        for told in kept.events
+    )
+
+
+def order(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """What one connection queued in one session runs in the order in which it was sent."""
+    for session, kept in ashes.sessions.items():
+        texts = user_texts(kept)
+        for wire in trace.wires:
+            marks = [
+                p.mark
+                for p in trace.promises
+                if p.wire == wire and p.session == session and p.kind != "steer"
+            ]
+            places = [
+                next(n for n, text in enumerate(texts) if mark in text)
+                for mark in marks
+                if any(mark in text for text in texts)
+            ]
+            if places != sorted(places):
+                yield f"{wire}: prompts of {session} ran in the order {places}"
+
+
+# --- approvals and tools ----------------------------------------------------------------------
+
+
+def approvals(ashes: Ashes) -> Iterator[str]:
+    """Every question is settled once; no tool that was asked about starts without a yes."""
+    for session, kept in ashes.sessions.items():
+        asked: dict[str, str] = {}  # question → call
+        settled: dict[str, str] = {}  # question → verdict
+        for told in kept.events:
+            event = told["event"]
+            if event["type"] == "asked":
+                asked[event["ask"]["id"]] = event["ask"].get("call_id", "")
+            elif event["type"] == "settled":
+                ask = event["ask_id"]
+                if ask in settled:
+                    yield f"{session}: question {ask} was settled twice"
+                settled[ask] = event["verdict"]
+            elif event["type"] == "call_started":
+                questions = [ask for ask, call in asked.items() if call == event["call_id"]]
+                if questions and not any(
+                    settled.get(ask, "").startswith("allow") for ask in questions
+                ):
+                    yield f"{session}: call {event['call_id']} started without its approval"
+        for ask in asked.keys() - settled.keys():
+            yield f"{session}: question {ask} was never settled"
+
+
+def effects(ashes: Ashes) -> Iterator[str]:
+    """A tool's effect on the disk happens once."""
+    for mark, times in Counter(ashes.ran).items():
+        if times > 1:
+            yield f"{mark}: its command ran {times} times"
+
+
+# --- histories --------------------------------------------------------------------------------
+
+
+def numbers(ashes: Ashes) -> Iterator[str]:
+    """The events of a session are numbered from one, without a hole."""
+    for session, kept in ashes.sessions.items():
+        seqs = [told["seq"] for told in kept.events]
+        if seqs != list(range(1, len(seqs) + 1)):
+            yield f"{session}: its events are numbered {seqs[:5]}…{seqs[-5:]}"
+
+
+def one_history(ashes: Ashes) -> Iterator[str]:
+    """Every dialect shows the same words."""
+    for session, kept in ashes.sessions.items():
+        if not kept.said:
+            continue
+        first, *others = kept.said
+        for other in others:
+            if "".join(kept.said[other]) != "".join(kept.said[first]):
+                yield f"{session}: {other} and {first} tell different histories"
+
+
+def watches(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """A native watch is told every kept event once, in order, as the history has it."""
+    for name, wire in trace.wires.items():
+        if wire.dialect != "native" or wire.session not in ashes.sessions:
+            continue
+        kept = {told["seq"]: told for told in ashes.sessions[wire.session].events}
+        told = [
+            f.message["params"]
+            for f in trace.of(name)
+            if not f.out and f.message.get("method") == "dragoman/event"
+        ]
+        seqs = [one["seq"] for one in told if one["seq"]]
+        if any(b != a + 1 for a, b in zip(seqs, seqs[1:], strict=False)):
+            yield f"{name}: was told the events {seqs}"
+        for one in told:
+            if one["seq"] and kept.get(one["seq"], {}).get("event") != one["event"]:
+                yield f"{name}: event {one['seq']} differs from the history"
+
+
+def words(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """A client that was there from the beginning was shown the agent's words once."""
+    for name, wire in trace.wires.items():
+        if not wire.whole or wire.cut or wire.session not in ashes.sessions:
+            continue
+        shown = "".join(_shown(f.message) for f in trace.of(name) if not f.out)
+        told = "".join(_agent_said(ashes.sessions[wire.session]))
+        if shown != told:
+            at = next((n for n, (a, b) in enumerate(zip(shown, told, strict=False)) if a != b), -1)
+            yield (
+                f"{name}: was shown {len(shown)} characters of {len(told)}"
+                f" (different at {at}: {shown[at : at + 40]!r}, kept {told[at : at + 40]!r})"
+            )
+
+
+def _shown(message: Message) -> str:
+    params = message.get("params") or {}
+    update = params.get("update") or {}
+    if update.get("sessionUpdate") == "agent_message_chunk":
+        return str(update["content"].get("text", ""))
+    return ""
+
+
+def _agent_said(kept: Kept) -> Iterator[str]:
+    for told in kept.events:
+        if told["event"]["type"] == "spoke":
+            for block in told["event"]["content"]:
+                if block["type"] == "text":
+                    yield block["text"]
+
+
+def rest(ashes: Ashes) -> Iterator[str]:
+    """When everybody is quiet, nothing runs and every turn has its end."""
+    for session, kept in ashes.sessions.items():
+        if kept.status not in ("idle", "failed", "interrupted"):
+            yield f"{session}: is {kept.status} though everything was answered"
+        began = [t["event"]["turn"] for t in kept.events if t["event"]["type"] == "turn_began"]
+        ended = Counter(
+            t["event"]["turn"] for t in kept.events if t["event"]["type"] == "turn_ended"
+        )
+        for turn in began:
+            if ended[turn] != 1:
+                yield f"{session}: turn {turn} ended {ended[turn]} times"

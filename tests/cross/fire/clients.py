@@ -1,0 +1,287 @@
+"""One small client per protocol: it connects, follows a session, and does one random thing."""
+
+import asyncio
+import json
+from typing import Any
+
+from tests.cross.fire.check import answered_id
+from tests.cross.fire.trace import Frame, Message, Promise, Trace, Wire
+
+_LIMIT = 64 * 1024 * 1024
+
+
+class Client:
+    """A connection that writes down all that passes."""
+
+    dialect = ""
+    socket = ""
+
+    def __init__(self, trace: Trace, number: int, session: str, cwd: str) -> None:
+        self.trace = trace
+        self.session = session
+        self.cwd = cwd
+        self.name = f"{self.dialect}{number}"
+        self.wire = trace.wires[self.name] = Wire(self.name, self.dialect, session)
+        self.asks: list[str] = []  # questions that it was shown and has not answered
+        self.open = False
+        self._next = 0
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
+
+    async def connect(self, path: str) -> None:
+        reader, self._writer = await asyncio.open_unix_connection(path, limit=_LIMIT)
+        self.open = True
+        self._task = asyncio.ensure_future(self._read(reader))
+        await self.greet()
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                message = json.loads(line)
+                self.trace.frames.append(Frame(self.name, False, message))
+                found = self._waiting.pop(answered_id(message) or "", None)
+                if found is not None and not found.done():
+                    found.set_result(message)
+                self.hear(message)
+        except ConnectionError:
+            pass  # the daemon was killed: the end, like any other
+        finally:
+            self.open = False
+            self.wire.cut = True
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(EOFError("the connection ended"))
+                    future.exception()
+
+    def write(self, *messages: Message) -> None:
+        """All in one write, as clients that pipeline do."""
+        if not self.open:
+            return
+        for message in messages:
+            self.trace.frames.append(Frame(self.name, True, message))
+        self._writer.write(b"".join(json.dumps(one).encode() + b"\n" for one in messages))
+
+    async def close(self) -> None:
+        self.wire.cut = True
+        self._writer.close()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def id(self) -> str:
+        self._next += 1
+        return f"{self.name}-{self._next}"
+
+    async def ask(self, method: str, params: Message, within: float = 30.0) -> Message:
+        message = self.request(method, params)
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[message["id"]] = future
+        self.write(message)
+        async with asyncio.timeout(within):
+            return await future
+
+    def promise(self, mark: str, kind: str, message: Message) -> Message:
+        self.trace.promises.append(Promise(mark, self.session, self.name, message["id"], kind))
+        return message
+
+    # --- what each protocol says in its own words ---
+
+    def request(self, method: str, params: Message) -> Message:
+        return {"jsonrpc": "2.0", "id": self.id(), "method": method, "params": params}
+
+    async def greet(self) -> None:
+        """Say hello and follow the session."""
+
+    def hear(self, message: Message) -> None:
+        """Note questions."""
+
+    def prompt(self, mark: str, text: str, kind: str) -> Message | None:
+        """A message that sends a prompt, or nothing when the protocol has no such word."""
+        return None
+
+    def cancel(self) -> Message | None:
+        return None
+
+    def answer(self, ask: str, allow: bool) -> Message | None:
+        return None
+
+    def noise(self) -> Message | None:
+        """Something harmless that is answered."""
+        return None
+
+
+class Native(Client):
+    dialect, socket = "native", "daemon"
+
+    async def greet(self) -> None:
+        await self.ask("initialize", {"protocol_version": 1})
+        await self.ask("dragoman/watch", {"session_id": self.session, "since": 0})
+
+    def hear(self, message: Message) -> None:
+        event = (message.get("params") or {}).get("event") or {}
+        if event.get("type") == "asked":
+            self.asks.append(event["ask"]["id"])
+
+    def prompt(self, mark: str, text: str, kind: str) -> Message | None:
+        of = {"session_id": self.session, "text": text}
+        if kind == "steer":
+            return self.promise(mark, "steer", self.request("dragoman/steer", of))
+        detach = kind == "queue"
+        return self.promise(mark, kind, self.request("dragoman/prompt", {**of, "detach": detach}))
+
+    def cancel(self) -> Message | None:
+        return self.request("dragoman/cancel", {"session_id": self.session})
+
+    def answer(self, ask: str, allow: bool) -> Message | None:
+        verdict = "allow" if allow else "deny"
+        return self.request("dragoman/answer", {"id": ask, "verdict": verdict})
+
+    def noise(self) -> Message | None:
+        return self.request("dragoman/session", {"session_id": self.session})
+
+
+class Zeroclaw(Client):
+    dialect, socket = "zeroclaw", "daemon"
+
+    async def greet(self) -> None:
+        await self.ask("initialize", {"protocolVersion": 1})
+        await self.ask("session/new", {"agentAlias": "default", "sessionId": self.session})
+
+    def hear(self, message: Message) -> None:
+        told = message.get("params") or {}
+        if told.get("type") == "approval_request":
+            self.asks.append(told["requestId"])
+
+    def prompt(self, mark: str, text: str, kind: str) -> Message | None:
+        of = {"sessionId": self.session, "prompt": text}
+        return self.promise(mark, "prompt", self.request("session/prompt", of))
+
+    def cancel(self) -> Message | None:
+        return self.request("session/cancel", {"sessionId": self.session})
+
+    def answer(self, ask: str, allow: bool) -> Message | None:
+        decision = "allow_once" if allow else "reject_once"
+        of = {"sessionId": self.session, "requestId": ask, "decision": decision}
+        return self.request("session/approve", of)
+
+    def noise(self) -> Message | None:
+        return self.request("session/messages", {"sessionId": self.session})
+
+
+class Acp(Client):
+    dialect, socket = "acp", "acp"
+
+    async def greet(self) -> None:
+        await self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        self.wire.whole = True
+        of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
+        load = self.request("session/load", of)
+        mode = self.request("session/set_mode", {**of, "modeId": "supervised"})
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[load["id"]] = future
+        self.write(load, mode)  # in one write: they take effect in this order
+        async with asyncio.timeout(30.0):
+            await future
+
+    def hear(self, message: Message) -> None:
+        if message.get("method") == "session/request_permission":
+            self.asks.append(json.dumps([message["id"], message["params"]["options"]]))
+
+    def prompt(self, mark: str, text: str, kind: str) -> Message | None:
+        of = {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]}
+        return self.promise(mark, "prompt", self.request("session/prompt", of))
+
+    def cancel(self) -> Message | None:
+        message = self.request("session/cancel", {"sessionId": self.session})
+        del message["id"]
+        return message
+
+    def answer(self, ask: str, allow: bool) -> Message | None:
+        id, options = json.loads(ask)
+        wanted = "allow_once" if allow else "reject_once"
+        chosen = next(one["optionId"] for one in options if one["kind"] == wanted)
+        outcome = {"outcome": "selected", "optionId": chosen}
+        return {"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}
+
+    def noise(self) -> Message | None:
+        return self.request("session/list", {})
+
+
+class Zot(Client):
+    dialect, socket = "zot", "any"
+
+    def request(self, method: str, params: Message) -> Message:
+        return {"id": self.id(), "type": method, **params}
+
+    async def greet(self) -> None:
+        await self.ask("open", {"session": self.session})
+
+    def hear(self, message: Message) -> None:
+        if message.get("type") == "approval_request":
+            self.asks.append(message["approval"])
+
+    def prompt(self, mark: str, text: str, kind: str) -> Message | None:
+        word = "steer" if kind == "steer" else "prompt"
+        return self.promise(mark, word, self.request(word, {"message": text}))
+
+    def cancel(self) -> Message | None:
+        return self.request("abort", {})
+
+    def answer(self, ask: str, allow: bool) -> Message | None:
+        return self.request("approve", {"approval": ask, "allow": allow})
+
+    def noise(self) -> Message | None:
+        return self.request("get_state", {})
+
+
+class Humanlayer(Client):
+    """Requests only: its events come over a connection that does nothing else."""
+
+    dialect, socket = "humanlayer", "humanlayer"
+
+    def hear(self, message: Message) -> None:
+        result: Any = message.get("result")
+        if isinstance(result, dict):
+            self.asks += [one["id"] for one in result.get("approvals") or ()]
+
+    def cancel(self) -> Message | None:
+        return self.request("interruptSession", {"session_id": self.session})
+
+    def answer(self, ask: str, allow: bool) -> Message | None:
+        decision = "approve" if allow else "deny"
+        of = {"call_id": ask, "type": "function_call", "decision": decision, "comment": "so"}
+        return self.request("sendDecision", of)
+
+    def noise(self) -> Message | None:
+        return self.request("fetchApprovals", {"session_id": self.session})
+
+
+class App(Client):
+    dialect, socket = "openclawos", "kernel"
+
+    def request(self, method: str, params: Message) -> Message:
+        return {
+            "id": self.id(),
+            "type": "request",
+            "timestamp": 1,
+            "method": method,
+            "params": params,
+        }
+
+    async def greet(self) -> None:
+        manifest = {
+            "id": f"@fire/{self.name}", "name": self.name, "version": "1.0.0", "type": "app",
+            "main": "index.js", "protocol": {"version": "1.0"},
+            "capabilities": {"hooks": {"subscribes": ["agent_completed", "tool_completed"]}},
+        }  # fmt: skip
+        await self.ask("app.register", {"manifest": manifest})
+        await self.ask("hook.subscribe", {"events": ["agent_completed", "tool_completed"]})
+        await self.ask("app.ready", {})
+
+    def prompt(self, mark: str, text: str, kind: str) -> Message | None:
+        of = {"sessionKey": self.session, "text": text}
+        return self.promise(mark, "queue", self.request("agent.queue", of))
+
+    def noise(self) -> Message | None:
+        return self.request("session.get", {"key": self.session})
+
+
+KINDS: tuple[type[Client], ...] = (Native, Zeroclaw, Acp, Zot, Humanlayer, App)

@@ -1,0 +1,63 @@
+"""What was said on every wire while the fire burned: the only thing the checker reads of it."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+
+
+class Frame(NamedTuple):
+    """One message on one connection, in the order in which it passed."""
+
+    wire: str  # the connection's name: dialect and number
+    out: bool  # from the client to the daemon
+    message: Message
+
+
+class Promise(NamedTuple):
+    """A prompt that was sent: its mark stands in the text, and is found wherever it went."""
+
+    mark: str
+    session: str
+    wire: str
+    id: str  # of the request that carried it
+    kind: str  # prompt, queue (acknowledged before it runs), steer
+
+
+@dataclass
+class Wire:
+    """One connection's life as the checker sees it."""
+
+    name: str
+    dialect: str
+    session: str = ""  # the session it follows
+    whole: bool = False  # it was told the whole history, and stayed
+    cut: bool = False  # it ended before the fire did
+
+
+@dataclass
+class Trace:
+    frames: list[Frame] = field(default_factory=list)
+    wires: dict[str, Wire] = field(default_factory=dict)
+    promises: list[Promise] = field(default_factory=list)
+    lives: int = 1  # how often the daemon was started
+
+    def of(self, wire: str) -> list[Frame]:
+        return [frame for frame in self.frames if frame.wire == wire]
+
+
+@dataclass
+class Kept:
+    """One session as the public face of every dialect shows it after the fire."""
+
+    events: list[Message]  # `dragoman/history`
+    said: dict[str, list[str]]  # dialect → what users and the agent said, in order
+    status: str = "idle"
+
+
+@dataclass
+class Ashes:
+    """What is left when everything is quiet."""
+
+    sessions: dict[str, Kept]
+    ran: list[str]  # the marks that tools left on the disk
