@@ -5,11 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE := tests/interop/node
 STAMP := $(VENV)/.stamp-setup
+STAMP_RUN := $(VENV)/.stamp-run
 STAMP_LOCAL := $(VENV)/.stamp-local
 STAMP_NODE := $(NODE)/node_modules/.stamp-node
 STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
 PYTEST ?= $(BIN)/python -m pytest
 T ?= tests
+# Tests wait for processes and sockets more than they compute.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 8 ? 8 : n )))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -25,13 +28,15 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-again test-local check bench fire clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup run test test-user test-pythons test-local coverage check bench fire clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
 	@echo "make run            set up, then show one whole turn with the embedded demo model"
-	@echo "make test           all tests (T=tests/cli for one area)"
-	@echo "make test-again     only what failed the last time"
+	@echo "make test           all tests, in parallel (T=tests/cli for one area, WORKERS=1 one by one)"
+	@echo "make test-user      all tests as an ordinary user made for it (needs root)"
+	@echo "make test-pythons   the tests of the core with every other Python found"
+	@echo "make coverage       branch coverage of engine, wire, store and policy"
 	@echo "make check          lint, types, import rules"
 	@echo "make bench          figures, as ratios"
 	@echo "make fire           random clients of all protocols, with kills (SEEDS=… SECONDS=…)"
@@ -50,17 +55,29 @@ $(STAMP): pyproject.toml constraints.txt
 	@# Older pips write a wrapper script that imports `re`, a quarter of the time of --help.
 	$(BIN)/python -m pip install -q -c constraints.txt -U pip
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[mcp,providers,test,dev]'
+	@touch $(STAMP_RUN) $@
+
+# What running needs and no more, so that a newcomer sees something soon.
+$(STAMP_RUN): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
 	@touch $@
 
-run: $(STAMP)
+run: $(STAMP_RUN)
 	@$(BIN)/dragoman run --demo
 
+# Tests that need the machine for themselves run after the others, one by one.
 test: $(TEST_NEEDS)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -m "not local" $(T)
+	@export PATH="$(CURDIR)/$(BIN):$$PATH"; \
+	$(PYTEST) -q -rs -m "not local and not alone" -n $(WORKERS) --dist loadfile $(T); first=$$?; \
+	$(PYTEST) -q -rs -m "alone and not local" $(T); second=$$?; \
+	[ $$first = 0 ] && [ $$second = 0 ] || [ $$first$$second = 05 ] || [ $$first$$second = 50 ]
 
-# Only what failed the last time; it is an error when nothing did.
-test-again: $(STAMP)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -m "not local" --last-failed --last-failed-no-failures none $(T)
+test-user: $(TEST_NEEDS)
+	scripts/test_as_user.sh
+
+test-pythons: $(STAMP)
+	scripts/test_pythons.sh
 
 test-local: setup-local
 	$(PYTEST) -q -m local $(T)

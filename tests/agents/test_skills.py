@@ -95,9 +95,8 @@ def test_what_cannot_be_read_or_is_too_much(place: Path) -> None:
     assert len(text) < 25_000 and "more, not shown" in text
 
 
+@pytest.mark.root
 def test_folders_of_other_users_are_not_looked_at(place, monkeypatch) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a folder away")
     skill(place / "project/.agents/skills", "mine", "mine")
     skill(place / ".agents/skills", "theirs", "a stranger's")
     os.chown(place, 12345, 12345)

@@ -182,6 +182,7 @@ async def test_a_kill_leaves_the_last_complete_turn(tmp_path: Path) -> None:
     assert await second.exit() == 0
 
 
+@pytest.mark.alone
 async def test_the_end_of_input_cancels_a_long_turn_and_kills_its_children(tmp_path: Path) -> None:
     agent = await start(tmp_path)
     session = await new(agent, project(tmp_path))

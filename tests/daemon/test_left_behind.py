@@ -3,14 +3,13 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 
 import pytest
 from tests.daemon.test_run import DRAGOMAN, environment, say, scripted, work
+from tests.mounts import mounted
 
 from dragoman.daemon import main as daemon_main
 from dragoman.engine.info import SessionQuery
@@ -146,20 +145,12 @@ BASH = [
 @pytest.fixture
 def small(tmp_path):
     """A configuration on a small file system of its own."""
-    mounts = shutil.which("mount") and shutil.which("umount")
-    if sys.platform != "linux" or os.geteuid() != 0 or not mounts:
-        pytest.skip("only root may mount")
     folder = tmp_path / "config"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting is not permitted here")
-    try:
+    with mounted(folder, "-t", "tmpfs", "-o", "size=1m", "none"):
         (folder / "config.toml").write_text(scripted(tmp_path, BASH))
         (folder / "data").mkdir(mode=0o700)
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.fixture
@@ -169,6 +160,7 @@ def sealed(small):
     return small
 
 
+@pytest.mark.root
 def test_run_works_in_memory_where_nothing_can_be_written(tmp_path, sealed):
     done = command(tmp_path, "run", "--approve", "all", "hi")
     said = done.stderr.decode()
@@ -177,6 +169,7 @@ def test_run_works_in_memory_where_nothing_can_be_written(tmp_path, sealed):
     assert (work(tmp_path) / "made").exists(), said
 
 
+@pytest.mark.root
 def test_acp_works_in_memory_where_nothing_can_be_written(tmp_path, sealed):
     lines = [
         {"method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
@@ -215,6 +208,7 @@ def test_acp_works_in_memory_where_nothing_can_be_written(tmp_path, sealed):
     assert (work(tmp_path) / "made").exists()
 
 
+@pytest.mark.root
 def test_a_daemon_says_what_it_needs_where_nothing_can_be_written(tmp_path, sealed):
     done = command(tmp_path, "daemon", "--no-gateway")
     said = done.stderr.decode()
@@ -222,6 +216,7 @@ def test_a_daemon_says_what_it_needs_where_nothing_can_be_written(tmp_path, seal
     assert "read-only" in said and "DRAGOMAN_DATA_DIR" in said
 
 
+@pytest.mark.root
 def test_reading_says_why_there_is_nothing_to_read(tmp_path, sealed):
     done = command(tmp_path, "sessions")
     assert done.returncode == 1 and b"Traceback" not in done.stderr
@@ -229,6 +224,7 @@ def test_reading_says_why_there_is_nothing_to_read(tmp_path, sealed):
     assert command(tmp_path, "agents").returncode == 0
 
 
+@pytest.mark.root
 def test_a_daemon_says_that_the_disk_is_full(tmp_path, small):
     with pytest.raises(OSError), open(small / "data" / "ballast", "wb", buffering=0) as ballast:
         while True:

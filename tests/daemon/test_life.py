@@ -132,6 +132,7 @@ def test_sigterm_ends_the_streams_of_apps_before_it_closes_them(tmp_path):
         assert daemon.ended() == 0
 
 
+@pytest.mark.alone
 def test_sigterm_ends_turns_and_tells_their_clients(tmp_path):
     config = script(tmp_path, [hang({"type": "say", "text": "part"})])
     with Daemon(tmp_path, config=config).wait_ready() as daemon:
@@ -207,6 +208,7 @@ def test_the_configuration_is_shown_and_changed(tmp_path):
         assert rows["results"] and rows["summary"]["errors"] == 0, rows
 
 
+@pytest.mark.alone
 def test_an_ephemeral_one_leaves_after_its_last_client(tmp_path):
     with Daemon(tmp_path, "--ephemeral").wait_ready() as daemon:
         with pytest.raises(subprocess.TimeoutExpired):

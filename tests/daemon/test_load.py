@@ -7,6 +7,7 @@ import resource
 import socket
 import time
 
+import pytest
 from tests.daemon.running import Daemon, Line, script
 
 INIT = b'{"jsonrpc":"2.0","method":"initialize","params":{"protocolVersion":1},"id":1}\n'
@@ -116,6 +117,7 @@ def p99(path, until):
     return times[int(len(times) * 0.99)]
 
 
+@pytest.mark.alone
 def test_a_client_that_never_reads(tmp_path):
     deltas = 2_000
     turn = {

@@ -346,6 +346,7 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.alone
 def test_questions_are_answered_within_ten_milliseconds_beside(beside, env, tmp_path):
     """Nine of ten: one may meet what else the machine does. Measured: 0.04 to 0.12 ms."""
     process = Process(env, *script(tmp_path, [{"parts": BESIDE[beside]}]), cwd=tmp_path)

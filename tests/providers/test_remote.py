@@ -114,6 +114,7 @@ async def test_a_stream_that_breaks_before_a_word_is_tried_again(name: str) -> N
 
 
 @EACH
+@pytest.mark.alone
 async def test_cancel_closes_the_connection_at_once(name: str) -> None:
     format, stream = STREAMS[name]
     first = stream[: stream.index("€5".encode())].rpartition(b"\n\n")[0] + b"\n\n"

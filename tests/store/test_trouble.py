@@ -4,9 +4,11 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.mounts import mounted
 from tests.store.making import ROOT, make_batch, make_info
 
 from dragoman.engine.faults import StoreFailed
@@ -54,28 +56,18 @@ async def test_a_read_only_directory_is_said_and_lived_with(tmp_path: Path) -> N
     path = tmp_path / "disk" / "s.db"
     path.parent.mkdir()
     await build(path)
-    if os.geteuid() == 0:
-        mount(path.parent, "-o", "bind", str(path.parent))
-        mount(path.parent, "-o", "remount,bind,ro")
-    else:
-        path.parent.chmod(0o500)
-        path.chmod(0o400)
-    try:
+    with ExitStack() as after:
+        if os.geteuid() == 0:
+            after.enter_context(mounted(path.parent, "-o", "bind", str(path.parent)))
+            subprocess.run(["mount", "-o", "remount,bind,ro", path.parent], check=True)
+        else:
+            after.callback(path.parent.chmod, 0o700)
+            path.parent.chmod(0o500)
+            path.chmod(0o400)
         store, notices = open_store(path)
         assert isinstance(store, MemoryStore) and store.problem
         assert "will not survive" in notices[0]
         await usable(store)
-    finally:
-        if os.geteuid() == 0:
-            subprocess.run(["umount", str(path.parent)], check=True)
-        else:
-            path.parent.chmod(0o700)
-
-
-def mount(target: Path, *arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments, str(target)], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"cannot mount here: {done.stderr.strip()}")
 
 
 # --- damage -----------------------------------------------------------------------------------
@@ -220,13 +212,11 @@ async def test_a_full_database_fails_one_batch_and_recovers(tmp_path: Path) -> N
     await store.close()
 
 
+@pytest.mark.root
 async def test_a_full_disk_fails_one_batch_and_recovers(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    mount(disk, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
-    try:
+    with mounted(disk, "-t", "tmpfs", "-o", "size=1m", "tmpfs"):
         store = SqliteStore(disk / "s.db")
         epoch = await store.create(make_info("s1"), "me")
         ballast = disk / "ballast"
@@ -251,8 +241,6 @@ async def test_a_full_disk_fails_one_batch_and_recovers(tmp_path: Path) -> None:
         store, notices = open_store(disk / "sub" / "other.db")
         assert isinstance(store, MemoryStore) and "will not survive" in notices[0]
         await store.close()
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 LIMITED = """

@@ -202,6 +202,7 @@ def test_a_full_disk_costs_the_file_only(tmp_path: Path, monkeypatch: pytest.Mon
     assert capture.text().startswith("x\n")
 
 
+@pytest.mark.alone
 async def test_a_timeout_ends_everything_and_says_so(use: Any, env: Env) -> None:
     """A child that ignores SIGTERM, its child, and one that left the group and the session."""
     command = (
@@ -227,6 +228,7 @@ async def test_the_default_timeout_counts(work: Path, env: Env) -> None:
 
 
 @pytest.mark.parametrize("trap", ["trap '' TERM", ":"])
+@pytest.mark.alone
 async def test_cancelling_ends_everything(use: Any, env: Env, outputs: Path, trap: str) -> None:
     saw = Saw(env, 2)
     command = f"{trap}; echo $$; ({trap}; sleep 60) & echo $!; sleep 61"
@@ -277,6 +279,7 @@ async def test_a_polite_child_may_clean_up(use: Any, work: Path, env: Env) -> No
 
 
 @pytest.mark.parametrize("start", ["sleep 60 & echo $!", "setsid sleep 60 >/dev/null & echo $!"])
+@pytest.mark.alone
 async def test_what_stays_in_the_background_is_ended(use: Any, env: Env, start: str) -> None:
     began = time.monotonic()
     outcome = await use("bash", command=start)
@@ -371,6 +374,7 @@ async def test_a_clients_terminal_is_used(
     assert os.listdir(work) == []
 
 
+@pytest.mark.alone
 async def test_many_at_once_are_all_ended(use: Any, env: Env) -> None:
     saw = Saw(env, 12)
     tasks = [

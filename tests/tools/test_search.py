@@ -196,6 +196,7 @@ async def test_names_that_are_no_utf8(use: Any, work: Path) -> None:
     assert said(await use("ls")) == "bad\ufffd"
 
 
+@pytest.mark.alone
 async def test_a_hostile_expression_stalls_nobody(work: Path, env: Env) -> None:
     (work / "f").write_text("a" * 60 + "!\n")
     grep = Grep(lambda env: Boundary(env.cwd), seconds=1)
@@ -210,6 +211,7 @@ async def test_a_hostile_expression_stalls_nobody(work: Path, env: Env) -> None:
     assert longest < 0.5
 
 
+@pytest.mark.alone
 async def test_a_cancelled_search_ends(work: Path, env: Env) -> None:
     (work / "f").write_text("a" * 60 + "!\n")
     grep = Grep(lambda env: Boundary(env.cwd))

@@ -71,7 +71,7 @@ def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
         assert mode(open_to_all) == bits
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a directory away")
+@pytest.mark.root
 def test_a_directory_of_another_user_is_refused(tmp_path):
     foreign = tmp_path / "foreign"
     foreign.mkdir(mode=0o700)
@@ -195,7 +195,7 @@ except OSError as trouble:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.root
 async def test_another_user_is_refused_and_noted(tmp_path):
     notes: list[tuple[str, int | None]] = []
     cage = Cage()

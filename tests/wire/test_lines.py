@@ -100,6 +100,7 @@ def test_with_max_pending_an_overlong_line_is_told_at_its_newline_or_at_the_ceil
     assert framer.overlong == []
 
 
+@pytest.mark.alone
 def test_a_long_line_in_many_chunks_is_not_quadratic():
     def seconds(chunks: int) -> float:
         framer, chunk = Lines(1 << 30), b"x" * 4096

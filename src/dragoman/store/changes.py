@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INSERT_SESSION = (
     f"INSERT OR IGNORE INTO sessions (id, owner, leaf, {', '.join(INFO_COLUMNS)}, epoch, last_seq)"
-    " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM sessions WHERE parent = ?1),"
+    " VALUES (?, ?, NOT EXISTS (SELECT 1 FROM sessions WHERE parent = ?),"
     f" {', '.join('?' * len(INFO_COLUMNS))}, 1, 0)"
 )
 SELECT_SESSION = (
@@ -39,14 +39,14 @@ NEWEST = (
 INSERT_EVENT = "INSERT INTO events (gseq, session, seq, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)"
 SET_LEAF = (
     "UPDATE sessions SET leaf = NOT EXISTS"
-    " (SELECT 1 FROM sessions AS child WHERE child.parent = ?1) WHERE id = ?1"
+    " (SELECT 1 FROM sessions AS child WHERE child.parent = sessions.id) WHERE id = ?"
 )
 
 
 class Create:
     def __init__(self, info: SessionInfo, owner: str) -> None:
         self._info = info
-        self._values = (info.id, owner, *info_values(info))
+        self._values = (info.id, owner, info.id, *info_values(info))
 
     def __call__(self, connection: "Connection") -> int:
         if connection.execute(INSERT_SESSION, self._values).rowcount != 1:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Rows = list[tuple[Any, ...]]
 ENTRIES = (  # each row has one entry or more, so so many rows are enough
-    "SELECT seq, at, kind, body, gseq, ?1 FROM events"
-    " WHERE session = (SELECT num FROM sessions WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3"
+    "SELECT seq, at, kind, body, gseq, ? FROM events"
+    " WHERE session = (SELECT num FROM sessions WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
 )
 SINCE = (
     "SELECT seq, at, kind, body, gseq, id FROM events"
@@ -135,7 +135,7 @@ class SqliteStore:
         self, session: str, after: int = 0, limit: int | None = None
     ) -> Sequence[Entry]:
         check_limit(limit)
-        wanted = (session, after, -1 if limit is None else limit)
+        wanted = (session, session, after, -1 if limit is None else limit)
         return await self._reader.run(
             lambda connection: [
                 *islice(entries_of(connection.execute(ENTRIES, wanted), after), limit)

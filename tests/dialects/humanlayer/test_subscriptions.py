@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from tests.dialects.humanlayer.desk import HEALTH, HEALTHY, Client, make
 
 from dragoman.dialects.humanlayer import speak
@@ -106,6 +107,7 @@ async def test_coming_back_with_since_leaves_no_gap():
     assert titles == [str(number) for number in range(3, 1_301)]
 
 
+@pytest.mark.alone
 async def test_short_connections_and_subscriptions_side_by_side(tmp_path):
     """500 connections a second while 50 subscriptions are open: none is lost, no event either."""
     door, desk = make()

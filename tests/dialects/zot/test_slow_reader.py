@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
@@ -91,6 +93,7 @@ async def test_a_lost_connection_leaves_the_turn_to_others():
     assert (await door.messages(info.id))[-1].content[-1] == Text("onetwo")
 
 
+@pytest.mark.alone
 async def test_every_answer_of_a_busy_moment_comes_within_ten_milliseconds():
     script = Scripted([turn(say("word " * 50_000, deltas=50_000))])
     door, client = start(script)

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs the tests of the core with every Python, other than ours, that we claim and that is here.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+ours=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+areas="tests/engine tests/wire tests/store tests/settings tests/policy tests/transports tests/dialects tests/providers tests/client tests/daemon/test_run.py"
+failed="" ran="" missing=""
+
+find_python() {  # prints an interpreter of this version that really runs
+  for one in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python3; do
+    if "$one" -c "import sys, sqlite3, ssl, ctypes, venv; sys.exit(sys.version_info[:2] != tuple(map(int, '$1'.split('.'))))" 2>/dev/null; then
+      command -v "$one"; return
+    fi
+  done
+}
+
+for version in 3.11 3.12 3.13 3.14; do
+  [ "$version" = "$ours" ] && continue
+  python=$(find_python $version)
+  if [ -z "$python" ]; then missing="$missing $version"; continue; fi
+  venv=.venv-$version
+  if [ pyproject.toml -nt $venv/.stamp ] || [ constraints.txt -nt $venv/.stamp ]; then
+    { test -x $venv/bin/python || "$python" -m venv $venv; } &&
+      $venv/bin/python -m pip install -q -c constraints.txt -e '.[mcp,providers,test]' &&
+      touch $venv/.stamp || { failed="$failed $version(setup)"; continue; }
+  fi
+  echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"
+  PATH="$PWD/$venv/bin:$PATH" $venv/bin/python -m pytest -q -rs -p no:cacheprovider -m "not local and not alone" \
+    -n "${WORKERS:-2}" --dist loadfile ${T:-$areas} || failed="$failed $version"
+  ran="$ran $version"
+done
+echo "ran with:${ran:- none but ours ($ours)}${missing:+; not here, so not run:$missing}"
+[ -z "$failed" ] || { echo "failed with:$failed" >&2; exit 1; }
