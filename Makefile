@@ -69,7 +69,7 @@ run: $(STAMP_RUN)
 # Tests that need the machine for themselves run after the others, one by one.
 test: $(TEST_NEEDS)
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"; \
-	$(PYTEST) -q -rs -m "not local and not alone" -n $(WORKERS) --dist loadfile $(T); first=$$?; \
+	$(PYTEST) -q -rs -m "not local and not alone" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(T); first=$$?; \
 	$(PYTEST) -q -rs -m "alone and not local" $(T); second=$$?; \
 	[ $$first = 0 ] && [ $$second = 0 ] || [ $$first$$second = 05 ] || [ $$first$$second = 50 ]
 

@@ -26,7 +26,7 @@ for version in 3.11 3.12 3.13 3.14; do
   fi
   echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"
   PATH="$PWD/$venv/bin:$PATH" $venv/bin/python -m pytest -q -rs -p no:cacheprovider -m "not local and not alone" \
-    -n "${WORKERS:-2}" --dist loadfile ${T:-$areas} || failed="$failed $version"
+    -n "${WORKERS:-2}" --dist loadfile --no-loadscope-reorder ${T:-$areas} || failed="$failed $version"
   ran="$ran $version"
 done
 echo "ran with:${ran:- none but ours ($ours)}${missing:+; not here, so not run:$missing}"

@@ -246,6 +246,7 @@ async def babble(path, number, lines):
         writer.close()
 
 
+@pytest.mark.slow
 def test_two_hundred_thousand_bent_lines(tmp_path):
     config = '[log]\nlevel = "warning"\n' + script(tmp_path, ["ok"], loop=True)
     # Freed memory goes back at once, so that what is left is what is held.

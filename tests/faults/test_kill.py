@@ -36,6 +36,7 @@ def live_and_die(folder: Path, session: str, life: str, acks: int) -> list[tuple
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.slow
 async def test_fifty_kills_lose_nothing_and_repeat_nothing(tmp_path):
     chance = random.Random(7)
     session = "the-session"

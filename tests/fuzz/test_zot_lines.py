@@ -78,6 +78,7 @@ async def settle(hearer, door) -> None:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 async def test_two_hundred_thousand_lines_through_the_hearer():
     door = memory_door(Scripted(["hello"], loop=True), mode="full")
     made = []

@@ -42,6 +42,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("synchronous", ["NORMAL", "FULL"])
+@pytest.mark.slow
 async def test_nothing_acknowledged_is_lost_and_nothing_is_torn(
     tmp_path: Path, synchronous: str
 ) -> None:

@@ -225,6 +225,7 @@ def mutated(line: bytes, chance: random.Random) -> bytes:
     return bytes(data).replace(b"\n", b" ") or b"{}"
 
 
+@pytest.mark.slow
 async def test_two_hundred_thousand_broken_lines() -> None:
     chance = random.Random(20261115)
     door = memory_door(Scripted(["x"], loop=True))

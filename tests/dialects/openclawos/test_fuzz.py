@@ -3,6 +3,8 @@
 import json
 import random
 
+import pytest
+
 from .talking import FULL, Talker, desk_of, manifest
 
 METHODS = [
@@ -57,6 +59,7 @@ def lines(chance: random.Random):
         yield bytes(text).replace(b"\n", b" ")
 
 
+@pytest.mark.slow
 async def test_two_hundred_thousand_mutated_lines():
     chance = random.Random(7)
     desk = desk_of(config={"a": 1})
