@@ -160,14 +160,14 @@ async def _fan_out(door: Any, desks: Desks, watchers: int, times: int) -> Callab
     for _ in range(50):
         await asyncio.sleep(0)
     session = door.live(info.id)
-    hub = session.hub
+    hub = session.ledger.hub
     if len(hub.watches) != watchers:
         raise RuntimeError(f"{len(hub.watches)} of {watchers} watch")
 
     def stream() -> None:
         for _ in range(times):
             for _ in range(16):
-                hub.stream(session, TextDelta, "t", "some text ")
+                hub.stream(session.id, TextDelta, "t", "some text ")
             hub.flush()
 
     return stream

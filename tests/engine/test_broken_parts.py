@@ -76,7 +76,7 @@ async def test_a_watcher_that_cannot_be_delivered_to_is_let_go():
     await door.watch(info.id, ME, shape, heard.append)
     done = await (await door.prompt(info.id, GO, ME)).done
     assert done.outcome == "completed" and heard
-    assert bad.closed and len(door.live(info.id).hub.watches) == 1
+    assert bad.closed and len(door.live(info.id).ledger.hub.watches) == 1
 
 
 async def test_a_watcher_closed_by_another_is_told_nothing_more():
@@ -100,7 +100,7 @@ async def test_a_watcher_closed_by_another_is_told_nothing_more():
     heard.clear()
     await (await door.prompt(info.id, GO, ME)).done
     assert heard == [["Presence"]]  # that the first one left
-    assert not door.live(info.id).hub.watches
+    assert not door.live(info.id).ledger.hub.watches
 
 
 async def test_a_replay_that_fails_is_tried_again(monkeypatch):

@@ -7,8 +7,7 @@ from tests.engine.tape import ME, Tape
 from tests.engine.test_early import GO, Own, opened, slow
 
 from dragoman.engine import events as ev
-from dragoman.engine import session as sessions
-from dragoman.engine import working
+from dragoman.engine import inbox
 from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import StaleEpoch, StoreFailed
 from dragoman.engine.hub import Hub
@@ -133,7 +132,7 @@ async def test_a_deletion_during_a_replay_is_not_lost_in_the_draft():
     door.host.store.entries = entries
     await door.watch(sid, IT, tape, lambda said: None, since=0)
     await settle()
-    door.live(sid).emit(ev.Deleted(ME))
+    door.live(sid).ledger.emit(ev.Deleted(ME))
     go.set()
     await tape.until(ev.TextDelta)
     assert tape.of(ev.Deleted)
@@ -270,8 +269,7 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_is_lost_with_another_fa
 
 
 async def test_an_agent_that_ignores_that_its_turn_cannot_begin_is_left(monkeypatch):
-    monkeypatch.setattr(working, "UNWIND_SECONDS", 0.02)
-    monkeypatch.setattr(sessions, "UNWIND_SECONDS", 0.02)
+    monkeypatch.setattr(inbox, "UNWIND_SECONDS", 0.02)
     door = memory_door(Scripted([]))
     failing, end = asyncio.Event(), asyncio.Event()
 

@@ -9,7 +9,7 @@ from tests.engine.test_watch_random import ANSWER, Client
 
 from dragoman.engine import events as ev
 from dragoman.engine import hub as hub_module
-from dragoman.engine import watch as watch_module
+from dragoman.engine import hub as watch_module
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
@@ -94,12 +94,12 @@ async def test_nobody_misses_or_repeats_anything(monkeypatch, seed):
         nonlocal early
         while not over.is_set():
             await asyncio.sleep(rng.random() * 0.001)
-            early += session.hub.early
+            early += session.ledger.hub.early
             if len(clients) < 40 and rng.random() < 0.5:
                 since = rng.choice([None, 0])
                 draft = rng.random() < 0.7
                 exact = rng.random() < 0.5
-                running = session.turn.id if session.turn else ""
+                running = session.ledger.turn.id if session.ledger.turn else ""
                 client = Own(rng, since, exact, running, draft)
                 client.watch = await door.watch(
                     sid, Who("test", id=str(len(clients))), client, client.take,
@@ -110,7 +110,7 @@ async def test_nobody_misses_or_repeats_anything(monkeypatch, seed):
                 if rng.random() < 0.3:
                     client.resume()
             if rng.random() < 0.3:
-                session.put(ev.Renamed(str(rng.random())))
+                session.ledger.put(ev.Renamed(str(rng.random())))
 
     async def drive():
         for _ in range(6):
@@ -120,7 +120,7 @@ async def test_nobody_misses_or_repeats_anything(monkeypatch, seed):
         over.set()
 
     await asyncio.gather(crowd(), drive())
-    await session.told()
+    await session.ledger.told()
     last = (await door.info(sid)).last_seq
     async with asyncio.timeout(5):
         for client in clients:
@@ -128,6 +128,6 @@ async def test_nobody_misses_or_repeats_anything(monkeypatch, seed):
                 client.rng = random.Random(99)
                 client.resume()
                 await asyncio.sleep(0.001)
-    assert early and not session.hub.early
+    assert early and not session.ledger.hub.early
     for client in clients:
         client.check(last)

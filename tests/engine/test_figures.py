@@ -70,9 +70,10 @@ async def test_nothing_but_the_history_grows_with_the_number_of_turns():
     session = door.live(sid)
     state = session.state
     assert len(state.keys) == len(state.settled) == 256
-    for few in (state.asks, state.journal, state.answers, session._waiting, session._timers,
-                session._committing, session.inbox, session.hub._pending, door.host._loading,
-                door.host._leaving, door.host._hubs):  # fmt: skip
+    asks, ledger, host = session.asks, session.ledger, door.host
+    for few in (state.asks, state.journal, state.answers, asks._waiting, asks._timers,
+                ledger._committing, session.inbox.waiting, ledger.hub._pending, host._loading,
+                host._leaving, host._hubs):  # fmt: skip
         assert not few
     assert len(door.host._tasks) <= 1
 

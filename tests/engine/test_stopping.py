@@ -6,8 +6,7 @@ import pytest
 from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
-from dragoman.engine import session as session_module
-from dragoman.engine import working as working_module
+from dragoman.engine import inbox as inbox_module
 from dragoman.engine.content import Text, ToolCall, ToolResult
 from dragoman.engine.faults import AlreadySettled, Fault, NothingRunning, UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
@@ -99,8 +98,7 @@ async def test_a_second_cancel_changes_nothing():
 
 
 async def test_a_tool_that_ignores_its_cancellation_is_left_behind(monkeypatch):
-    for module in (session_module, working_module):
-        monkeypatch.setattr(module, "UNWIND_SECONDS", 0.02)
+    monkeypatch.setattr(inbox_module, "UNWIND_SECONDS", 0.02)
     tool = Stubborn(ignores=True)
     door = memory_door(Scripted([call("stubborn"), "fine", "on we go"]), [tool])
     sid, tape = await start(door)
@@ -255,7 +253,7 @@ async def test_a_prompt_that_meets_a_session_being_let_go_is_taken_all_the_same(
     async def slow_close():
         await gate.wait()
 
-    session.toolbox.close = slow_close
+    session.gear.toolbox.close = slow_close
     closing = asyncio.ensure_future(door.close(sid))
     await asyncio.sleep(0)
     prompting = asyncio.ensure_future(door.prompt(sid, GO, ME))
@@ -275,7 +273,7 @@ async def test_those_who_watch_see_on_when_a_session_was_closed_and_taken_up_aga
     assert tape.text() == "onetwo"
     seqs = [e.seq for e in tape.events if e.seq]
     assert seqs == sorted(set(seqs)) == list(range(seqs[0], seqs[-1] + 1))
-    assert [w.who for w in door.live(sid).hub.watches] == [ME]
+    assert [w.who for w in door.live(sid).ledger.hub.watches] == [ME]
 
 
 async def test_a_toolbox_that_cannot_be_closed_does_not_keep_the_session():
@@ -286,7 +284,7 @@ async def test_a_toolbox_that_cannot_be_closed_does_not_keep_the_session():
     async def broken():
         raise OSError("stuck")
 
-    door.live(sid).toolbox.close = broken
+    door.live(sid).gear.toolbox.close = broken
     await door.close(sid)
     assert (await (await door.prompt(sid, GO, ME)).done).text == "two"
 

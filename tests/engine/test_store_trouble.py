@@ -176,7 +176,7 @@ async def test_a_session_loads_though_its_model_is_gone_and_says_so_when_prompte
     sid, _ = await start(door, model="scripted/other")
     session = door.live(sid)
     session.state.model = "gone/model"
-    await door.host.live[sid].append(ev.ModelSet("gone/model"))
+    await door.host.live[sid].ledger.append(ev.ModelSet("gone/model"))
     await door.close(sid)
     assert (await door.load(sid)).model == "gone/model"
     done = await (await door.prompt(sid, GO, ME)).done

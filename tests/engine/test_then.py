@@ -6,8 +6,7 @@ import pytest
 
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
-from dragoman.engine.hub import Hub
-from dragoman.engine.watch import HOLD_BYTES
+from dragoman.engine.hub import HOLD_BYTES, Hub
 
 
 class Words:

@@ -90,7 +90,7 @@ async def test_a_reader_that_stalls_holds_merged_text_and_loses_nothing():
 async def test_a_reader_that_stalls_too_long_is_told_and_gets_kept_events_from_the_store(
     monkeypatch,
 ):
-    monkeypatch.setattr("dragoman.engine.watch.HOLD_BYTES", 2_000)
+    monkeypatch.setattr("dragoman.engine.hub.HOLD_BYTES", 2_000)
     door = memory_door(Scripted([say("x" * 50_000, deltas=50)] * 3))
     info = await door.open(OpenSpec(cwd="/"), ME)
     slow, paused = Tape(), [True]

@@ -8,7 +8,7 @@ from tests.engine.tape import ME
 
 from dragoman.engine import events as ev
 from dragoman.engine import hub as hub_module
-from dragoman.engine import watch as watch_module
+from dragoman.engine import hub as watch_module
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
@@ -163,4 +163,4 @@ async def test_a_hub_nobody_reads_stays_small(monkeypatch):
         await (await door.prompt(sid, (Text("go"),), ME)).done
         most = max(most, watch.weight)
     assert most <= 40_000
-    assert not door.live(sid).hub._pending
+    assert not door.live(sid).ledger.hub._pending

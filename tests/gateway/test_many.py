@@ -10,7 +10,7 @@ from tests.gateway.making import serving
 
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.watch import HOLD_BYTES
+from dragoman.engine.hub import HOLD_BYTES
 from dragoman.settings.host import Limits
 from dragoman.testing.script import say, turn
 from dragoman.transports.websocket import accept_key
@@ -135,15 +135,15 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
         )
         session = served.door.live(info.id)
         there = asyncio.Event()
-        tell = session.hub._changed
-        session.hub._changed = lambda: (tell(), there.set())
-        if len(session.hub.watches) < 3:
+        tell = session.ledger.hub._changed
+        session.ledger.hub._changed = lambda: (tell(), there.set())
+        if len(session.ledger.hub.watches) < 3:
             await asyncio.wait_for(there.wait(), 10)
         work = await served.door.prompt(info.id, (Text("go"),))
         await asyncio.wait_for(work.done, 40)
         await asyncio.wait_for(asyncio.shield(reading.over), 20)
         assert "".join(reading.text) == words
-        for watch in session.hub.watches:
+        for watch in session.ledger.hub.watches:
             assert watch.weight <= HOLD_BYTES
         assert max(link.buffered for link in served.gate.links) < 3_000_000
         streams = [one for one in served.gate.connections if one.streams]

@@ -171,7 +171,7 @@ class AcpProcessAgent:
                 break
             for block in message.content:
                 if isinstance(block, ToolCall) and block.id not in answered:
-                    await turn.foreign_result(block, "cancelled", (Text(INTERRUPTED),))
+                    await turn.hosted.ended(block, "cancelled", (Text(INTERRUPTED),))
                 answered.add(getattr(block, "call_id", ""))
         return TurnResult("error", f"{INTERRUPTED} Send the prompt again.")
 

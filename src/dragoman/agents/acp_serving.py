@@ -139,11 +139,11 @@ class Serving(ABC):
     async def _question(self, title: str, options: list[Fields]) -> Fields:
         names = [str(one.get("name")) for one in options]
         number = next(self.seat.numbers)
-        answer = await self.turn.foreign_question(f"{self.turn.id}-q{number}", title, names)
+        answer = await self.turn.hosted.question(f"{self.turn.id}-q{number}", title, names)
         return words.picked(options, answer.text if answer.answered else "")
 
     async def _ask(self, call: Call, options: list[Fields]) -> Fields:
-        settled = await self.turn.foreign_ask(call.tool_call(), call.kind, call.summary)
+        settled = await self.turn.hosted.ask(call.tool_call(), call.kind, call.summary)
         if settled.verdict in ("allow", "allow_always"):
             call.granted = True
         else:
@@ -157,7 +157,7 @@ class Serving(ABC):
     async def _permit(self, name: str, kind: str, args: Fields, summary: str) -> None:
         """A child cannot do through us what it was not permitted. Raises Refused."""
         call = ToolCall(f"{self.turn.id}-r{next(self.seat.numbers)}", name, args)
-        settled = await self.turn.foreign_ask(call, kind, summary)
+        settled = await self.turn.hosted.ask(call, kind, summary)
         if settled.verdict not in ("allow", "allow_always"):
             raise Refused(f"Not permitted: {summary}.", settled.comment)
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, Usage
+from dragoman.engine.events import Stop
 from dragoman.engine.ports import TurnPort, TurnResult
 from dragoman.wire.jsonrpc import METHOD_NOT_FOUND
 
@@ -17,7 +18,7 @@ from .acp_words import Call, Fields
 _CANCEL_SECONDS = 3.0
 _GONE = "The agent process ended while this call was running; it may have taken effect."
 _SILENT = "(the agent said nothing more about this call)"
-_STOPS = {
+_STOPS: dict[str, tuple[Stop, str]] = {
     "end_turn": ("end_turn", ""),
     "max_tokens": ("length", ""),
     "refusal": ("refusal", ""),
@@ -135,11 +136,11 @@ class Taking(Serving):
         running = status in ("in_progress", "completed", "failed")
         if running and not call.started and not call.refused:
             call.started = True
-            await self.turn.foreign_call(call.tool_call(), call.kind)
+            await self.turn.hosted.began(call.tool_call(), call.kind)
         if status == "in_progress":
             text = call.text()
             if text.startswith(call.said):
-                self.turn.foreign_progress(call.id, text[len(call.said) :])
+                self.turn.hosted.progress(call.id, text[len(call.said) :])
             call.said = text
         elif status in ("completed", "failed"):
             await self._end(call, "done" if status == "completed" else "failed")
@@ -154,7 +155,7 @@ class Taking(Serving):
         content, detail = call.result()
         if outcome == "denied" and not call.text():
             content = (Text(call.refused),)
-        await self.turn.foreign_result(call.tool_call(), outcome, content, detail)
+        await self.turn.hosted.ended(call.tool_call(), outcome, content, detail)
 
     def _show_terminals(self, call: Call) -> None:
         if call.text():
@@ -176,7 +177,7 @@ class Taking(Serving):
         self.turn.step_began(self.step)
         self.turn.stream_opened(self.step)
 
-    async def _speak(self, stop: str, error: str, *calls: ToolCall) -> None:
+    async def _speak(self, stop: Stop, error: str, *calls: ToolCall) -> None:
         blocks: list[Any] = [
             Text("".join(texts)) if kind == "text" else Thinking("".join(texts))
             for kind, texts in self._pieces

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from dragoman.engine.content import ToolCall
+from dragoman.engine.events import Stop
 from dragoman.engine.faults import BadInput, ProviderFailed
 from dragoman.engine.ports import (
     ModelInfo,
@@ -75,7 +76,7 @@ class BuiltinAgent:
 
     async def _step(
         self, turn: TurnPort, step: int, provider: Provider, model: ModelInfo, system: str
-    ) -> str:
+    ) -> Stop:
         turn.step_began(step)
         reply = Reply(turn, step)
         request = ModelRequest(
@@ -114,7 +115,7 @@ class BuiltinAgent:
             raise
         content = reply.content()
         calls = any(isinstance(block, ToolCall) for block in content)
-        stop = "tool_use" if calls else (reply.stop or "end_turn")
+        stop: Stop = "tool_use" if calls else (reply.stop or "end_turn")
         if stop == "tool_use" and not calls:
             stop = "end_turn"
         await self._spoke(turn, reply, model, content, stop, "")
@@ -126,7 +127,7 @@ class BuiltinAgent:
         reply: Reply,
         model: ModelInfo,
         content: tuple[object, ...],
-        stop: str,
+        stop: Stop,
         error: str,
     ) -> None:
         usage = reply.usage

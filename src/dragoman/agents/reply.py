@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.content import Text, Thinking, ToolCall, Usage
+from dragoman.engine.events import Stop
 from dragoman.engine.ports import (
     ModelCallArgs,
     ModelCallBegan,
@@ -47,7 +48,7 @@ class Reply:
         self.turn = turn
         self.step = step
         self.opened = False
-        self.stop = ""
+        self.stop: Stop | None = None
         self.usage = Usage()
         self._used: set[str] | None = None  # call ids of the history, looked up when needed
         self._reset()

@@ -188,7 +188,7 @@ class Daemon:
             await asyncio.to_thread(self.composed.kin.bury)
             if gone:
                 log.info("let go of idle sessions", count=len(gone))
-            if not any(session.busy for session in self.composed.host.live.values()):
+            if not any(session.inbox.busy for session in self.composed.host.live.values()):
                 gc.collect()  # of its own accord it looks at old objects very seldom
 
     async def _leave_when_alone(self) -> None:
@@ -206,13 +206,13 @@ class Daemon:
         watch = host.hub.watch(_NOBODY, _Bell(changed), lambda said: None)
         try:
             while not self.guests.count:
-                busy = [s for s in host.live.values() if s.busy and not s.state.asks]
+                busy = [s for s in host.live.values() if s.inbox.busy and not s.state.asks]
                 if not busy:
                     return True
                 changed.clear()
                 waits = [
                     asyncio.ensure_future(work)
-                    for work in (changed.wait(), self.guests.changed(), busy[0].idle())
+                    for work in (changed.wait(), self.guests.changed(), busy[0].inbox.idle())
                 ]
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                 for wait in waits:

@@ -22,6 +22,7 @@ from .faults import (
     WrongState,
 )
 from .host import Host, OpenSpec
+from .hub import Shape, Watch
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
@@ -29,7 +30,6 @@ from .ports import AgentProfile, AskRow, ModelInfo
 from .ports.config import ConfigPort
 from .state import State
 from .visitors import Visitors
-from .watch import Shape, Watch
 
 if TYPE_CHECKING:
     from .session import Session
@@ -107,7 +107,7 @@ class Door(Visitors):
         if parent.messages:
             from .copying import copied
 
-            await session.append(ev.Seeded(session_id, copied(parent.messages)))
+            await session.ledger.append(ev.Seeded(session_id, copied(parent.messages)))
         return session.state.info()
 
     def live(self, session_id: str) -> Session | None:
@@ -181,7 +181,7 @@ class Door(Visitors):
         """Remove a session and its history for good; False when there was none."""
         session = self.host.live.get(session_id)
         if session is not None:
-            session.emit(ev.Deleted(by))
+            session.ledger.emit(ev.Deleted(by))
         self.deletions += 1
         return await self.host.delete(session_id)
 
@@ -207,10 +207,10 @@ class Door(Visitors):
         session = await self.host.get(session_id)
         content = await self.host.expanded(content, session.state.cwd)
         session = await self.host.get(session_id)  # it may have been let go meanwhile
-        turn = session.taken(key) if key else ""
+        turn = session.inbox.taken(key) if key else ""
         if turn:
             raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
-        if when_busy == "refuse" and session.busy:
+        if when_busy == "refuse" and session.inbox.busy:
             raise Busy(
                 f"Session already has an active prompt turn: {session_id}",
                 "Wait for it to end, or cancel it.",
@@ -218,8 +218,9 @@ class Door(Visitors):
         from .work import Work
 
         work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
-        session.enqueue(work, limit=limit, wait=wait)
-        session.tell("message_received", {"content": text_of(content), "metadata": metadata or {}})
+        session.inbox.put(work, limit=limit, wait=wait)
+        data = {"content": text_of(content), "metadata": metadata or {}}
+        self.hooks.tell_of("message_received", data, session.state)
         return work
 
     async def compact(self, session_id: str, by: Who | None = None, *, limit: int = 32) -> Work:
@@ -227,47 +228,47 @@ class Door(Visitors):
         from .work import Work
 
         work = Work("compact", f"trn_{token()}", (), by)
-        session.enqueue(work, limit=limit, wait=None)
+        session.inbox.put(work, limit=limit, wait=None)
         return work
 
     async def steer(self, session_id: str, content: Prompt, by: Who | None = None) -> str:
         """Say something into the running turn; the model sees it at its next step."""
-        return (await self.host.get(session_id)).steer(content, by)
+        return (await self.host.get(session_id)).inbox.steer(content, by)
 
     def cancel(self, session_id: str, cause: str = "client") -> str:
         """Stop the running turn at once; returns its id. Raises NothingRunning, UnknownSession."""
         session = self.host.live.get(session_id)
         if session is None:
             raise UnknownSession(session_id)
-        return session.cancel(cause)
+        return session.inbox.cancel(cause)
 
     async def interrupt(self, session_id: str, by: Who | None = None) -> str:
         """Like cancel, but the session rests as `interrupted` and tells so."""
         session = await self.host.get(session_id)
         state = session.state
-        if session.turn is None and state.turn:  # waits for an answer since before a restart
-            words = session.closing_words("interrupt")
+        if session.ledger.turn is None and state.turn:  # waits for an answer since before a restart
+            words = session.inbox.closing_words("interrupt")
             words.append(ev.StatusChanged(state.status, "interrupted", "interrupt"))
-            await session.append(*words)
+            await session.ledger.append(*words)
             return ""
-        turn_id = session.cancel("interrupt", interrupt=True)
+        turn_id = session.inbox.cancel("interrupt", interrupt=True)
         if state.status in ("running", "waiting_input", "starting"):
-            await session.append(ev.StatusChanged(state.status, "interrupting"))
+            await session.ledger.append(ev.StatusChanged(state.status, "interrupting"))
         return turn_id
 
     async def idle(self, session_id: str) -> None:
         """Wait until the session has nothing to do."""
         session = self.host.live.get(session_id)
         if session is not None:
-            await session.idle()
+            await session.inbox.idle()
 
     async def clear(self, session_id: str, by: Who | None = None) -> None:
         session = await self.host.get(session_id)
-        if session.busy:
+        if session.inbox.busy:
             raise Busy("The agent is busy.", "Cancel the turn first.")
         if session.state.turn:  # waits for an answer since before a restart
-            session.cancel("clear")
-        await session.append(ev.Cleared(by))
+            session.inbox.cancel("clear")
+        await session.ledger.append(ev.Cleared(by))
 
     # --- changing ---
 
@@ -276,8 +277,8 @@ class Door(Visitors):
         session = await self.host.get(session_id)
         model = self.model(ref)
         if model.ref != session.state.model:
-            await session.append(ev.ModelSet(model.ref, by))
-            session.vision = model.vision
+            await session.ledger.append(ev.ModelSet(model.ref, by))
+            session.gear.vision = model.vision
         return model.ref
 
     async def set_mode(self, session_id: str, mode: str, by: Who | None = None) -> None:
@@ -285,33 +286,33 @@ class Door(Visitors):
             raise BadInput(f"Unknown mode: {mode}.", f"Use one of: {', '.join(MODES)}.")
         session = await self.host.get(session_id)
         if mode != session.state.mode:
-            await session.append(ev.ModeSet(mode, by))
+            await session.ledger.append(ev.ModeSet(mode, by))
 
     async def set_reasoning(self, session_id: str, effort: str, by: Who | None = None) -> None:
         if effort and effort not in EFFORTS:  # empty: as the agent is configured
             raise BadInput(f"Unknown effort: {effort}.", f"Use one of: {', '.join(EFFORTS)}.")
         session = await self.host.get(session_id)
-        await session.append(ev.ReasoningSet(effort, by))
+        await session.ledger.append(ev.ReasoningSet(effort, by))
 
     async def rename(self, session_id: str, title: str, by: Who | None = None) -> None:
-        await (await self.host.get(session_id)).append(ev.Renamed(title[:500], by))
+        await (await self.host.get(session_id)).ledger.append(ev.Renamed(title[:500], by))
 
     async def archive(self, session_id: str, archived: bool = True) -> None:
-        await (await self.host.get(session_id)).append(ev.Archived(archived))
+        await (await self.host.get(session_id)).ledger.append(ev.Archived(archived))
 
     async def set_extra(
         self, session_id: str, values: dict[str, Any], by: Who | None = None
     ) -> None:
         """Keep facts with a session; None removes one."""
         session = await self.host.get(session_id)
-        await session.append(ev.ExtraSet(values, by))
-        session.configure()
+        await session.ledger.append(ev.ExtraSet(values, by))
+        session.gear.configure()
 
     async def note(
         self, session_id: str, level: Literal["info", "warning", "error"], title: str,
         text: str = "", data: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        await (await self.host.get(session_id)).append(ev.Noted(level, title, text, data))
+        await (await self.host.get(session_id)).ledger.append(ev.Noted(level, title, text, data))
 
     # --- watching ---
 
@@ -329,15 +330,15 @@ class Door(Visitors):
     ) -> Watch:
         """Attach to a session. See `Hub.watch`; `shape_of` gives shapes that are shared."""
         session = await self.host.get(session_id)
-        if since is not None and since > session.seen:  # known from a list, not told yet
-            await session.told()
+        if since is not None and since > session.ledger.seen:  # known from a list, not told yet
+            await session.ledger.told()
             session = await self.host.get(session_id)
-        return session.hub.watch(
+        return session.ledger.hub.watch(
             who, shape, deliver, is_paused, since=since, exact=exact, draft=draft
         )
 
     async def shape_of(self, session_id: str, key: Any, make: Callable[[], Shape]) -> Shape:
-        return (await self.host.get(session_id)).hub.shape(key, make)
+        return (await self.host.get(session_id)).ledger.hub.shape(key, make)
 
     def watch_all(
         self,
@@ -353,7 +354,7 @@ class Door(Visitors):
 
     def present(self, session_id: str) -> tuple[Who, ...]:
         session = self.host.live.get(session_id)
-        return session.present() if session is not None else ()
+        return session.ledger.present() if session is not None else ()
 
     # --- approvals ---
 
@@ -370,7 +371,7 @@ class Door(Visitors):
 
     async def put_ask(self, ask: Ask) -> None:
         """Show a question that a client asks (not one of our own tool calls)."""
-        await (await self.host.get(ask.session)).put_ask(ask)
+        await (await self.host.get(ask.session)).asks.put(ask)
 
     async def answer(
         self,
@@ -384,8 +385,8 @@ class Door(Visitors):
         """Answer an approval or a question. Raises UnknownAsk, AlreadySettled, BadInput."""
         row = await self.ask(ask_id)
         if row.settled is not None:
-            from .asking import already
+            from .asks import already
 
             raise already(row.settled)
         session = await self.host.get(row.ask.session)
-        return await session.answer(ask_id, verdict, by, comment=comment, text=text)
+        return await session.asks.answer(ask_id, verdict, by, comment=comment, text=text)

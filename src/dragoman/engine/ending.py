@@ -8,8 +8,10 @@ from .content import Text, text_of
 from .faults import Fault
 from .ports import TurnResult
 from .state import State
-from .turn import ABORTED, NOT_RUN, Turn
+from .underway import Underway
 
+ABORTED = "aborted: the turn was cancelled before this call finished"
+NOT_RUN = "aborted: the turn was cancelled before this call was run"
 RESTARTED = "daemon restarted while session was active"
 UNKNOWN = (
     "unknown: the host stopped while this call was running. It may or may not have taken effect; "
@@ -18,11 +20,11 @@ UNKNOWN = (
 NOT_RUN_RESTART = "not run: the host stopped before this call was started"
 
 
-def verdict(turn: Turn, result: TurnResult | BaseException) -> tuple[ev.Outcome, ev.Stop, str]:
+def verdict(turn: Underway, result: TurnResult | BaseException) -> tuple[ev.Outcome, ev.Stop, str]:
     """Outcome, stop and error of a turn whose agent came back with this."""
     if isinstance(result, TurnResult):
         outcome: ev.Outcome = "failed" if result.error else "completed"
-        return outcome, result.stop, result.error  # type: ignore[return-value]
+        return outcome, result.stop, result.error
     if isinstance(result, asyncio.CancelledError) and not turn.cancelled:
         return "failed", "error", "The turn was broken off from inside."
     if isinstance(result, asyncio.CancelledError):

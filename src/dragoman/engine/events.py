@@ -24,6 +24,7 @@ ACTIVE: frozenset[str] = frozenset({"starting", "running", "waiting_input", "int
 Mode = Literal["readonly", "supervised", "full"]
 Stop = Literal["end_turn", "tool_use", "length", "refusal", "error", "aborted", "max_steps"]
 Outcome = Literal["completed", "cancelled", "failed", "interrupted"]
+Level = Literal["info", "warning", "error"]
 CallOutcome = Literal["done", "failed", "denied", "cancelled", "unknown"]
 AskKind = Literal["tool", "question"]
 Verdict = Literal[
@@ -227,7 +228,7 @@ class ExtraSet(msgspec.Struct, frozen=True, tag="extra_set", omit_defaults=True)
 class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
     """Something clients should know: a broken MCP server, an injected event, a trimmed history."""
 
-    level: Literal["info", "warning", "error"]
+    level: Level
     title: str
     text: str = ""
     data: dict[str, Any] | None = None

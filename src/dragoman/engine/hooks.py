@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from .state import State
+
 INTERCEPTABLE = frozenset({"message_sending", "tool_executing"})
 OBSERVABLE = INTERCEPTABLE | {
     "message_received",
@@ -31,6 +33,19 @@ class HookContext(msgspec.Struct, frozen=True):
     channel: str = ""
     account: str = ""
     turn: str = ""
+
+
+def context_of(state: State, turn: str = "") -> HookContext:
+    """Where a hook of this session fires."""
+    extra = state.extra
+    return HookContext(
+        agent=state.agent,
+        session=state.id,
+        key=str(extra.get("key") or state.id),
+        channel=str(extra.get("channel") or ""),
+        account=str(extra.get("account") or ""),
+        turn=turn,
+    )
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -105,6 +120,11 @@ class Hooks:
                 subscriber.observe(hook, data, context)
             except Exception as error:
                 self.on_trouble(hook, subscriber.name, f"broke: {type(error).__name__}: {error}")
+
+    def tell_of(self, hook: str, data: dict[str, Any], state: State, turn: str = "") -> None:
+        """Tell the observers of something in a session; never waits."""
+        if hook in self._observers:
+            self.tell(hook, data, context_of(state, turn))
 
     async def run(
         self, hook: str, data: dict[str, Any], context: HookContext

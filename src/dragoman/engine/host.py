@@ -18,7 +18,7 @@ from . import events as ev
 from .content import Prompt, Text
 from .events import ACTIVE, Event, Who
 from .faults import BadInput, Busy, Fault, InUse, TooMany, UnknownAgent, UnknownSession, WrongState
-from .hooks import Hooks
+from .hooks import Hooks, context_of
 from .hub import Hub
 from .info import SessionInfo
 from .offers import Offers
@@ -26,12 +26,11 @@ from .opening import OpenSpec as OpenSpec
 from .opening import WallClock
 from .ports import Agents, Budget, Clock, Models, Store
 from .ports.commands import Command, Commands
-from .room import relieve, spare
 from .state import State
 
 if TYPE_CHECKING:
+    from .ledger import Ledger
     from .session import Session
-    from .work import Work
 
 _PAGE = 4_096
 
@@ -62,13 +61,15 @@ class Host:
         self.hooks = hooks or Hooks()
         self.offers = offers or Offers()
         self.max_sessions = max_sessions
-        self.trouble = trouble
+        self.on_trouble = trouble
         self.budget: Budget | None = None
         # Slash commands of a working directory; reads files, so it is called in a thread.
         self.commands: Callable[[str], Mapping[str, Command]] = lambda cwd: {}
-        self.spending: Callable[[Session, float], None] = lambda session, cost: None
+        self.spending: Callable[[State, float], None] = lambda state, cost: None
         self.live: dict[str, Session] = {}
-        self.hub = Hub("", self._read_all, self.spawn, by_gseq=True, trouble=self._told_trouble)
+        self.hub = Hub(
+            "", self._read_all, self.spawn, by_gseq=True, clock=self.clock, trouble=self.trouble
+        )
         self.stopping = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loading: dict[str, asyncio.Task[Session]] = {}  # being made or brought back
@@ -76,8 +77,9 @@ class Host:
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
 
-    def _told_trouble(self, what: str, error: BaseException, **data: Any) -> None:
-        self.trouble(what, error, **data)
+    def trouble(self, what: str, error: BaseException, **data: Any) -> None:
+        """Report what went wrong here and no client can be told."""
+        self.on_trouble(what, error, **data)
 
     def spawn(self, work: Awaitable[Any]) -> asyncio.Task[Any]:
         """Run something beside; failures are reported, never lost."""
@@ -91,10 +93,10 @@ class Host:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.trouble("background work failed", error)
 
-    def spent(self, session: Session, cost: float) -> None:
-        self.spending(session, cost)
+    def spent(self, state: State, cost: float) -> None:
+        self.spending(state, cost)
         if cost and self.budget is not None:
-            self.budget.spent(session.state.agent, cost)
+            self.budget.spent(state.agent, cost)
 
     async def expanded(self, content: Prompt, cwd: str) -> Prompt:
         """A prompt in which a slash command is replaced by what it stands for."""
@@ -144,18 +146,14 @@ class Host:
         if spec.reasoning:
             bodies.append(ev.ReasoningSet(spec.reasoning, by))
         session = await self._hold(session_id, self._make(session_id, opened, bodies))
-        self.hooks.tell("session_start", {"sessionId": session_id}, session._hook_context(""))
+        self.hooks.tell("session_start", {"sessionId": session_id}, context_of(session.state))
         return session
 
     async def _make_room(self) -> None:
         while len(self.live) >= self.max_sessions and not self.stopping:
-            if not await relieve(self):
+            if not await self.relieve():
                 text = f"{self.max_sessions} sessions are live already."
                 raise TooMany(text, "Close one, then try again.")
-
-    def is_loading(self, session_id: str) -> bool:
-        """Whether the session is being made or brought back right now."""
-        return session_id in self._loading
 
     async def _make(self, session_id: str, opened: ev.Opened, bodies: list[ev.Kept]) -> Session:
         now = self.clock.now_ms()
@@ -167,9 +165,9 @@ class Host:
         epoch = await self.store.create(blank, self.owner)
         session = self._admit(State(session_id), epoch, opened)
         try:
-            await session.append(*bodies)
+            await session.ledger.append(*bodies)
         except Fault:
-            self.drop(session)
+            self.let_down(session.ledger)
             try:
                 await self.store.delete(session_id)  # a row without a history is no session
             except Fault as problem:
@@ -198,9 +196,9 @@ class Host:
 
         session = Session(self, state, epoch, self._hubs.pop(state.id, None))
         try:
-            session.vision = self.models.resolve(state.model)[1].vision
+            session.gear.vision = self.models.resolve(state.model)[1].vision
         except Fault:  # gone from the configuration, or its key: told when a turn needs it
-            session.vision = False
+            session.gear.vision = False
         self.live[state.id] = session
         return session
 
@@ -224,7 +222,7 @@ class Host:
             if loading is not None:
                 return await asyncio.shield(loading)
             session = self.live.get(session_id)
-            if session is not None and not session.closing:
+            if session is not None and not session.ledger.closing:
                 return session
             if self.stopping:
                 raise Busy("The host is shutting down.", "Connect again when it is back.")
@@ -292,13 +290,13 @@ class Host:
                 self.trouble("a session could not be taken up", problem, session=session_id)
         return found
 
-    def take_up(self, session: Session) -> Work:
+    def take_up(self, session_id: str) -> None:
         """Go on with a turn that waited for an answer across a restart."""
-        from .work import Work
+        session = self.live.get(session_id)
+        if session is not None and not session.ledger.closing:
+            from .work import Work
 
-        work = Work("resume", session.state.turn)
-        session.enqueue(work, limit=10_000, wait=None)
-        return work
+            session.inbox.put(Work("resume", session.state.turn), limit=10_000, wait=None)
 
     # --- reading ---
 
@@ -312,16 +310,40 @@ class Host:
 
     # --- letting go ---
 
-    def drop(self, session: Session) -> None:
-        if self.live.get(session.id) is session:
-            del self.live[session.id]
-            if not session.part():  # they see on when somebody takes the session up again
-                self._hubs[session.id] = session.hub
+    def is_live(self, ledger: Ledger) -> bool:
+        session = self.live.get(ledger.id)
+        return session is not None and session.ledger is ledger
 
-    def unwatched(self, session: Session) -> None:
+    def let_down(self, ledger: Ledger) -> None:
+        """This object does not speak for its session any more."""
+        if self.is_live(ledger):
+            del self.live[ledger.id]
+            if not ledger.part():  # they see on when somebody takes the session up again
+                self._hubs[ledger.id] = ledger.hub
+
+    def unwatched(self, ledger: Ledger) -> None:
         """Nobody watches any more a session that was let go."""
-        if self._hubs.get(session.id) is session.hub and session.part():
-            del self._hubs[session.id]
+        if self._hubs.get(ledger.id) is ledger.hub and ledger.part():
+            del self._hubs[ledger.id]
+
+    async def relieve(self, origin: str = "") -> bool:
+        """Let the longest idle spare session go (of one dialect, when named); False: there is none.
+
+        Only a durable store keeps what is let go, so elsewhere nothing is.
+        """
+        if not self.store.durable:
+            return False
+        found = [
+            session
+            for session in self.live.values()
+            if session.spare
+            and session.id not in self._loading  # its first events are on their way to the store
+            and (not origin or session.state.origin == origin)
+        ]
+        if not found:
+            return False
+        await self.close(min(found, key=lambda session: session.inbox.last_used).id, "idle")
+        return True
 
     async def close(self, session_id: str, cause: str = "close") -> None:
         """Stop what runs and forget the session here; the store keeps it."""
@@ -330,24 +352,24 @@ class Host:
             raise UnknownSession(session_id)
         leaving = self._leaving.get(session_id)
         if leaving is None:
-            session.closing = True
-            session.fail_waiting(Busy(f"Session {session_id} was closed."))
-            if session.turn is not None:
-                session.cancel(cause)
+            session.ledger.closing = True
+            session.inbox.fail_waiting(Busy(f"Session {session_id} was closed."))
+            if session.ledger.turn is not None:
+                session.inbox.cancel(cause)
             leaving = self._leaving[session_id] = asyncio.create_task(self._close(session))
             leaving.add_done_callback(lambda _: self._leaving.pop(session_id))
         await asyncio.shield(leaving)
 
     async def _close(self, session: Session) -> None:
-        await session.idle()
+        await session.inbox.idle()
         await self._let_go(session)
-        self.hooks.tell("session_end", {"sessionId": session.id}, session._hook_context(""))
+        self.hooks.tell("session_end", {"sessionId": session.id}, context_of(session.state))
 
     async def _let_go(self, session: Session) -> None:
         await session.shut()
-        self.drop(session)
+        self.let_down(session.ledger)
         try:
-            await self.store.give(session.id, session.epoch)
+            await self.store.give(session.id, session.ledger.epoch)
         except Fault as problem:  # it stays ours until this process ends
             if self.stopping:
                 return  # which is now
@@ -360,7 +382,7 @@ class Host:
         found = await self.store.delete(session_id)
         session = self.live.get(session_id)
         if session is not None:  # somebody asked for it in between
-            self.drop(session)
+            self.let_down(session.ledger)
         self._hubs.pop(session_id, None)
         return found
 
@@ -369,7 +391,7 @@ class Host:
         now = self.clock.monotonic()
         gone = []
         for session in tuple(self.live.values()):
-            if now - session.last_used <= idle_seconds or not spare(session):
+            if now - session.inbox.last_used <= idle_seconds or not session.spare:
                 continue
             if self.live.get(session.id) is session:
                 await self.close(session.id, "idle")
@@ -381,17 +403,17 @@ class Host:
         self.stopping = True
         busy = []
         for session in tuple(self.live.values()):
-            session.fail_waiting(Busy("The host is shutting down."))
-            turn = session.turn
-            if turn is not None and not session.asks_of(turn.id):
-                session.cancel("shutdown", interrupt=True)
-                if session._task is not None:
-                    busy.append(session._task)
+            session.inbox.fail_waiting(Busy("The host is shutting down."))
+            turn = session.ledger.turn
+            if turn is not None and not session.asks.of(turn.id):
+                session.inbox.cancel("shutdown", interrupt=True)
+                if session.inbox.task is not None:
+                    busy.append(session.inbox.task)
         if busy:
             await asyncio.wait(busy, timeout=grace)
         for session in tuple(self.live.values()):
             # Turns that wait for a human stay open in the store: the answer may come after a start.
-            if session._task is not None:
+            if session.inbox.task is not None:
                 session.park()
         await asyncio.gather(*(self._let_go(session) for session in tuple(self.live.values())))
         for task in tuple(self._tasks):

@@ -9,20 +9,157 @@ told), the kept ones are read again from the store. Nobody waits for a slow read
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import events as ev
 from .beat import beat_of
-from .deltas import MERGED, Run, drafted, joined, single, text_of, unread
+from .deltas import MERGED, Run, drafted, joined, merge, single, text_of, unread, weight_of
 from .events import Event, Who
-from .watch import Parts, Reader, Shape, Watch
+from .opening import WallClock
+from .ports import Clock
 
-if TYPE_CHECKING:
-    from .session import Session
-
+HOLD_BYTES = 4 * 1024 * 1024  # of events for one client that does not read
 MOST_CHARS = 64 * 1024  # so much text is not gathered: it goes out before the beat
 RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
+
+
+class Shape(Protocol):
+    """Turns events into what a watcher's `deliver` takes; None when there is nothing to say.
+
+    A shape may have `knows`: the dialect whose prompts it does not repeat. The text of such a turn
+    may come to its watchers before the prompt is committed.
+    """
+
+    def speak(self, events: Sequence[Event]) -> Any | None: ...
+
+
+class Reader(Protocol):
+    """Reads kept events again, for watchers that join late or fell behind."""
+
+    async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
+
+
+class Parts(list[Any]):
+    """What was said of events one by one."""
+
+
+class Watch:
+    """One client's view of a hub. Close it when the client leaves."""
+
+    __slots__ = (
+        "_after", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact", "floor",
+        "held", "hub", "is_paused", "replaying", "shape", "weight", "who",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        hub: "Hub",
+        who: Who,
+        shape: Shape,
+        deliver: Callable[[Any], None],
+        is_paused: Callable[[], bool],
+        *,
+        exact: bool,
+        draft: bool,
+        cursor: int,
+    ) -> None:
+        self.hub = hub
+        self.who = who
+        self.shape = shape
+        self.deliver = deliver
+        self.is_paused = is_paused
+        self.exact = exact
+        self.draft = draft
+        self.cursor = cursor
+        self.floor = 0  # kept events up to here came by a replay and are not told again
+        self.held: list[Event] | None = None
+        self.weight = 0
+        self.dropped = 0
+        self.replaying = False
+        self.behind = False  # a replay stopped half-way because the client does not read
+        self.closed = False
+        self._after: list[Callable[[], None]] = []
+
+    def then(self, callback: Callable[[], None]) -> None:
+        """Call back once this watcher has been given everything so far; at once when it has.
+
+        What a client is to get after the events, such as the answer to its prompt, goes through
+        here, so that it does not overtake events that are held for a slow reader.
+        """
+        self._after.append(callback)
+        if self.held is None or self.closed:
+            self.caught_up()
+
+    def caught_up(self) -> None:
+        after, self._after = self._after, []
+        for callback in after:
+            try:
+                callback()
+            except Exception as error:  # whoever it was for; the others get theirs
+                self.hub.trouble("what follows the events broke", error, who=self.who.id)
+
+    def hold(self, events: Sequence[Event]) -> None:
+        """Keep events for a client that does not read, merged and bounded."""
+        held = self.held if self.held is not None else []
+        held.extend(events)
+        self.weight += sum(weight_of(event) for event in events)
+        if self.weight > HOLD_BYTES or len(held) > 4_096:
+            held = list(merge(held))
+            self.weight = sum(weight_of(event) for event in held)
+            if self.weight > HOLD_BYTES or len(held) > 4_096:
+                # Too much: forget it all. Kept events come back from the store.
+                self.dropped += sum(1 for event in held if not event.seq)
+                held = []
+                self.weight = 0
+                self.dropped = max(self.dropped, 1)
+        self.held = held
+
+    def resume(self) -> None:
+        """The client reads again: give it what was held, or what it missed from the store."""
+        if self.closed or self.replaying or self.held is None or self.is_paused():
+            return
+        if self.hub.waits(self):  # goes on when that is over
+            return
+        if self.dropped or self.behind:
+            self.hub.replay(self)
+            return
+        held, self.held, self.weight = self.held, None, 0
+        self.give(held if self.exact else merge(held))
+        self.caught_up()
+
+    def give(self, events: Sequence[Event]) -> None:
+        """Speak and deliver to this watcher alone."""
+        if events and not self.closed:
+            said = self.hub.spoken(self.shape, events)
+            self.advance(events)
+            self.pass_on(said)
+
+    def pass_on(self, said: Any | None) -> None:
+        """Deliver; a client that cannot be delivered to is let go."""
+        if said is None:
+            return
+        if type(said) is Parts:
+            for part in said:
+                self.pass_on(part)
+            return
+        try:
+            self.deliver(said)
+        except Exception as error:
+            self.hub.trouble("a watcher could not be delivered to", error, who=self.who.id)
+            self.close()
+
+    def advance(self, events: Sequence[Event]) -> None:
+        for event in reversed(events):
+            if event.seq:
+                self.cursor = self.hub.place(event)
+                return
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.hub.remove(self)
+            self.caught_up()
 
 
 class Hub:
@@ -30,7 +167,7 @@ class Hub:
 
     __slots__ = (
         "_changed", "_draft", "_first", "_late", "_pending", "_read", "_run", "_shapes", "_spawn",
-        "beating", "by_gseq", "early", "flushed", "last", "session", "trouble", "watches",
+        "beating", "by_gseq", "clock", "early", "flushed", "last", "session", "trouble", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -40,11 +177,13 @@ class Hub:
         spawn: Callable[[Awaitable[None]], Any],
         *,
         by_gseq: bool = False,
+        clock: Clock | None = None,
         trouble: Callable[..., None] = lambda what, error, **data: None,
     ) -> None:
         self.session = session  # "" for the hub of the whole host
         self.watches: list[Watch] = []
         self.by_gseq = by_gseq
+        self.clock: Clock = clock or WallClock()
         self.last = 0  # place of the newest kept event that was emitted
         self._read = read
         self._spawn = spawn
@@ -146,10 +285,10 @@ class Hub:
         """Emit a passing event."""
         if not self.watches:
             return
-        body: Any = event.body
+        body = event.body
         if isinstance(body, MERGED):
             call_id = getattr(body, "call_id", "")
-            self._add(event.session, event.at, type(body), body.turn, text_of(body), call_id)
+            self.stream(event.session, type(body), body.turn, text_of(body), call_id)
             return
         self._pending.append(event)
         self._run = None
@@ -171,28 +310,18 @@ class Hub:
             self.settle()
 
     def stream(
-        self, session: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
+        self, session: str, kind: type[Any], turn: str, text: str, call_id: str = ""
     ) -> None:
         """Emit a delta: the way of most of what a model says, so no object is made for each."""
         run = self._run
-        if (
-            run is not None
-            and run.kind is kind
-            and run.turn is turn  # the same text object: deltas of a turn share it
-            and run.call_id == call_id
-        ):
+        if run is not None and run.kind is kind and run.turn == turn and run.call_id == call_id:
             run.texts.append(text)
             run.size += len(text)
             if run.size > MOST_CHARS:
                 self.flush()
-        else:
-            self._add(session.id, session.host.clock.now_ms(), kind, turn, text, call_id)
-
-    def _add(
-        self, session: str, at: int, kind: type[Any], turn: str, text: str, call_id: str
-    ) -> None:
-        run = self._run = Run(session, at, kind, turn, call_id, text)
-        self._pending.append(run)
+            return
+        self._run = Run(session, self.clock.now_ms(), kind, turn, call_id, text)
+        self._pending.append(self._run)
         if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)
             self.flush()

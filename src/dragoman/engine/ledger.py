@@ -1,4 +1,4 @@
-"""The part of a session that keeps facts: fold, commit, tell, in that order and in one line.
+"""The facts of one session: fold, commit, tell, in that order and in one line.
 
 Several coroutines may append at once. The fold numbers their facts on the spot, the store commits
 them in that order, and they are told in that order. A coroutine that is cancelled while it waits
@@ -6,20 +6,50 @@ does not stop its commit: what was folded is stored and told all the same.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from . import events as ev
-from .events import Event
+from .events import Event, Who
 from .faults import StaleEpoch
-from .ports import Batch, Entry
+from .hooks import Hooks
+from .hub import Hub, Watch
+from .ports import Agents, Batch, Budget, Clock, Entry, Store
 from .state import State
-
-if TYPE_CHECKING:
-    from .session import Session
+from .underway import Underway
 
 _ASKING = frozenset({ev.Asked, ev.Settled})
+
+
+class Home(Protocol):
+    """What a session needs of the host that holds it (`engine/host.py`)."""
+
+    store: Store
+    agents: Agents
+    clock: Clock
+    hooks: Hooks
+    hub: Hub  # of all sessions
+    budget: Budget | None
+
+    def trouble(self, what: str, error: BaseException, **data: Any) -> None: ...
+
+    def spawn(self, work: Awaitable[Any]) -> "asyncio.Task[Any]": ...
+
+    def spent(self, state: State, cost: float) -> None: ...
+
+    def take_up(self, session_id: str) -> None: ...
+
+    def is_live(self, ledger: "Ledger") -> bool: ...
+
+    def let_down(self, ledger: "Ledger") -> None: ...
+
+    def unwatched(self, ledger: "Ledger") -> None: ...
+
+    async def read(self, session_id: str, after: int, limit: int) -> Sequence[Event]: ...
+
+    async def rebuild(self, session_id: str) -> State: ...
 
 
 class Commit:
@@ -55,30 +85,98 @@ class Commit:
 
 
 class Ledger:
-    """Facts of one session. Base of `Session`."""
+    """What a session is, and the only way to change it. Its parts hold this, never each other."""
 
-    __slots__ = ("_committing", "_mending", "parked")
+    __slots__ = (
+        "_committing", "_hub", "_mending", "closing", "epoch", "home", "id", "parked", "seen",
+        "state", "turn",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, home: Home, state: State, epoch: int, hub: Hub | None = None) -> None:
+        self.home = home
+        self.id = state.id
+        self.state = state
+        self.epoch = epoch
+        self.seen = state.seq  # the newest fact that was told
+        self.turn: Underway | None = None
+        self.closing = False  # the session is being let go
         self.parked = False  # the host stopped: nothing more is written here
         self._committing: tuple[Commit, ...] = ()  # oldest first
         self._mending: asyncio.Task[None] | None = None
+        self._hub: Hub | None = None
+        if hub is not None:
+            self._serve(hub)
 
-    async def append(self: "Session", *bodies: ev.Kept) -> None:  # type: ignore[misc]
+    # --- who watches ---
+
+    @property
+    def hub(self) -> Hub:
+        """Where its events are watched; made for the first one who asks."""
+        if self._hub is not None:
+            return self._hub
+        home = self.home
+        return self._serve(
+            Hub(self.id, self._read, home.spawn, clock=home.clock, trouble=home.trouble)
+        )
+
+    def _serve(self, hub: Hub) -> Hub:
+        self._hub = hub
+        hub.serve(self._read, self._draft, self._presence, self.seen)
+        return hub
+
+    def part(self) -> bool:
+        """Let the hub go unless somebody watches; False: somebody does.
+
+        The two hold each other: a session that is gone would stay in memory, with its history,
+        until the garbage collector comes by.
+        """
+        if self.watches:
+            return False
+        self._hub = None
+        return True
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Those who watch it now."""
+        return self._hub.watches if self._hub is not None else ()
+
+    def present(self) -> tuple[Who, ...]:
+        return tuple(dict.fromkeys(watch.who for watch in self.watches))
+
+    def _draft(self) -> Sequence[Event]:
+        turn = self.turn
+        return turn.draft.events(self.id, turn.id, self.home.clock.now_ms()) if turn else ()
+
+    async def _read(self, after: int, limit: int) -> Sequence[Event]:
+        return await self.home.read(self.id, after, limit)
+
+    def _presence(self) -> None:
+        if self.home.is_live(self):
+            self.emit(ev.Presence(self.present()))
+        elif not self.watches:
+            self.home.unwatched(self)
+
+    # --- what is kept ---
+
+    async def append(self, *bodies: ev.Kept) -> None:
         """Keep these facts in one transaction; returns when they are stored and told."""
         await self.put(*bodies)
 
-    def put(  # type: ignore[misc]
-        self: "Session", *bodies: ev.Kept, patient: bool = False
-    ) -> "asyncio.Future[None]":
+    async def keep(self, turn: Underway, *bodies: ev.Kept) -> None:
+        """Keep facts of a turn, with those that it left for now."""
+        turn.check_open()
+        tail, turn.tail = turn.tail, []
+        await self.put(*tail, *bodies)
+
+    def put(self, *bodies: ev.Kept, patient: bool = False) -> "asyncio.Future[None]":
         """Fold these facts now; the future is done when they are stored and told.
 
         When nobody waits for them, a `patient` store may gather them with later ones.
         """
         if self.parked:
             raise asyncio.CancelledError("the host stopped")
-        host = self.host
-        at = host.clock.now_ms()
+        home = self.home
+        at = home.clock.now_ms()
         state = self.state
         entries, events = [], []
         facts = [ev.storable(body) for body in bodies]  # may fail: before anything is folded
@@ -87,7 +185,7 @@ class Ledger:
             seq = state.apply(body, at)
             kind = type(body)
             asks = asks or kind in _ASKING
-            entries.append(Entry(seq, at, kind.__struct_config__.tag, data))  # type: ignore[arg-type]
+            entries.append(Entry(seq, at, str(kind.__struct_config__.tag), data))
             events.append(Event(self.id, at, body, seq))
         asked = [b.ask for b in bodies if type(b) is ev.Asked] if asks else ()
         settled = [b for b in bodies if type(b) is ev.Settled] if asks else ()
@@ -95,7 +193,7 @@ class Ledger:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commit = Commit(events, state, done)
         self._committing = (*self._committing, commit)
-        posted = host.store.post(batch, patient=patient)
+        posted = home.store.post(batch, patient=patient)
         posted.add_done_callback(lambda future: self._posted(commit, future))
         return done
 
@@ -107,20 +205,18 @@ class Ledger:
             newest.others = [*(newest.others or ()), told]
             await told
 
-    def unheard(self: "Session", done: "asyncio.Future[None]") -> None:  # type: ignore[misc]
+    def unheard(self, done: "asyncio.Future[None]") -> None:
         if not done.cancelled() and (error := done.exception()) is not None:
-            self.host.trouble("append failed", error, session=self.id)
+            self.home.trouble("append failed", error, session=self.id)
 
-    def _posted(  # type: ignore[misc]
-        self: "Session", commit: Commit, future: "asyncio.Future[int]"
-    ) -> None:
+    def _posted(self, commit: Commit, future: "asyncio.Future[int]") -> None:
         """The store has answered: tell what is stored now, oldest first."""
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
         if error is not None:
             self._committing = tuple(one for one in self._committing if one is not commit)
             if self.turn is not None and commit.begins(self.turn.id):
                 self.turn.closed = True  # nothing may be kept of a turn that never began
-            self.host.spawn(self._lost(error, commit))
+            self.home.spawn(self._lost(error, commit))
         else:
             gseq = future.result()
             for event in commit.events:
@@ -134,9 +230,7 @@ class Ledger:
             self._tell(first.events)
             first.end()
 
-    async def _lost(  # type: ignore[misc]
-        self: "Session", error: BaseException, commit: Commit
-    ) -> None:
+    async def _lost(self, error: BaseException, commit: Commit) -> None:
         """A commit failed: what was folded is not stored. Go back to what is."""
         try:
             if isinstance(error, StaleEpoch):
@@ -147,48 +241,50 @@ class Ledger:
                 await asyncio.shield(self._mending)
         finally:
             if not commit.end(error):  # whoever brought these facts has left
-                self.host.trouble("append failed", error, session=self.id)
+                self.home.trouble("append failed", error, session=self.id)
 
-    async def _mend(self: "Session") -> None:  # type: ignore[misc]
+    async def _mend(self) -> None:
         try:
-            self.state = await self.host.rebuild(self.id)
+            self.state = await self.home.rebuild(self.id)
             turn = self.turn
             if turn is not None and any(one.begins(turn.id) for one in self._committing):
                 turn.closed = True  # what was folded before and has no answer yet is lost, too
         except Exception as problem:
-            self.host.trouble("a session could not be read again", problem, session=self.id)
+            self.home.trouble("a session could not be read again", problem, session=self.id)
             self._let_down()  # it is read again by whoever comes next
         finally:
             self._mending = None
 
-    def _let_down(self: "Session") -> None:  # type: ignore[misc]
+    def _let_down(self) -> None:
         """This object cannot speak for the session any more."""
-        self.host.drop(self)
+        self.home.let_down(self)
         if self.turn is not None:
             self.turn.closed = True
 
-    def _tell(self: "Session", events: list[Event]) -> None:  # type: ignore[misc]
+    def _tell(self, events: list[Event]) -> None:
         if self.turn is not None and any(type(event.body) is ev.Spoke for event in events):
             self.turn.draft.said()
         self.seen = events[-1].seq
         if self._hub is not None:
             self._hub.emit_kept(events)
-        self.host.hub.emit_kept(events)
+        self.home.hub.emit_kept(events)
 
-    def emit(self: "Session", body: ev.Passing) -> None:  # type: ignore[misc]
+    # --- what passes ---
+
+    def emit(self, body: ev.Passing) -> None:
         """Tell a passing event."""
-        host = self.host
-        if self.watches or host.hub.watches:
-            event = Event(self.id, host.clock.now_ms(), body)
+        home = self.home
+        if self.watches or home.hub.watches:
+            event = Event(self.id, home.clock.now_ms(), body)
             if self._hub is not None:
                 self._hub.emit(event)
-            host.hub.emit(event)
+            home.hub.emit(event)
 
-    def stream(  # type: ignore[misc]
-        self: "Session", kind: type[Any], turn: str, text: str, call_id: str = ""
-    ) -> None:
+    def stream(self, kind: type[Any], turn: str, text: str, call_id: str = "") -> None:
         """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
-        if self._hub is not None and self._hub.watches:
-            self._hub.stream(self, kind, turn, text, call_id)
-        if self.host.hub.watches:
-            self.host.hub.stream(self, kind, turn, text, call_id)
+        hub = self._hub
+        if hub is not None and hub.watches:
+            hub.stream(self.id, kind, turn, text, call_id)
+        hub = self.home.hub
+        if hub.watches:
+            hub.stream(self.id, kind, turn, text, call_id)

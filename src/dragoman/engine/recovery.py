@@ -1,20 +1,16 @@
 """What becomes of a session whose process died in the middle of a turn."""
 
-from typing import TYPE_CHECKING
-
 from . import events as ev
 from .content import Text
 from .ending import UNKNOWN
 from .events import ACTIVE
-
-if TYPE_CHECKING:
-    from .session import Session
+from .session import Session
 
 
-async def mend(session: "Session") -> None:
+async def mend(session: Session) -> None:
     """A turn was under way when its process died: keep its open questions, close the rest."""
     state = session.state
-    waiting = session.asks_of(state.turn)
+    waiting = session.asks.of(state.turn)
     if state.turn and waiting:
         # The tool that only asks is not lost: it is run again and finds its answer.
         asking = {(ask.call_id, ask.tool) for ask in waiting}
@@ -26,12 +22,12 @@ async def mend(session: "Session") -> None:
         if state.status != "waiting_input":
             lost.append(ev.StatusChanged(state.status, "waiting_input", "restart"))
         if lost:
-            await session.append(*lost)
+            await session.ledger.append(*lost)
         for ask in waiting:
-            session.watch_expiry(ask)
+            session.asks.watch_expiry(ask)
         return
-    words = session.closing_words("restart") if state.turn else []
+    words = session.inbox.closing_words("restart") if state.turn else []
     if state.status in ACTIVE:
         words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
     if words:
-        await session.append(*words)
+        await session.ledger.append(*words)

@@ -21,10 +21,10 @@ class Meter:
         """Be told of every model call that was paid for, beside whoever is told already."""
         before = host.spending
 
-        def spent(session: Any, cost: float) -> None:
+        def spent(state: Any, cost: float) -> None:
             self.cost += cost
             self.model_calls += 1
-            before(session, cost)
+            before(state, cost)
 
         host.spending = spent
 

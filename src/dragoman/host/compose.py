@@ -286,7 +286,7 @@ def _apply(
         _offer_hosted(models, new)
     for session in tuple(host.live.values()):
         try:
-            session.configure()
+            session.gear.configure()
         except Exception as problem:  # its agent is gone or broken now: it keeps what it has
             log.warning("kept the old agent", session=session.id, problem=str(problem))
 

@@ -225,8 +225,8 @@ class Servers:
 
         session = self._host.live.get(session_id)
         data: dict[str, Any] = {"source": "mcp"}
-        if session is not None and not session.closing:
-            await session.append(ev.Noted("warning", title, text, data))
+        if session is not None and not session.ledger.closing:
+            await session.ledger.append(ev.Noted("warning", title, text, data))
 
     async def close(self) -> None:
         await asyncio.gather(*(shared.close() for shared in self._shared.values()))

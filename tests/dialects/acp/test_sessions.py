@@ -127,7 +127,7 @@ async def test_further_directories(tmp_path: Path) -> None:
     door = memory_door(Scripted([]))
     client = talker(door)
     session = await client.new(str(tmp_path), additionalDirectories=[f"{tmp_path}/x/../more"])
-    assert door.live(session).roots == (str(more),)
+    assert door.live(session).gear.roots == (str(more),)
     for wrong in (["relative"], [5], "x", ["/does/not/exist"]):
         params = {"cwd": str(tmp_path), "additionalDirectories": wrong}
         assert (await client.refused("session/new", params))["code"] == -32602
@@ -431,7 +431,7 @@ async def test_a_connection_that_goes_away_leaves_the_session(tmp_path: Path) ->
     one.end.drop()
     await script.hanging.wait()
     await asyncio.sleep(0)  # the connection is told that it is gone
-    assert not desk.active and door.live(session).busy
+    assert not desk.active and door.live(session).inbox.busy
     two = Talker(desk, "two")
     await two.call("session/load", {"sessionId": session})
     script.release()
@@ -450,7 +450,7 @@ async def test_an_idle_session_is_let_go_and_can_be_loaded(tmp_path: Path) -> No
     async with asyncio.timeout(5):
         while idle in desk.active:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
-    assert busy in desk.active and door.live(busy).busy
+    assert busy in desk.active and door.live(busy).inbox.busy
     params = {"sessionId": idle, "prompt": "x"}
     assert (await client.refused("session/prompt", params))["code"] == -32000
     await client.call("session/load", {"sessionId": idle})

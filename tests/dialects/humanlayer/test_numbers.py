@@ -98,7 +98,7 @@ async def test_what_was_dropped_in_the_middle_of_one_model_call_can_be_had_again
     session = await door.host.get(info.id)
     count = BUFFER * 2  # all from one kept event, so the cut is inside of it
     said = tuple(Text(str(place)) for place in range(count))
-    await session.append(ev.Spoke("t", 1, said, "end_turn"))
+    await session.ledger.append(ev.Spoke("t", 1, said, "end_turn"))
     client.wire.wire.take()
     await asyncio.sleep(0)
     got = [json.loads(line)["result"]["event"] for line in client.wire.received()]

@@ -8,7 +8,7 @@ import pytest
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
-from dragoman.engine.watch import HOLD_BYTES
+from dragoman.engine.hub import HOLD_BYTES
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted, hang, say, turn
 from dragoman.transports.memory import Client

@@ -15,8 +15,8 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Mode, Verdict, Who
 from dragoman.engine.faults import BadInput, Fault, UnknownSession
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.hub import Shape
 from dragoman.engine.info import SessionQuery
-from dragoman.engine.watch import Shape
 from dragoman.host.compose import Composed, compose
 
 NAME = "dragoman run"

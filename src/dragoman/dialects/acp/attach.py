@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, Thinking, text_of
 from dragoman.engine.faults import NothingRunning, UnknownSession
-from dragoman.engine.watch import Watch
+from dragoman.engine.hub import Watch
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob
 
@@ -95,9 +95,9 @@ class Attachment:
         if session is None:
             return
         if self.files is not None:
-            session.files = self.files
+            session.gear.files = self.files
         if self.terminals is not None:
-            session.terminals = self.terminals
+            session.gear.terminals = self.terminals
 
     async def renew(self) -> None:
         """Watch again when the session was closed by somebody else and is back."""
@@ -105,7 +105,7 @@ class Attachment:
         if session is None:
             await self.connection.door.load(self.id)
             session = self.connection.door.live(self.id)
-        if self.watch is None or session is None or self.watch.hub is not session.hub:
+        if self.watch is None or session is None or self.watch.hub is not session.ledger.hub:
             if self.watch is not None:
                 self.watch.close()
             await self.follow()
@@ -117,10 +117,10 @@ class Attachment:
             self.watch = None
         session = self.connection.door.live(self.id)
         if session is not None:
-            if session.files is self.files:
-                session.files = None
-            if session.terminals is self.terminals:
-                session.terminals = None
+            if session.gear.files is self.files:
+                session.gear.files = None
+            if session.gear.terminals is self.terminals:
+                session.gear.terminals = None
         if self.running is not None:
             self.running.tell()
         self.questions.withdraw_all()

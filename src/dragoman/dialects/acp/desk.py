@@ -76,7 +76,7 @@ class Desk:
             else:  # another connection may lend its files and terminals now
                 for other in group:
                     session = self.door.live(attachment.id)
-                    if session is not None and session.files is None:
+                    if session is not None and session.gear.files is None:
                         other.lend()
 
     def others_may_answer(self, attachment: "Attachment") -> bool:
@@ -111,7 +111,7 @@ class Desk:
         for group in tuple(self.active.values()):
             for attachment in tuple(group):
                 session = self.door.live(attachment.id)
-                if session is not None and (session.busy or session.state.asks):
+                if session is not None and (session.inbox.busy or session.state.asks):
                     attachment.last_used = now
                 if attachment.running is not None:
                     attachment.last_used = now
@@ -123,7 +123,7 @@ class Desk:
         """Detach a session, and close it when nobody else is attached."""
         attachment.connection.forget(attachment)
         session = self.door.live(attachment.id)
-        if session is not None and not session.busy and not self.door.present(attachment.id):
+        if session is not None and not session.inbox.busy and not self.door.present(attachment.id):
             try:
                 await self.door.close(attachment.id, cause)
             except UnknownSession:

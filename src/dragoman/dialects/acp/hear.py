@@ -337,9 +337,9 @@ class AcpHearer:
 
     def kind_of(self, session_id: str, tool_name: str) -> str:
         session = self.door.live(session_id)
-        if session is None or session.toolbox is None:
+        if session is None or session.gear.toolbox is None:
             return ""
-        tool = session.toolbox.find(tool_name)
+        tool = session.gear.toolbox.find(tool_name)
         return tool.spec.kind if tool is not None else ""
 
 

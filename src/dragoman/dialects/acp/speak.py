@@ -49,7 +49,7 @@ class Said:
 
 
 class Speaker:
-    """Implements `engine.watch.Shape` for one session."""
+    """Implements `engine.hub.Shape` for one session."""
 
     def __init__(
         self, door: Door, session_id: str, quirks: Quirks, *, notices: bool, compaction: bool
@@ -221,8 +221,8 @@ class Speaker:
         session = self._door.live(self.id)
         cwd = session.state.cwd if session is not None else ""
         known = ""
-        if session is not None and session.toolbox is not None:
-            tool = session.toolbox.find(call.name)
+        if session is not None and session.gear.toolbox is not None:
+            tool = session.gear.toolbox.find(call.name)
             known = tool.spec.kind if tool is not None else ""
         update: dict[str, Any] = {
             "sessionUpdate": "tool_call",

@@ -57,7 +57,7 @@ def number_of(said: bytes) -> int:
 
 
 class Told:
-    """An `engine.watch.Shape`: says events to all subscriptions that have the same filter."""
+    """An `engine.hub.Shape`: says events to all subscriptions that have the same filter."""
 
     __slots__ = ("_door", "_waiting", "_wanted")
 

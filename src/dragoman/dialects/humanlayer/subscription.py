@@ -6,7 +6,7 @@ from time import monotonic
 from uuid import uuid4
 
 from dragoman.engine.events import Who
-from dragoman.engine.watch import Watch
+from dragoman.engine.hub import Watch
 from dragoman.wire.link import Blob, Link
 
 from .desk import Desk

@@ -36,7 +36,7 @@ from .verbs import VERBS
 from .verbs.table import Verb
 
 if TYPE_CHECKING:
-    from dragoman.engine.watch import Watch
+    from dragoman.engine.hub import Watch
 
 MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once

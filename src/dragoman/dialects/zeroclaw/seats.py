@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from dragoman.engine.content import ToolCall
+from dragoman.engine.hub import Watch
 from dragoman.engine.session import Session
-from dragoman.engine.watch import Watch
 
 from .speak import Updates
 
@@ -36,12 +36,12 @@ class Seats:
         conn = self._conn
         session = await conn.door.host.get(session_id)
         seat = self._seats.get(session_id)
-        if seat is not None and seat.watch.hub is session.hub:
+        if seat is not None and seat.watch.hub is session.ledger.hub:
             return seat
         if seat is not None:  # the session was closed and opened again since
             seat.watch.close()
         updates = self._updates(session)
-        watch = session.hub.watch(
+        watch = session.ledger.hub.watch(
             conn.who, updates, conn.link.send_blob, conn.is_paused, draft=True
         )
         seat = self._seats[session_id] = Seat(watch, updates)
@@ -60,7 +60,7 @@ class Seats:
                 self._questions = Questions(conn)
             return Updates(conn.door, session.id, conn.camel, self._questions)
         key = ("zeroclaw", conn.camel)
-        made = session.hub.shape(key, lambda: Updates(conn.door, session.id, conn.camel))
+        made = session.ledger.hub.shape(key, lambda: Updates(conn.door, session.id, conn.camel))
         assert isinstance(made, Updates)
         return made
 

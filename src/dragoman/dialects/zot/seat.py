@@ -9,8 +9,8 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.hub import Watch
 from dragoman.engine.session import Session
-from dragoman.engine.watch import Watch
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob, Link
 
@@ -67,12 +67,12 @@ class Seat:
 
     @property
     def busy(self) -> bool:
-        return bool(self.works) or self.session.busy
+        return bool(self.works) or self.session.inbox.busy
 
     # --- work ---
 
     async def prompt(self, content: Prompt, request_id: str) -> None:
-        idle = not self.session.busy
+        idle = not self.session.inbox.busy
         work = await self.door.prompt(self.session_id, content, self.who, limit=_QUEUE)
         self._speaker.waiting[work.turn] = request_id
         self._accept(work, idle)
@@ -93,7 +93,7 @@ class Seat:
         self.freed()
 
     async def compact(self, request_id: str) -> None:
-        idle = not self.session.busy
+        idle = not self.session.inbox.busy
         work = await self.door.compact(self.session_id, self.who, limit=_QUEUE)
         self._accept(work, idle)
         work.started.add_done_callback(lambda _: self._compact_began(work, request_id))

@@ -35,7 +35,7 @@ class Words:
 
 
 class Speaker:
-    """Implements `engine.watch.Shape` for one connection.
+    """Implements `engine.hub.Shape` for one connection.
 
     `waiting` has the prompts of this connection that have not begun: turn -> request id. The `done`
     of its own turns is left to the connection, which says it when the session is free again

@@ -324,7 +324,7 @@ def _row(hearer: "ZotHearer", info: SessionInfo) -> dict[str, Any]:
     session = door_of(hearer).live(info.id)
     return {
         "agent": info.agent,
-        "busy": session is not None and session.busy,
+        "busy": session is not None and session.inbox.busy,
         "cwd": info.cwd,
         "id": info.id,
         "message_count": info.messages,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..content import Detail, Image, Message, PlanEntry, Text, ToolCall, Usage
-from ..events import CallOutcome, Mode, Settled
+from ..events import CallOutcome, Level, Mode, Settled, Stop
 from ..info import SessionInfo
 from .models import ToolSpec
 from .tools import Answer, Policy, Toolbox
@@ -65,6 +65,34 @@ class Agents(Protocol):
     async def toolbox(self, profile: AgentProfile, session: "SessionInfo") -> Toolbox: ...
 
 
+class HostedPort(Protocol):
+    """What an agent that runs its tools itself tells and asks (`engine/hosted.py`)."""
+
+    async def began(self, call: ToolCall, kind: str) -> None:
+        """It runs a call. Raises Refused when the budget is used up."""
+        ...
+
+    def progress(self, call_id: str, text: str) -> None:
+        """What a running call has printed."""
+        ...
+
+    async def ended(
+        self,
+        call: ToolCall,
+        outcome: CallOutcome,
+        content: tuple[Text | Image, ...],
+        detail: Detail | None = None,
+    ) -> None: ...
+
+    async def ask(self, call: ToolCall, kind: str, summary: str) -> Settled:
+        """Whether it may do what it asks for: hooks, then policy, then a human."""
+        ...
+
+    async def question(self, call_id: str, question: str, choices: Sequence[str]) -> Answer:
+        """Put a question to a human."""
+        ...
+
+
 class TurnPort(Protocol):
     """What an agent may do during one turn. The session implements it (`engine/turn.py`).
 
@@ -112,7 +140,7 @@ class TurnPort(Protocol):
         self,
         step: int,
         content: tuple[Any, ...],
-        stop: str,
+        stop: Stop,
         usage: Usage,
         cost: float,
         *,
@@ -131,7 +159,7 @@ class TurnPort(Protocol):
         self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
     ) -> None: ...
 
-    async def note(self, level: str, title: str, text: str = "", **data: Any) -> None: ...
+    async def note(self, level: Level, title: str, text: str = "", **data: Any) -> None: ...
 
     async def plan(self, entries: Sequence[PlanEntry]) -> None: ...
 
@@ -139,27 +167,10 @@ class TurnPort(Protocol):
         """To be called before every model call. Raises Refused when the budget is used up."""
         ...
 
-    # For agents that run their tools themselves (`engine/foreign.py`).
-
-    async def foreign_call(self, call: ToolCall, kind: str) -> None: ...
-
-    def foreign_progress(self, call_id: str, text: str) -> None: ...
-
-    async def foreign_result(
-        self,
-        call: ToolCall,
-        outcome: CallOutcome,
-        content: tuple[Text | Image, ...],
-        detail: Detail | None = None,
-    ) -> None: ...
-
-    async def foreign_ask(self, call: ToolCall, kind: str, summary: str) -> Settled:
-        """Whether it may run: hooks, policy, then a human."""
+    @property
+    def hosted(self) -> HostedPort:
+        """For agents that run their tools themselves."""
         ...
-
-    async def foreign_question(
-        self, call_id: str, question: str, choices: Sequence[str]
-    ) -> Answer: ...
 
     async def keep(self, **values: Any) -> None:
         """Keep facts with the session; None removes one."""
@@ -169,7 +180,7 @@ class TurnPort(Protocol):
 class TurnResult(msgspec.Struct, frozen=True):
     """How an agent's turn came to its end."""
 
-    stop: str = "end_turn"
+    stop: Stop = "end_turn"
     error: str = ""
 
 

@@ -137,8 +137,8 @@ def _equip(conn: "AcpHearer", session_id: str, servers: list[dict[str, Any]]) ->
     """Give the session its MCP servers; they are connected beside, nobody waits."""
     session = conn.door.live(session_id)
     if servers and session is not None:
-        session.servers = servers
-        conn.spawn(session.equip(anew=True))
+        session.gear.servers = servers
+        conn.spawn(session.gear.equip(anew=True))
 
 
 def _servers(given: Any) -> list[dict[str, Any]]:

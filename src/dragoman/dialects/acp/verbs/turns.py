@@ -40,12 +40,12 @@ def prompt(conn: "AcpHearer", params: Prompt) -> Coroutine[Any, Any, dict[str, A
     key = f"{conn.steady}:{conn.hearing}" if conn.steady else ""
     if key and session is not None and key in session.state.keys:
         return _join(conn, session_id, session.state.keys[key])
-    if attachment.running is not None or (session is not None and session.busy):
+    if attachment.running is not None or (session is not None and session.inbox.busy):
         raise Busy(
             f"Session already has an active prompt turn: {session_id}",
             "Wait for it to end, or cancel it.", session=session_id,
         )  # fmt: skip
-    vision = session.vision if session is not None else False
+    vision = session.gear.vision if session is not None else False
     content = read_prompt(params.prompt, vision=vision)
     running = attachment.running = Running(conn.hearing)
     return _run(conn, attachment, running, content, key)

@@ -18,7 +18,6 @@ from dragoman.engine.faults import (
 )
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
-from dragoman.engine.room import relieve
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import SESSION_LIMIT, Refusal
@@ -113,10 +112,14 @@ async def _make_room(conn: "ZeroclawHearer") -> None:
     most = conn.desk.settings.max_sessions
     host, opening = conn.door.host, conn.desk.opening
     while len(host.live) + len(opening) > most:
-        ours = {s.id for s in host.live.values() if s.state.origin == "zeroclaw" and not s.closing}
+        ours = {
+            s.id
+            for s in host.live.values()
+            if s.state.origin == "zeroclaw" and not s.ledger.closing
+        }
         if len(ours | opening.keys()) <= most:
             return
-        if not await relieve(host, "zeroclaw"):
+        if not await host.relieve("zeroclaw"):
             raise Refusal(SESSION_LIMIT, f"Session limit reached ({most})")
 
 

@@ -128,12 +128,12 @@ async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
     live = conn.door.live(session_id)
     if live is None:
         raise Refusal(SESSION_NOT_FOUND, "No active turn for this session")
-    if live.turn is None and live.inbox:  # the prompt came just before: let it begin
-        await asyncio.wait({live.inbox[0].started})
+    if live.ledger.turn is None and live.inbox.waiting:  # the prompt came just before: let it begin
+        await asyncio.wait({live.inbox.waiting[0].started})
     try:
         conn.door.cancel(session_id, "client")
     except NothingRunning:
-        if not live.state.turn or live.busy:
+        if not live.state.turn or live.inbox.busy:
             raise Refusal(SESSION_NOT_FOUND, "No active turn for this session") from None
         await conn.door.interrupt(session_id, conn.who)  # open since before a restart
     return answer

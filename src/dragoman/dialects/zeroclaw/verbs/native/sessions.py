@@ -58,8 +58,8 @@ async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
     return SessionFacts(
         state.info(),
         live is not None,
-        live is not None and live.busy,
-        len(live.inbox) if live is not None else 0,
+        live is not None and live.inbox.busy,
+        len(live.inbox.waiting) if live is not None else 0,
         door.present(params.session_id),
         tuple(state.asks.values()),
         tuple(state.plan),
@@ -139,9 +139,9 @@ async def steer(conn: "ZeroclawHearer", params: Steer) -> Any:
 
 async def cancel(conn: "ZeroclawHearer", params: Cancel) -> Any:
     live = conn.door.live(params.session_id)
-    if live is not None and live.turn is None and live.inbox:
-        await asyncio.wait({live.inbox[0].started})
-    if live is None or live.turn is None and live.state.turn:
+    if live is not None and live.ledger.turn is None and live.inbox.waiting:
+        await asyncio.wait({live.inbox.waiting[0].started})
+    if live is None or live.ledger.turn is None and live.state.turn:
         return Queued(await conn.door.interrupt(params.session_id, conn.who))
     return Queued(conn.door.cancel(params.session_id, params.cause))
 
@@ -151,7 +151,7 @@ async def retract(conn: "ZeroclawHearer", params: Retract) -> Any:
     live = conn.door.live(params.session_id)
     if live is None:
         raise NothingRunning("That prompt neither waits nor runs.")
-    return Queued(live.retract(params.key))
+    return Queued(live.inbox.retract(params.key))
 
 
 async def fork(conn: "ZeroclawHearer", params: Fork) -> Any:

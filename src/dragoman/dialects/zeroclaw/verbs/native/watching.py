@@ -50,7 +50,7 @@ async def watch(call: "Call", params: Watch) -> None:
         key = ""
     else:
         session = await door.host.get(params.session_id)
-        hub, last = session.hub, session.state.seq
+        hub, last = session.ledger.hub, session.state.seq
         key = params.session_id
     for other in [one for one, known in conn.held.watches.items() if known.hub.session == key]:
         conn.held.watches.pop(other).close()

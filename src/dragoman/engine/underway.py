@@ -1,4 +1,7 @@
-"""What the running step has streamed so far."""
+"""A turn under way: what its step has streamed so far, and whether it is being stopped."""
+
+import asyncio
+from typing import Any
 
 from . import events as ev
 from .events import Event
@@ -49,3 +52,36 @@ class Draft:
         for call_id, text in self.progress.items():
             bodies.append(ev.Progress(turn, call_id, text))
         return [Event(session, at, body) for body in bodies]
+
+
+class Underway:
+    """The record of a running turn, which all that have to do with it share."""
+
+    __slots__ = (
+        "cancelled", "cause", "closed", "draft", "held", "id", "interrupted", "left", "metadata",
+        "steer", "tail", "task",
+    )  # fmt: skip
+
+    def __init__(self, turn_id: str, metadata: dict[str, Any] | None = None) -> None:
+        self.id = turn_id
+        self.metadata = metadata
+        self.draft = Draft()
+        self.steer: list[ev.Steered] = []
+        self.tail: list[ev.Kept] = []  # facts that are kept together with the turn's next ones
+        # Whether this message's text is kept back until apps had their say; None: not decided.
+        self.held: bool | None = None
+        self.cancelled = False
+        self.interrupted = False
+        self.cause = ""
+        self.closed = False  # nothing more is kept or told of it
+        self.task: asyncio.Task[Any] | None = None
+        self.left: asyncio.Future[None] | None = None  # done: the task is waited for no longer
+
+    def stops(self) -> bool:
+        """Whether a cancellation is meant for this turn, and not one from inside a tool."""
+        task = asyncio.current_task()
+        return self.cancelled or self.closed or (task is not None and task.cancelling() > 0)
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise asyncio.CancelledError("this turn is over")

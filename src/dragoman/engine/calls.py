@@ -1,0 +1,272 @@
+"""The whole life of a tool call.
+
+A call goes through: hooks (an app may change or block it), policy (allow, ask, deny), a human when
+policy asks, the journal (written before the tool runs, so a crash leaves a mark), the tool, the
+result. However it ends, every call gets exactly one result.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from . import events as ev
+from .asks import Asks
+from .content import Detail, PlanEntry, Text, ToolCall, text_of
+from .ending import ABORTED, NOT_RUN
+from .events import Settled
+from .faults import BadInput, Fault, Refused
+from .gear import Gear
+from .hooks import Block, context_of
+from .ledger import Ledger
+from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
+from .ports.tools import LOOKING
+from .underway import Underway
+
+_DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
+
+
+class Calls:
+    """The tool calls of one turn."""
+
+    __slots__ = ("asks", "gear", "ledger", "profile", "turn")
+
+    def __init__(
+        self, ledger: Ledger, asks: Asks, gear: Gear, turn: Underway, profile: AgentProfile
+    ) -> None:
+        self.ledger = ledger
+        self.asks = asks
+        self.gear = gear
+        self.turn = turn
+        self.profile = profile
+
+    async def run(self, call: ToolCall) -> None:
+        """Run one call to its end."""
+        if self.turn.cancelled:
+            await self._end(call, "cancelled", NOT_RUN)
+            return
+        toolbox = self.gear.toolbox
+        tool = toolbox.find(call.name) if toolbox else None
+        if tool is None:
+            await self._end(call, "failed", f'unknown tool "{call.name}"')
+            return
+        if call.args is None:
+            await self._end(call, "failed", f"invalid args: not a JSON object: {call.raw[:200]}")
+            return
+        try:
+            await self._permitted(call, tool)
+        except asyncio.CancelledError:
+            journal = self.ledger.state.journal
+            if call.id in journal and not self.turn.closed:
+                started = journal[call.id][1]
+                await self._end(call, "cancelled", ABORTED if started else NOT_RUN)
+            raise
+
+    async def _permitted(self, call: ToolCall, tool: Tool) -> None:
+        args = dict(call.args or {})
+        result = await self.announce(ToolCall(call.id, call.name, args))
+        if isinstance(result, Block):
+            await self._end(call, "denied", f"Blocked: {result.reason}")
+            return
+        call = ToolCall(call.id, call.name, result, call.raw)
+        judgement = self.judge(call, tool)
+        if judgement.verdict == "deny":
+            await self._end(call, "denied", judgement.reason or "Denied by policy.")
+            return
+        if judgement.verdict == "ask":
+            settled = self.asks.settled_for(call.id)
+            if settled is None:
+                self.turn.check_open()
+                settled = await self.ask(call, tool, judgement)
+            if settled.verdict == "edit":
+                await self._end(call, "done", settled.text)
+                return
+            if settled.verdict not in ("allow", "allow_always"):
+                await self._end(call, "denied", _refusal(settled))
+                if settled.verdict == "cancelled" and self.turn.cancelled:
+                    raise asyncio.CancelledError
+                return
+        await self._execute(call, tool, judgement.reach)
+
+    async def announce(self, call: ToolCall) -> dict[str, Any] | Block:
+        """Tell apps of a call that is to run; its arguments as they leave them, or their no."""
+        args = call.args or {}
+        data = {"toolName": call.name, "name": call.name, "params": args, "callId": call.id}
+        hooks = self.ledger.home.hooks
+        if not hooks.intercepted("tool_executing"):
+            self.tell("tool_executing", data)
+            return args
+        context = context_of(self.ledger.state, self.turn.id)
+        result = await hooks.run("tool_executing", data, context)
+        if isinstance(result, Block):
+            return result
+        changed = result.get("params", args)
+        return dict(changed) if isinstance(changed, dict) else args
+
+    def tell(self, hook: str, data: dict[str, Any]) -> None:
+        self.ledger.home.hooks.tell_of(hook, data, self.ledger.state, self.turn.id)
+
+    def judge(self, call: ToolCall, tool: Tool) -> Judgement:
+        state = self.ledger.state
+        if call.name in state.denied:
+            return Judgement("deny", f"Denied by user: {call.name} is refused for this session.")
+        try:
+            judgement = self.gear.policy.judge(
+                call, tool.spec, mode=state.mode, cwd=state.cwd, roots=self.gear.roots
+            )
+        except Exception as error:
+            self.ledger.home.trouble("policy broke", error, tool=call.name)
+            return Judgement("deny", f"The policy could not judge this call of {call.name}.")
+        if judgement.verdict == "ask" and self._allowed(call):
+            return Judgement("allow", risk=judgement.risk, reach=judgement.reach)
+        return judgement
+
+    def _allowed(self, call: ToolCall) -> bool:
+        """Whether an earlier answer or a setting of the session already allows this call."""
+        state = self.ledger.state
+        extra = state.extra
+        if call.name in state.allowed:
+            return True
+        if extra.get("skip_permissions"):
+            until = extra.get("skip_permissions_until")
+            return until is None or self.ledger.home.clock.now_ms() < until
+        return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
+
+    async def ask(self, call: ToolCall, tool: Tool, judgement: Judgement) -> Settled:
+        """Ask a human whether the call may run."""
+        patience = self.profile.approval_timeout
+        return await self.asks.about(self.turn.id, call, tool, judgement, patience)
+
+    async def afford(self, *, action: bool = False) -> None:
+        """Raise Refused when the agent's budget is used up."""
+        budget = self.ledger.home.budget
+        if budget is not None:
+            await budget.afford(self.ledger.state.agent, action=action)
+
+    async def _execute(self, call: ToolCall, tool: Tool, reach: Sequence[Reach]) -> None:
+        assert call.args is not None
+        ledger, turn = self.ledger, self.turn
+        try:
+            await self.afford(action=tool.spec.kind not in LOOKING)
+        except Refused as fault:
+            await self._end(call, "denied", str(fault))
+            raise  # the model could do nothing about it: the turn ends here
+        started = ev.CallStarted(turn.id, call.id, call.name, call.args)
+        if tool.spec.repeatable:  # nothing is lost if its mark is: it may be run again
+            turn.check_open()
+            ledger.put(started).add_done_callback(ledger.unheard)
+        else:
+            await ledger.keep(turn, started)
+        detail: Detail | None = None
+        outcome: ev.CallOutcome = "done"
+        is_error = False
+        try:
+            result = await tool.run(call.args, Env(self, call.id, reach))
+            content, is_error, detail = result.content, result.is_error, result.detail
+            if is_error:
+                outcome = "failed"
+        except Fault as fault:
+            content, outcome, is_error = (Text(str(fault)),), "failed", True
+        except (Exception, asyncio.CancelledError) as error:  # must not end the turn
+            if isinstance(error, asyncio.CancelledError) and turn.stops():
+                raise
+            ledger.home.trouble("tool failed", error, tool=call.name)
+            content = (Text(f"{call.name} broke: {type(error).__name__}: {error}"),)
+            outcome, is_error = "failed", True
+        turn.draft.progress.pop(call.id, None)
+        await self.ended(
+            call, ev.CallEnded(turn.id, call.id, call.name, outcome, content, is_error, detail)
+        )
+
+    async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
+        """Keep the result of a call that was run, and tell apps of it."""
+        await self.ledger.keep(self.turn, end)
+        data = {
+            "toolName": call.name,
+            "name": call.name,
+            "params": call.args or {},
+            "callId": call.id,
+            "isError": end.is_error,
+            "result": text_of(end.content),
+        }
+        self.tell("tool_completed", data)
+
+    async def _end(self, call: ToolCall, outcome: ev.CallOutcome, text: str) -> None:
+        """The call ends without having been run."""
+        turn = self.turn
+        turn.draft.progress.pop(call.id, None)
+        bad = outcome != "done"
+        end = ev.CallEnded(turn.id, call.id, call.name, outcome, (Text(text),), bad)
+        await self.ledger.keep(turn, end)
+
+
+class Env:
+    """What a tool sees of its session (`ports.ToolEnv`)."""
+
+    __slots__ = ("_calls", "call_id", "reach", "vision")
+
+    def __init__(self, calls: Calls, call_id: str, reach: Sequence[Reach] = ()) -> None:
+        self._calls = calls
+        self.reach = reach
+        self.call_id = call_id
+        self.vision = calls.gear.vision
+
+    @property
+    def session(self) -> str:
+        return self._calls.ledger.id
+
+    @property
+    def turn(self) -> str:
+        return self._calls.turn.id
+
+    @property
+    def agent(self) -> str:
+        return self._calls.ledger.state.agent
+
+    @property
+    def cwd(self) -> str:
+        return self._calls.ledger.state.cwd
+
+    @property
+    def roots(self) -> Sequence[str]:
+        return self._calls.gear.roots
+
+    @property
+    def mode(self) -> ev.Mode:
+        return self._calls.ledger.state.mode
+
+    @property
+    def files(self) -> Files | None:
+        return self._calls.gear.files
+
+    @property
+    def terminals(self) -> Terminals | None:
+        return self._calls.gear.terminals
+
+    def progress(self, text: str) -> None:
+        turn = self._calls.turn
+        if not text:
+            return
+        draft = turn.draft.progress
+        draft[self.call_id] = (draft.get(self.call_id, "") + text)[-_DRAFT_PROGRESS:]
+        if not turn.closed:
+            self._calls.ledger.stream(ev.Progress, turn.id, text, self.call_id)
+
+    async def ask(self, question: str, choices: Sequence[str] = ()) -> Answer:
+        if not question.strip():
+            raise BadInput("The question is empty.", "Give the text to ask the human.")
+        calls = self._calls
+        calls.turn.check_open()
+        patience = calls.profile.approval_timeout
+        return await calls.asks.human(calls.turn.id, self.call_id, question, choices, patience)
+
+    async def plan(self, entries: Sequence[PlanEntry]) -> None:
+        await self._calls.ledger.keep(self._calls.turn, ev.Planned(tuple(entries)))
+
+
+def _refusal(settled: Settled) -> str:
+    """What the model is told when a human, or nobody, let the call pass."""
+    if settled.verdict in ("deny", "deny_always"):
+        return f"Denied by user: {settled.comment}" if settled.comment else "Denied by user."
+    if settled.verdict == "expired":
+        return "Denied: nobody decided about this call in time."
+    return "Denied: the request for permission was dismissed without a decision."

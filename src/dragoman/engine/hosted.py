@@ -1,0 +1,96 @@
+"""Calls that a hosted agent runs by itself.
+
+We do not run such a call, but it is kept, shown and asked about like one of our own: its start and
+its end are journaled, and a request for permission goes through hooks, policy and a human.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import events as ev
+from .calls import Calls
+from .content import Detail, Image, Text, ToolCall
+from .events import Settled
+from .hooks import Block
+from .ports import Answer, ToolSpec
+from .ports.tools import LOOKING
+
+_SUMMARY = 2_000
+
+
+class Shown:
+    """Stands for a tool of another agent where humans and policy look at it (`ports.Tool`)."""
+
+    def __init__(self, spec: ToolSpec, summary: str) -> None:
+        self.spec = spec
+        self._summary = summary[:_SUMMARY]
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return self._summary
+
+    async def run(self, args: dict[str, Any], env: Any) -> Any:
+        raise TypeError("a call of a hosted agent is not run here")
+
+
+class Hosted:
+    """The calls of a hosted agent in one turn (`ports.HostedPort`)."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def began(self, call: ToolCall, kind: str) -> None:
+        calls = self._calls
+        await calls.afford(action=kind not in LOOKING)
+        args = call.args or {}
+        await calls.ledger.keep(calls.turn, ev.CallStarted(calls.turn.id, call.id, call.name, args))
+        if not calls.ledger.home.hooks.intercepted("tool_executing"):  # else told when asked
+            await calls.announce(call)
+
+    def progress(self, call_id: str, text: str) -> None:
+        turn = self._calls.turn
+        if text and not turn.closed:
+            self._calls.ledger.stream(ev.Progress, turn.id, text, call_id)
+
+    async def ended(
+        self,
+        call: ToolCall,
+        outcome: ev.CallOutcome,
+        content: tuple[Text | Image, ...],
+        detail: Detail | None = None,
+    ) -> None:
+        turn, bad = self._calls.turn, outcome != "done"
+        end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, bad, detail)
+        await self._calls.ended(call, end)
+
+    async def ask(self, call: ToolCall, kind: str, summary: str) -> Settled:
+        calls = self._calls
+        if calls.ledger.home.hooks.intercepted("tool_executing"):
+            result = await calls.announce(call)
+            if isinstance(result, Block):
+                return Settled("", "deny", comment=f"Blocked: {result.reason}")
+        tool = Shown(ToolSpec(call.name, "", {}, kind), summary)  # type: ignore[arg-type]
+        judged = calls.judge(_as_ours(call, kind), tool)
+        if judged.verdict == "allow":
+            return Settled("", "allow")
+        if judged.verdict == "deny":
+            return Settled("", "deny", comment=judged.reason or "Denied by policy.")
+        return await calls.ask(call, tool, judged)
+
+    async def question(self, call_id: str, question: str, choices: Sequence[str]) -> Answer:
+        calls = self._calls
+        patience = calls.profile.approval_timeout
+        return await calls.asks.human(calls.turn.id, call_id, question, choices, patience)
+
+
+def _as_ours(call: ToolCall, kind: str) -> ToolCall:
+    """A command of another agent under the name by which policy knows commands."""
+    command = (call.args or {}).get("command")
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        from shlex import join
+
+        command = join(command)
+    if kind == "execute" and isinstance(command, str):
+        return ToolCall(call.id, "bash", {**(call.args or {}), "command": command})
+    return call

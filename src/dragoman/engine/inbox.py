@@ -1,0 +1,321 @@
+"""The work of one session, one piece after the other: its inbox, and the life of a turn.
+
+Work (turns, compactions) waits in a bounded inbox; a task exists only while there is some, so an
+idle session is a small object and nothing else.
+"""
+
+import asyncio
+
+from . import ending
+from . import events as ev
+from .asks import Asks
+from .calls import Calls
+from .content import Prompt, text_of
+from .events import Who
+from .faults import Busy, Fault, NothingRunning, WrongState
+from .gear import Gear
+from .ledger import Ledger
+from .ports import TurnResult
+from .turn import Turn
+from .underway import Underway
+from .work import Finished, Work, take_back
+
+UNWIND_SECONDS = 5.0
+
+
+class Inbox:
+    """What a session is to do, and what it does."""
+
+    __slots__ = ("_asks", "_gear", "_ledger", "last_used", "task", "waiting")
+
+    def __init__(self, ledger: Ledger, asks: Asks, gear: Gear) -> None:
+        self._ledger = ledger
+        self._asks = asks
+        self._gear = gear
+        self.waiting: list[Work] = []  # short: it is bounded
+        self.task: asyncio.Task[None] | None = None
+        self.last_used = ledger.home.clock.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        return self._ledger.turn is not None or self.task is not None
+
+    # --- what waits ---
+
+    def put(self, work: Work, *, limit: int, wait: float | None) -> None:
+        """Put work in the inbox. With `wait`, it is given up when it has not begun by then."""
+        ledger = self._ledger
+        if ledger.closing:
+            raise Busy(f"Session {ledger.id} is closing.", "Open it again, then send the prompt.")
+        waiting = len(self.waiting) + (1 if ledger.turn is not None else 0)
+        if waiting >= limit:
+            raise Busy(
+                f"Session busy: queue full ({limit} pending requests)",
+                "Wait for a turn to end, or cancel it.",
+            )
+        if wait is not None and self.busy:
+            loop = asyncio.get_running_loop()
+            work.timer = loop.call_later(wait, self._give_up, work)
+        self.waiting.append(work)
+        self.last_used = ledger.home.clock.monotonic()
+        if self.task is None:
+            self.task = ledger.home.spawn(self._run())
+
+    def taken(self, key: str) -> str:
+        """The turn of the prompt that came with this key, begun or waiting; empty: none."""
+        for work in self.waiting:
+            if work.key == key:
+                return work.turn
+        return self._ledger.state.keys.get(key, "")
+
+    def _give_up(self, work: Work) -> None:
+        if work in self.waiting:
+            self.waiting.remove(work)
+            work.fail(Busy(f"Session busy: Timed out waiting for session {self._ledger.id}"))
+
+    def fail_waiting(self, error: Fault) -> None:
+        while self.waiting:
+            self.waiting.pop(0).fail(error)
+
+    async def idle(self) -> None:
+        """Wait until nothing runs and nothing waits."""
+        while self.task is not None:
+            await asyncio.wait({self.task})
+
+    # --- one turn ---
+
+    async def _run(self) -> None:
+        ledger = self._ledger
+        try:
+            while self.waiting:
+                work = self.waiting.pop(0)
+                if work.done.done():
+                    continue
+                try:
+                    await self._do(work)
+                except asyncio.CancelledError:
+                    work.fail(Busy("The host is shutting down.", "Connect again when it is back."))
+                    raise
+                except Exception as error:
+                    ledger.turn = None
+                    if not isinstance(error, Fault):
+                        ledger.home.trouble("turn broke", error, session=ledger.id)
+                    work.fail(error)
+        finally:
+            self.task = None
+            self.last_used = ledger.home.clock.monotonic()
+
+    async def _do(self, work: Work) -> None:
+        ledger = self._ledger
+        turn = ledger.turn = Underway(work.turn, work.metadata)
+        if work.stopped is not None:
+            turn.cancelled = True
+            turn.cause, turn.interrupted = work.stopped
+        state = ledger.state
+        try:
+            if work.kind == "resume":
+                if state.turn != work.turn:
+                    raise WrongState(f"Turn {work.turn} is over.", status=state.status)
+            elif state.turn:  # left open by a restart, and now overtaken
+                await ledger.append(*self.closing_words("superseded"))
+                state = ledger.state
+            admitted: asyncio.Future[None] | None = None
+            first: list[ev.Kept] = []
+            if work.kind == "prompt":
+                first.append(ev.TurnBegan(turn.id, work.content, work.by, work.key, work.metadata))
+            if state.status != "running":
+                first.append(ev.StatusChanged(state.status, "running"))
+            if first:
+                early = self._may_begin(work)
+                admitted = ledger.put(*first, patient=early)
+                if early:
+                    ledger.hub.early = True
+                    self._launch(turn, work.kind)
+                    admitted.add_done_callback(lambda done: self._admitted(turn, work, done))
+                else:
+                    await admitted
+            if turn.task is None:
+                self._begun(turn, work)
+                self._launch(turn, work.kind)
+            result = await self._supervise(turn)
+            lost = turn.closed or ledger.state is not state
+            if admitted is not None and (lost or admitted.done()):
+                await admitted  # raises when the turn could not even begin
+            finished = await self._conclude(turn, work.kind, result)
+        finally:
+            turn.closed = True
+            ledger.turn = None
+        data = {"outcome": finished.outcome, "text": finished.text, "error": finished.error}
+        ledger.home.hooks.tell_of("agent_completed", data, ledger.state, turn.id)
+        work.finish(finished)
+
+    def _may_begin(self, work: Work) -> bool:
+        """Whether the agent may begin while its prompt is still being committed.
+
+        Nothing that acts goes before the commit, since every fact waits for those before it (a
+        hosted agent acts by itself, so it waits); but text may. So nobody must be there who is
+        first to be told of the prompt.
+        """
+        home = self._ledger.home
+        if work.kind != "prompt" or work.by is None or home.hub.watches:
+            return False
+        if self._gear.profile().backend != "builtin" or home.hooks.observed("agent_starting"):
+            return False
+        said = work.by.dialect
+        return all(getattr(w.shape, "knows", None) == said for w in self._ledger.watches)
+
+    def _admitted(self, turn: Underway, work: Work, admitted: "asyncio.Future[None]") -> None:
+        """The beginning of a turn that runs already is committed; if it cannot be, there is none.
+
+        Then nothing after it can be committed either, so that its end will tell what is wrong.
+        """
+        self._ledger.hub.settle()
+        if admitted.cancelled() or admitted.exception() is not None:
+            turn.closed = True
+            self._unwind(turn)
+        else:
+            self._begun(turn, work)
+
+    def _begun(self, turn: Underway, work: Work) -> None:
+        if work.kind == "prompt":
+            ledger = self._ledger
+            data = {"prompt": text_of(work.content)}
+            ledger.home.hooks.tell_of("agent_starting", data, ledger.state, turn.id)
+        work.begin()
+
+    def _launch(self, turn: Underway, kind: str) -> None:
+        """Run the agent in a task of its own, so that it can be cancelled and, if need be, left."""
+        loop = asyncio.get_running_loop()
+        turn.task = loop.create_task(self._take(turn, kind))
+        turn.left = left = loop.create_future()
+        turn.task.add_done_callback(lambda _: _release(left))
+
+    async def _supervise(self, turn: Underway) -> TurnResult | BaseException:
+        """Wait for the agent; when it can be neither awaited nor cancelled, leave it."""
+        home = self._ledger.home
+        task, left = turn.task, turn.left
+        assert task is not None and left is not None
+        try:
+            await left
+        except asyncio.CancelledError:  # the host stops: unwind the turn, then go
+            turn.cancelled, turn.cause = True, turn.cause or "shutdown"
+            task.cancel()
+            await asyncio.wait({task}, timeout=UNWIND_SECONDS)
+        if not task.done():  # it ignores that it was cancelled: go on without it
+            turn.closed = True
+            home.trouble("turn did not unwind", TimeoutError(), session=self._ledger.id)
+            home.spawn(task)
+            return asyncio.CancelledError()
+        if task.cancelled():
+            return asyncio.CancelledError()
+        return task.exception() or task.result()
+
+    async def _take(self, turn: Underway, kind: str) -> TurnResult:
+        if turn.cancelled:
+            raise asyncio.CancelledError
+        gear = self._gear
+        await gear.equip()
+        calls = Calls(self._ledger, self._asks, gear, turn, gear.profile())
+        if kind == "compact":
+            await gear.agent.compact(Turn(calls))
+            return TurnResult()
+        return await gear.agent.run(Turn(calls))
+
+    async def _conclude(
+        self, turn: Underway, kind: str, result: TurnResult | BaseException
+    ) -> Finished:
+        """Write how the turn ended and what the session is now."""
+        ledger = self._ledger
+        state = ledger.state
+        outcome, stop, error = ending.verdict(turn, result)
+        if isinstance(result, Exception) and not isinstance(result, Fault):
+            ledger.home.trouble("agent broke", result, session=ledger.id)
+        tail, turn.tail = turn.tail, []
+        said, turn.steer = turn.steer, []  # taken, but no step came to see it: the next turn will
+        bodies = [*tail, *ending.unfinished(state, turn.id), *self._asks.withdraw(turn.id), *said]
+        cause = turn.cause if turn.cancelled and outcome in ("cancelled", "interrupted") else ""
+        text = ""
+        if kind != "compact":
+            text = ending.last_text(state, tail)
+            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
+        rest = ending.rest(state, outcome, kind)
+        if rest != state.status:
+            bodies.append(ev.StatusChanged(state.status, rest, cause or error))
+        if bodies:
+            await ledger.append(*bodies)
+        return Finished(turn.id, outcome, stop, text, error, cause)
+
+    def closing_words(self, cause: str) -> list[ev.Kept]:
+        """The facts that end a turn whose task is gone (restart, takeover)."""
+        state = self._ledger.state
+        return ending.cut_off(state, self._asks.withdraw(state.turn), cause)
+
+    # --- stopping, and speaking into a turn ---
+
+    def cancel(self, cause: str = "client", *, interrupt: bool = False) -> str:
+        """Stop the running turn; returns its id. The turn ends by itself soon after."""
+        turn = self._ledger.turn
+        if turn is None:
+            return self._cancel_ahead(cause, interrupt)
+        if not turn.cancelled:
+            turn.cancelled = True
+            turn.interrupted = interrupt
+            turn.cause = cause
+            self._unwind(turn)
+        return turn.id
+
+    def _cancel_ahead(self, cause: str, interrupt: bool) -> str:
+        """Stop what was asked for and has not begun, or what waits since before a restart."""
+        if self.waiting:
+            work = self.waiting[0]
+            work.stopped = work.stopped or (cause, interrupt)
+            return work.turn
+        ledger = self._ledger
+        state = ledger.state
+        if not state.turn:
+            raise NothingRunning("No active turn for this session", status=state.status)
+        turn_id = state.turn
+        outcome: ev.Outcome = "interrupted" if interrupt else "cancelled"
+        words = ending.cut_off(state, self._asks.withdraw(turn_id), cause, outcome)
+        rest = ending.rest(state, outcome, "prompt")
+        words.append(ev.StatusChanged(state.status, rest, cause))
+        ledger.put(*words).add_done_callback(ledger.unheard)
+        return turn_id
+
+    def retract(self, key: str) -> str:
+        """Take a prompt back: out of the inbox, or by stopping its turn. Raises NothingRunning."""
+        turn = self._ledger.turn
+        if turn is not None and self._ledger.state.keys.get(key) == turn.id:
+            return self.cancel()
+        return take_back(self.waiting, key)
+
+    def _unwind(self, turn: Underway) -> None:
+        if turn.task is not None:
+            turn.task.cancel()
+            loop = asyncio.get_running_loop()
+            loop.call_later(UNWIND_SECONDS, self._abandon, turn, False)
+
+    def _abandon(self, turn: Underway, last: bool) -> None:
+        """An agent or tool swallowed its cancellation: cancel once more, then leave it."""
+        if self._ledger.turn is not turn or turn.task is None or turn.task.done():
+            return
+        if not last:
+            turn.task.cancel()
+            loop = asyncio.get_running_loop()
+            loop.call_later(UNWIND_SECONDS, self._abandon, turn, True)
+        elif turn.left is not None and not turn.left.done():
+            turn.left.set_result(None)
+
+    def steer(self, content: Prompt, by: Who | None) -> str:
+        turn = self._ledger.turn
+        if turn is None or turn.task is not None and turn.task.done():
+            raise NothingRunning("No active turn for this session", "Send it as a prompt instead.")
+        if len(turn.steer) >= 32:
+            raise Busy("Too many messages wait for the running turn already.")
+        turn.steer.append(ev.Steered(turn.id, content, by))
+        return turn.id
+
+
+def _release(left: "asyncio.Future[None]") -> None:
+    if not left.done():
+        left.set_result(None)
