@@ -57,7 +57,7 @@ MAY_LAZILY: dict[str, tuple[str, ...]] = {
     "cli": ("daemon", "host", "stdio", "cli.run", "cli.local"),
 }
 
-LINES = 400
+LINES = 600
 TOO_LONG: set[str] = set()  # stays empty: split the module instead
 
 
@@ -197,6 +197,20 @@ def test_no_module_is_too_long(path: Path) -> None:
     assert lines <= LINES or name_of(path) in TOO_LONG, (
         f"{name_of(path)} has {lines} lines, {LINES} are allowed: split it by subject"
     )
+
+
+def test_the_engine_is_no_cycle() -> None:
+    """Every import counts, for the type checker and inside functions alike."""
+    needs: dict[str, set[str]] = {}
+    for path in modules():
+        name = name_of(path)
+        if below(name, "engine"):
+            targets = {found.target for found in imports(path)}
+            needs[name] = {target for target in targets if below(target, "engine")} - {name}
+    assert len(needs) > 20
+    while free := {name for name, targets in needs.items() if not targets & needs.keys()}:
+        needs = {name: targets for name, targets in needs.items() if name not in free}
+    assert not needs, f"these import each other in a circle: {sorted(needs)}"
 
 
 def test_there_are_no_exceptions_for_long_modules() -> None:

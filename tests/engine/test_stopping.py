@@ -71,17 +71,17 @@ async def test_one_prompt_is_taken_back_and_others_stay():
     works = [await door.prompt(sid, GO, ME, key=key) for key in ("one", "two", "three")]
     await tape.until(ev.TextDelta)
     session = door.live(sid)
-    assert session.retract("two") == works[1].turn
+    assert session.inbox.retract("two") == works[1].turn
     assert (await works[1].done).outcome == "cancelled" and not works[0].done.done()
     for unknown in ("two", "", "never"):
         with pytest.raises(NothingRunning):
-            session.retract(unknown)
-    assert session.retract("one") == works[0].turn  # it runs: stopped
+            session.inbox.retract(unknown)
+    assert session.inbox.retract("one") == works[0].turn  # it runs: stopped
     assert (await asyncio.wait_for(works[0].done, 5)).outcome == "cancelled"
     assert (await asyncio.wait_for(works[2].done, 5)).text == "third"
     assert (await door.info(sid)).turns == 2 and len(script.requests) == 2
     with pytest.raises(NothingRunning):
-        session.retract("three")  # it is over
+        session.inbox.retract("three")  # it is over
 
 
 async def test_a_second_cancel_changes_nothing():

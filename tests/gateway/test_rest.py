@@ -191,10 +191,10 @@ async def test_the_dashboard_stream_tells_sessions_approvals_and_clients():
                         break
         assert names >= {"hello", "clients", "session", "event", "ask", "settled"}
         left = asyncio.Event()
-        served.door.on_clients.append(left.set)
-        if served.door.clients:
+        served.door.visitors.on_change.append(left.set)
+        if served.door.visitors.clients:
             await asyncio.wait_for(left.wait(), 5)
-        assert not served.door.clients
+        assert not served.door.visitors.clients
 
 
 async def test_agents_models_status_and_metrics():

@@ -60,10 +60,10 @@ async def test_a_silent_connection_holds_little(dialect: str) -> None:
     finally:
         tracemalloc.stop()
     assert size < 640, f"{size:.0f} bytes"
-    assert guests.count == len(made._door.clients) == MANY + 10
+    assert guests.count == len(made._door.visitors.clients) == MANY + 10
     for pump in (*first, *pumps):
         pump.connection_lost(None)
-    assert guests.count == 0 and not made._door.clients
+    assert guests.count == 0 and not made._door.visitors.clients
 
 
 async def test_after_talk_nothing_is_kept() -> None:
@@ -111,12 +111,12 @@ async def test_who_is_connected_is_known_when_it_is_asked() -> None:
     made = desks()
     door = made._door
     told: list[int] = []
-    door.on_clients.append(lambda: told.append(len(door.clients)))
+    door.visitors.on_change.append(lambda: told.append(len(door.visitors.clients)))
     client = Client(made.opener("humanlayer"), PEER)
-    (one,) = door.clients.values()
+    (one,) = door.visitors.clients.values()
     assert one.who == Who("humanlayer", PEER.label, "", one.who.id) and one.since > 0
-    assert list(door.clients) == [one.who.id]  # the same the next time
+    assert list(door.visitors.clients) == [one.who.id]  # the same the next time
     client.drop()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert not door.clients and told == [1, 0]
+    assert not door.visitors.clients and told == [1, 0]

@@ -39,7 +39,7 @@ MODES: tuple[Mode, ...] = ("readonly", "supervised", "full")
 EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
 
 
-class Door(Visitors):
+class Door:
     """What a dialect holds of the engine."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Door(Visitors):
         config: ConfigPort | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(host.clock)
+        self.visitors = Visitors(host.clock)
         self.host = host
         self.config = config
         self.facts: dict[str, Any] = dict(facts or {})  # version, config_dir, data_dir, endpoints…

@@ -24,13 +24,13 @@ class Known(Protocol):
 
 
 class Visitors:
-    """All clients that are connected. Base of `Door`."""
+    """All clients that are connected."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._named: dict[str, Client] = {}
         self._connected: dict[Known, int] = {}  # and since when
-        self.on_clients: list[Callable[[], None]] = []
+        self.on_change: list[Callable[[], None]] = []
 
     @property
     def clients(self) -> dict[str, Client]:
@@ -42,7 +42,7 @@ class Visitors:
     def enter(self, client: Known) -> None:
         """Somebody is connected; it is asked who it is when somebody wants to know."""
         self._connected[client] = self._clock.now_ms()
-        for told in self.on_clients:
+        for told in self.on_change:
             told()
 
     def exit(self, client: Known, who: Who | None = None) -> None:
@@ -50,16 +50,16 @@ class Visitors:
         self._connected.pop(client, None)
         if who is not None:
             self._named.pop(who.id, None)
-        for told in self.on_clients:
+        for told in self.on_change:
             told()
 
     def arrive(self, who: Who) -> None:
         """Somebody is there, or has another name than before."""
         self._named[who.id] = Client(who, self._clock.now_ms())
-        for told in self.on_clients:
+        for told in self.on_change:
             told()
 
     def leave(self, who: Who) -> None:
         self._named.pop(who.id, None)
-        for told in self.on_clients:
+        for told in self.on_change:
             told()

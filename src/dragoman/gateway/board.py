@@ -76,10 +76,10 @@ class Board:
     def begin(self, outlet: Outlet, *, wire: bool) -> None:
         self._outlet = outlet
         door = self._door
-        door.arrive(self._who)
-        outlet.on_close.append(lambda: door.leave(self._who))
-        door.on_clients.append(self._clients)
-        outlet.on_close.append(lambda: door.on_clients.remove(self._clients))
+        door.visitors.arrive(self._who)
+        outlet.on_close.append(lambda: door.visitors.leave(self._who))
+        door.visitors.on_change.append(self._clients)
+        outlet.on_close.append(lambda: door.visitors.on_change.remove(self._clients))
         outlet.write(views.sse("hello", _encode({"at": door.now_ms()})))
         self._clients()
         short = Feed()
@@ -94,7 +94,9 @@ class Board:
             outlet.on_close.append(door.config.watch(self._configured))
 
     def _clients(self) -> None:
-        clients = [{"who": one.who, "since": one.since} for one in self._door.clients.values()]
+        clients = [
+            {"who": one.who, "since": one.since} for one in self._door.visitors.clients.values()
+        ]
         self._write("clients", clients)
 
     def _configured(self, path: str, old: Any, new: Any) -> None:

@@ -37,7 +37,7 @@ async def render(gate: "Gate") -> str:
     states: Counter[str] = Counter(info.status for info in door.live_infos())
     page.add("dragoman_sessions", "gauge", "Sessions in memory, by status",
              _by("status", states))  # fmt: skip
-    dialects = Counter(client.who.dialect for client in door.clients.values())
+    dialects = Counter(client.who.dialect for client in door.visitors.clients.values())
     page.add("dragoman_clients", "gauge", "Connected clients, by dialect",
              _by("dialect", dialects))  # fmt: skip
     waiting = len(await door.asks())

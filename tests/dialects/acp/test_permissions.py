@@ -254,7 +254,7 @@ async def test_a_free_question_that_nobody_can_answer_fails_at_once() -> None:
 
 async def test_a_free_question_waits_for_a_client_of_another_protocol() -> None:
     door = memory_door(Scripted([call("ask_user", question="Which colour?"), "ok"]), [AskTool()])
-    door.arrive(Who("zeroclaw", id="z"))
+    door.visitors.arrive(Who("zeroclaw", id="z"))
     client = talker(door)
     session = await client.new()
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})

@@ -75,16 +75,16 @@ async def test_a_closed_connection_leaves_nothing_behind_within_a_tenth_of_a_sec
         reader, writer = await asyncio.open_unix_connection(listener.path)
         writer.write(b'{"jsonrpc":"2.0","method":"Subscribe","id":1}\n')
         assert b"sub_" in await asyncio.wait_for(reader.readline(), 5)
-        assert desk.subscriptions == 1 and len(door.clients) == 1
+        assert desk.subscriptions == 1 and len(door.visitors.clients) == 1
         gone = asyncio.Event()
-        door.on_clients[:] = [gone.set]
+        door.visitors.on_change[:] = [gone.set]
         if ending == "close":
             writer.transport.abort()
         else:
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), 5) == b""
         await asyncio.wait_for(gone.wait(), 0.1)
-        assert desk.subscriptions == 0 and not door.clients and not door.host.hub.watches
+        assert desk.subscriptions == 0 and not door.visitors.clients and not door.host.hub.watches
         writer.close()
     await listener.close()
 

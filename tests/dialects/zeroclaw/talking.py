@@ -70,7 +70,7 @@ class Talker:
     async def leave(self, desk):
         """Break the connection and wait until the server knows."""
         gone = asyncio.Event()
-        desk.door.on_clients.append(gone.set)
+        desk.door.visitors.on_change.append(gone.set)
         self.client.drop()
         await asyncio.wait_for(gone.wait(), 5)
 

@@ -63,7 +63,7 @@ async def test_a_client_that_leaves_before_there_is_an_engine_leaves_nothing():
     gate.set()
     for _ in range(5):
         await asyncio.sleep(0)
-    assert desk.door is door and door.clients == {} and door.live_infos() == []
+    assert desk.door is door and door.visitors.clients == {} and door.live_infos() == []
 
 
 async def test_without_an_engine_the_client_is_told_and_the_connection_ends():

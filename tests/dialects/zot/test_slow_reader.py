@@ -87,7 +87,7 @@ async def test_a_lost_connection_leaves_the_turn_to_others():
     client.drop()
     await asyncio.sleep(0)
     info = door.live_infos()[0]
-    assert door.present(info.id) == () and door.clients == {}
+    assert door.present(info.id) == () and door.visitors.clients == {}
     script.release()
     await door.idle(info.id)
     assert (await door.messages(info.id))[-1].content[-1] == Text("onetwo")

@@ -81,7 +81,7 @@ class Desk:
 
     def others_may_answer(self, attachment: "Attachment") -> bool:
         """Whether somebody else is connected who could answer a free question."""
-        for client in self.door.clients.values():
+        for client in self.door.visitors.clients.values():
             if client.who.dialect not in _MUTE:
                 return True
         return any(

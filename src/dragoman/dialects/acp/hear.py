@@ -82,7 +82,7 @@ class AcpHearer:
         self._gone = False
         self._heard: Any = None  # id of the request that is being heard
         self._grace: asyncio.TimerHandle | None = None
-        door.enter(self)
+        door.visitors.enter(self)
 
     @property
     def who(self) -> Who:
@@ -161,7 +161,7 @@ class AcpHearer:
             self._cancel_all()
         for attachment in tuple(self.attached.values()):
             self.forget(attachment)
-        self.door.exit(self, self._who)
+        self.door.visitors.exit(self, self._who)
 
     def _cancel_all(self) -> None:
         self._grace = None

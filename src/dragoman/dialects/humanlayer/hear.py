@@ -74,7 +74,7 @@ class HumanlayerHearer:
         self._task: asyncio.Task[None] | None = None
         self._subscription: Subscription | None = None
         self._ended = False
-        door.enter(self)
+        door.visitors.enter(self)
 
     @property
     def who(self) -> Who:
@@ -126,7 +126,7 @@ class HumanlayerHearer:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
-        self._door.exit(self)
+        self._door.visitors.exit(self)
 
     def _is_deaf(self) -> bool:
         return self._subscription is not None or self._ended

@@ -65,7 +65,7 @@ class Desk:
 
         made = OpenclawosHearer(self.door, link, self)
         self.conns.add(made)
-        self.door.enter(made)
+        self.door.visitors.enter(made)
         return made
 
     # --- who comes and goes ---
@@ -93,9 +93,9 @@ class Desk:
         seat = Seat(self, conn, manifest, token)
         conn.seat = seat
         self.apps[manifest.id] = seat
-        self.door.leave(conn.who)
+        self.door.visitors.leave(conn.who)
         conn.who = msgspec.structs.replace(conn.who, name=manifest.id)
-        self.door.arrive(conn.who)
+        self.door.visitors.arrive(conn.who)
         log.info("registered", app=manifest.id, version=manifest.version)
         return seat
 

@@ -129,7 +129,7 @@ class OpenclawosHearer:
         if self.seat is not None:
             self.desk.lost(self.seat)
         self.desk.conns.discard(self)
-        self.door.exit(self, self._who)
+        self.door.visitors.exit(self, self._who)
 
     # --- one request ---
 

@@ -128,7 +128,7 @@ class ZeroclawHearer:
         self._ended = False
         self._armed = False
         self._counted = 0
-        door.enter(self)
+        door.visitors.enter(self)
 
     @property
     def who(self) -> Who:
@@ -212,7 +212,7 @@ class ZeroclawHearer:
         who = self._who
         if who is not None:
             self.desk.tuis.pop(who.id, None)
-        self.door.exit(self, who)
+        self.door.visitors.exit(self, who)
 
     # --- requests ---
 

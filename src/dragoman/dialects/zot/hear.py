@@ -88,7 +88,7 @@ class ZotHearer:
         if self.seat is not None:
             self.seat.leave()
         if self._present and self.desk.door is not None:
-            self.desk.door.exit(self, self._who)
+            self.desk.door.visitors.exit(self, self._who)
 
     # --- one line ---
 
@@ -232,7 +232,7 @@ class ZotHearer:
     def _arrive(self) -> None:
         if self.desk.door is not None and not self._present and not self.has_left:
             self._present = True
-            self.desk.door.enter(self)
+            self.desk.door.visitors.enter(self)
 
     # --- leaving ---
 

@@ -125,7 +125,7 @@ async def new_code(call: Call) -> PairCode:
 
 
 async def clients(call: Call) -> list[ClientView]:
-    return [ClientView(one.who, one.since) for one in call.door.clients.values()]
+    return [ClientView(one.who, one.since) for one in call.door.visitors.clients.values()]
 
 
 __all__ = ["HEADER", "ROUTES"]

@@ -59,7 +59,7 @@ async def status(call: Call) -> Status:
         version=str(facts.get("version", "")),
         started_at=int(facts.get("started_at", 0)),
         sessions=len(call.door.host.live),
-        clients=len(call.door.clients),
+        clients=len(call.door.visitors.clients),
         approvals=len(await call.door.asks()),
         durable=call.door.durable,
         cost=call.gate.meter.cost,

@@ -39,7 +39,7 @@ def meet(conn: "AcpHearer", params: Initialize) -> None:
     conn.greeted = bool(name)
     if name and name != conn.who.name:
         conn.who = Who("acp", conn.who.peer, str(name)[:200], conn.who.id)
-        conn.door.arrive(conn.who)
+        conn.door.visitors.arrive(conn.who)
 
 
 def _default_model(conn: "AcpHearer") -> tuple[str, bool]:

@@ -17,7 +17,7 @@ async def status(conn: "ZeroclawHearer", _: None) -> Any:
     door = conn.door
     facts, host = door.facts, door.host
     dialects: dict[str, int] = {}
-    for client in door.clients.values():
+    for client in door.visitors.clients.values():
         dialects[client.who.dialect] = dialects.get(client.who.dialect, 0) + 1
     now = door.now_ms()
     return {

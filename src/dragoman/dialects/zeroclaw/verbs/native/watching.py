@@ -82,7 +82,7 @@ def clients(conn: "ZeroclawHearer", _: None) -> Any:
     return ClientList(
         [
             ClientRow(key, one.who.dialect, one.who.peer, one.who.name, one.since)
-            for key, one in conn.door.clients.items()
+            for key, one in conn.door.visitors.clients.items()
         ]
     )
 
@@ -90,9 +90,9 @@ def clients(conn: "ZeroclawHearer", _: None) -> Any:
 def hello(conn: "ZeroclawHearer", params: Name) -> Any:
     """Take a name, before anything is watched with the old one."""
     who = conn.who
-    conn.door.leave(who)
+    conn.door.visitors.leave(who)
     conn.who = Who(who.dialect, who.peer, params.name[:100], who.id)
-    conn.door.arrive(conn.who)
+    conn.door.visitors.arrive(conn.who)
     return {"id": who.id, "name": conn.who.name}
 
 
