@@ -119,11 +119,11 @@ async def test_the_clients_offer_ends_with_its_connection() -> None:
     await client.greet(terminal=True, fs={"readTextFile": True})
     session = await client.new()
     live = door.live(session)
-    assert live.terminals is not None and live.files is not None
+    assert live.gear.terminals is not None and live.gear.files is not None
     client.end.drop()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert live.terminals is None and live.files is None
+    assert live.gear.terminals is None and live.gear.files is None
 
 
 async def test_plans_are_shown() -> None:
