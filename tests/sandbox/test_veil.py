@@ -9,7 +9,8 @@ from tests.sandbox.test_escapes import needs_landlock
 from dragoman.engine.content import text_of
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.landlock import Landlock
-from dragoman.sandbox.veil import hidden, possible
+from dragoman.sandbox.room import possible
+from dragoman.sandbox.veil import hidden
 from dragoman.tools.registry import Registry
 
 needs_mounts = pytest.mark.skipif(

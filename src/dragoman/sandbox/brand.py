@@ -3,7 +3,8 @@
 A child can leave its group, its session, its parent and its environment behind. It cannot raise a
 hard limit of the kernel. So every command gets one of its own, on something that nobody uses (the
 time that a real-time process may run without a pause, about nine years), and whoever carries it, or
-a lower one, descends from a command of ours, even after our own process was replaced.
+a lower one, descends from a command of ours, even after our own process was replaced. The
+sandbox's filter (see `seccomp`) refuses to change it at all.
 """
 
 import os
@@ -38,12 +39,13 @@ def new() -> int:
     """A mark for one command; 0 where there can be none."""
     if _number() is None:
         return 0
-    room = min(_ours(), MOST) - LEAST
-    if room <= 1:  # we are a command of another host ourselves, deeper than the marks reach
+    most = min(_ours(), MOST)
+    if most <= 1:  # we are a command of another host ourselves, deeper than the marks reach
         return 0
     import secrets
 
-    mark = LEAST + secrets.randbelow(room)
+    least = LEAST if most > LEAST + 1 else 1
+    mark = least + secrets.randbelow(most - least)
     live.add(mark)
     return mark
 
@@ -61,21 +63,21 @@ def burn(mark: int) -> Callable[[], None]:
     return set_limit
 
 
-def of(pid: int, proc: str = "/proc") -> int:
-    """The mark of a process; 0 when it has none, or less than we have ourselves."""
+def of(pid: int, proc: str = "/proc") -> int | None:
+    """The mark of a process, which may be 0; None when it has none, or not less than our own."""
     try:
         with open(f"{proc}/{pid}/limits", "rb") as file:
             text = file.read(4096)
     except OSError:
-        return 0
+        return None
     at = text.find(_LINE)
     if at < 0:
-        return 0
+        return None
     hard = text[at + len(_LINE) :].split(None, 2)[1]
     value = int(hard) if hard.isdigit() else _NONE
-    return value if value < _ours() else 0
+    return value if value < _ours() else None
 
 
 def is_ours(pid: int) -> bool:
     """Whether a process of this user descends from a command of this host, or of one before."""
-    return pid != os.getpid() and of(pid) != 0
+    return pid != os.getpid() and of(pid) is not None

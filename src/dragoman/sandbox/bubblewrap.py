@@ -8,6 +8,7 @@ from dataclasses import replace
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import ToolEnv
 
+from . import seccomp
 from .launch import Launch, Walls
 from .limits import Limits
 from .reach import rules
@@ -19,18 +20,26 @@ class Bubblewrap:
 
     name = "bubblewrap"
 
-    def __init__(self, *, network: bool = True, limits: Limits | None = None) -> None:
+    def __init__(
+        self, *, network: bool = True, unix: bool = False, limits: Limits | None = None
+    ) -> None:
+        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …)."""
         self.network = network
+        self.unix = unix
         self.limits = limits or Limits()
         self.program = shutil.which("bwrap") or ""
 
     def describe(self) -> str:
-        return "bubblewrap: files, processes" + ("" if self.network else ", no network")
+        parts = ["bubblewrap: files, processes, terminals and shared memory"]
+        if seccomp.build(seccomp.Openings()):
+            parts.append("system calls" if self.unix else "system calls and Unix sockets")
+        return ", ".join(parts + ([] if self.network else ["no network"]))
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         if not self.program:
             raise Refused("bwrap is not installed.", "Install bubblewrap, or choose landlock.")
         argv = [self.program, "--die-with-parent", "--unshare-pid", "--unshare-ipc"]
+        argv += ["--unshare-uts", "--unshare-cgroup-try", "--new-session"]
         argv += ["--cap-drop", "ALL"]
         if not self.network:
             argv.append("--unshare-net")
@@ -46,21 +55,32 @@ class Bubblewrap:
         for path in covered:
             argv += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         argv += bind if inside else []
-        argv += ["--dev", "/dev", "--proc", "/proc", "--chdir", launch.cwd, "--", *launch.argv]
-        limit, limited = self.limits.prepare()
+        argv += ["--dev", "/dev", "--proc", "/proc", "--chdir", launch.cwd]
+        program = seccomp.build(seccomp.Openings(self.unix, own_ipc=True))
+        bounded = self.limits.prepare()
+        fd = seccomp.as_file(program) if program else -1
+        if program:
+            argv += ["--seccomp", str(fd)]
+        argv += ["--", *launch.argv]
         before, after = launch.preexec, launch.done
 
         def preexec() -> None:
             if before is not None:
                 before()
-            limit()
+            bounded.join()
 
         def done() -> None:
-            limited()
+            if fd >= 0:
+                os.close(fd)
+            bounded.done()
             if after is not None:
                 after()
 
-        return replace(launch, argv=tuple(argv), preexec=preexec, done=done)
+        keep = (*launch.keep, fd) if fd >= 0 else launch.keep
+        return replace(
+            launch, argv=tuple(argv), preexec=preexec, keep=keep, done=done,
+            counted=bounded.counted,
+        )  # fmt: skip
 
     def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
         return None

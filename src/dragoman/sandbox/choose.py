@@ -7,12 +7,16 @@ from dragoman.engine.faults import BadInput
 
 from .launch import Confine, Unconfined
 
+_SIGNALS = 6  # the ABI of Landlock from which on it scopes signals
 BACKENDS = ("auto", "landlock", "bubblewrap", "none")
 
 
-def choose(backend: str = "auto", *, network: bool = True, processes: int = 0) -> Confine:
+def choose(
+    backend: str = "auto", *, network: bool = True, unix: bool = False, processes: int = 0
+) -> Confine:
     """The sandbox of this name; `auto` takes the best there is.
 
+    Landlock that does not know about signals yet (before ABI 6) comes after bubblewrap.
     Raises BadInput when a backend was asked for by name and is not to be had: no silent fall-back.
     """
     from .landlock import Landlock, abi
@@ -21,12 +25,14 @@ def choose(backend: str = "auto", *, network: bool = True, processes: int = 0) -
     limits = Limits(processes or PROCESSES)
     if backend == "none":
         return Unconfined()
-    if backend in ("auto", "landlock") and abi() > 0:
-        return Landlock(network=network, limits=limits)
-    if backend in ("auto", "bubblewrap") and shutil.which("bwrap"):
+    version = abi() if backend in ("auto", "landlock") else 0
+    wrapped = backend == "bubblewrap" or (backend == "auto" and version < _SIGNALS)
+    if wrapped and shutil.which("bwrap"):
         from .bubblewrap import Bubblewrap
 
-        return Bubblewrap(network=network, limits=limits)
+        return Bubblewrap(network=network, unix=unix, limits=limits)
+    if version > 0:
+        return Landlock(network=network, unix=unix, limits=limits)
     if backend == "auto":
         return Unconfined()
     why = {

@@ -14,11 +14,12 @@ from typing import Any
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import ToolEnv
 
+from . import room, seccomp
 from .launch import Launch, Walls
 from .limits import Limits
 from .powers import renounce
 from .reach import Kind, Rule, opened, rules
-from .veil import cover, hidden, possible
+from .veil import cover, hidden
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -69,8 +70,12 @@ class Landlock:
 
     name = "landlock"
 
-    def __init__(self, *, network: bool = True, limits: Limits | None = None) -> None:
+    def __init__(
+        self, *, network: bool = True, unix: bool = False, limits: Limits | None = None
+    ) -> None:
+        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …)."""
         self.network = network
+        self.unix = unix
         self.version = abi()
         self.limits = limits or Limits()
 
@@ -79,46 +84,86 @@ class Landlock:
         parts = [f"Landlock ABI {self.version}: files"]
         if self.version >= 6:
             parts.append("signals and abstract sockets")
+        if seccomp.build(seccomp.Openings()):
+            parts.append("system calls" if self.unix else "system calls and Unix sockets")
+        if room.possible(_call()):
+            parts.append("terminals and shared memory")
         if not self.network:
-            parts.append("no network" if self._own_network() else "no TCP (UDP is not covered)")
+            parts.append("no network" if self._silent() else "no TCP (UDP is not covered)")
         return ", ".join(parts)
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         scratch = launch.env.get("TMPDIR", "")
-        veil = self._veil(walls, scratch)
-        made = rules(walls, launch.env, scratch, veiled=veil is not None)
+        libc = _call()
+        hides, inside, veil = self._hiding(walls), None, None
+        if self._has_room(hides):
+            made = rules(walls, launch.env, scratch, veiled=True)
+            shared = [rule for rule in made if rule.path in room.SHARED]
+            made = [rule for rule in made if rule.path not in room.SHARED]
+            writable = [rule.path for rule in made if rule.kind == "write"]
+            inside = room.enter(libc, writable, launch.cwd)
+            veil = self._veil(walls, scratch) if hides else None
+        else:  # terminals of others cannot be told from own ones: there are none
+            made, shared = rules(walls, launch.env, scratch), []
+            made = [rule for rule in made if rule.path not in ("/dev/pts", "/dev/ptmx")]
+        own_network = not self.network and self._own_network()
+        openings = seccomp.Openings(self.unix, self.network or own_network, inside is not None)
+        filtered = seccomp.install(seccomp.build(openings))
+        renounced = renounce(libc)
         fd = self._ruleset(made)
-        enter = self._enter(fd)
-        limit, limited = self.limits.prepare()
-        renounced = renounce(_call())
+        bounded = self.limits.prepare(own_users=inside is not None)
+        handled = _ALL[min(self.version, 5)]
         before = launch.preexec
 
         def preexec() -> None:
             if before is not None:
                 before()
-            limit()
-            if veil is not None:
-                veil()
-            enter()
+            bounded.join()
+            if inside is not None:
+                own = inside()
+                bounded.count()
+                if veil is not None:
+                    veil()
+                for rule in shared:
+                    # What could not be had as one's own: only terminals are worse than none.
+                    if rule.path in own or rule.path in ("/dev/shm", "/proc"):
+                        self._add(fd, rule, handled)
+            if own_network and libc.unshare(_net_flags(inside is not None)) != 0:
+                os._exit(126)
+            self._restrict(fd)
             renounced()
+            filtered()
 
         def done() -> None:
             os.close(fd)
-            limited()
+            bounded.done()
             if launch.done is not None:
                 launch.done()
 
-        return replace(launch, preexec=preexec, keep=(*launch.keep, fd), done=done)
+        return replace(
+            launch, preexec=preexec, keep=(*launch.keep, fd), done=done, counted=bounded.counted
+        )
+
+    def _hiding(self, walls: Walls) -> bool:
+        """Whether something forbidden lies inside of the workspace."""
+        barred = [os.path.realpath(path) for path in (*walls.forbidden, *walls.protected)]
+        tops = [os.path.realpath(root).rstrip("/") + "/" for root in walls.roots]
+        return any(path.startswith(top) for path in barred for top in tops)
+
+    def _has_room(self, hides: bool) -> bool:
+        """Whether the command gets mounts of its own.
+
+        In a user namespace the files of others seem to belong to nobody, which `ssh` minds; who
+        may use an SSH agent gets one only when there is something to hide.
+        """
+        if not room.possible(_call()):
+            return False
+        return os.geteuid() == 0 or hides or not self.unix or not self.network
 
     def _veil(self, walls: Walls, scratch: str) -> Callable[[], None] | None:
-        """How to hide what is forbidden inside of the workspace, where that can be done."""
+        """How to hide what is forbidden inside of the workspace."""
         ours = [os.path.realpath(path) for path in walls.protected]
         barred = [*(os.path.realpath(path) for path in walls.forbidden), *ours]
-        tops = [os.path.realpath(root).rstrip("/") + "/" for root in walls.roots]
-        if not any(path.startswith(top) for path in barred for top in tops):
-            return None  # the usual case: nothing forbidden in the workspace
-        if not possible(_call()):
-            return None
         paths = hidden(walls.roots, barred, ours)
         return cover(_call(), paths, scratch) if paths else None
 
@@ -167,25 +212,15 @@ class Landlock:
         finally:
             os.close(parent)
 
-    def _enter(self, fd: int) -> Callable[[], None]:
-        libc = _call()
-        unshare = 0
-        if not self.network and self._own_network():
-            unshare = _CLONE_NEWNET | (0 if os.geteuid() == 0 else _CLONE_NEWUSER)
-
-        def enter() -> None:
-            if unshare and libc.unshare(unshare) != 0:
-                os._exit(126)
-            self._restrict(fd)
-
-        return enter
-
     def _restrict(self, fd: int) -> None:
         libc = _call()
         if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "no_new_privs")
         if libc.syscall(_RESTRICT, fd, 0) != 0:
             raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+
+    def _silent(self) -> bool:
+        return self._own_network() or bool(seccomp.build(seccomp.Openings()))
 
     def _own_network(self) -> bool:
         """Whether a command can be given an empty network of its own."""
@@ -198,8 +233,13 @@ class Landlock:
 _netns: bool | None = None
 
 
+def _net_flags(inside: bool) -> int:
+    """Who is in a room has the right to make a network already."""
+    return _CLONE_NEWNET | (0 if inside or os.geteuid() == 0 else _CLONE_NEWUSER)
+
+
 def _try_unshare() -> bool:
-    flags = _CLONE_NEWNET | (0 if os.geteuid() == 0 else _CLONE_NEWUSER)
+    flags = _net_flags(False)
     libc = _call()
     pid = os.fork()
     if pid == 0:

@@ -14,7 +14,8 @@ class Launch:
     A sandbox gives back a copy (`dataclasses.replace`): with other `argv` (bubblewrap and so on),
     with a `preexec` that runs in the child between fork and exec (Landlock: the rule set is made
     beforehand, its descriptor is in `keep`), or both. `done` runs in the parent once the child has
-    started or failed to: the place to close what was opened for it.
+    started or failed to: the place to close what was opened for it. `counted`: nothing but the
+    parent bounds the number of its processes; with more than this it is to be ended.
     """
 
     argv: tuple[str, ...]
@@ -23,6 +24,7 @@ class Launch:
     preexec: Callable[[], None] | None = None
     keep: tuple[int, ...] = ()  # descriptors that the child inherits
     done: Callable[[], None] | None = field(default=None)
+    counted: int = 0
 
 
 class Walls(Protocol):

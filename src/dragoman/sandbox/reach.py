@@ -31,6 +31,7 @@ _WRITE = (
     "/dev/full", "/dev/null", "/dev/ptmx", "/dev/pts", "/dev/random", "/dev/shm", "/dev/tty",
     "/dev/urandom", "/dev/zero",
 )  # fmt: skip
+_DEVICES = ("/dev", "/proc", "/sys")  # never as a whole: other terminals, other processes, disks
 _LIBRARIES = ("bin", "lib", "lib64", "libexec", "include", "share", "shims", "version", "versions")
 _OWN = (".gitconfig", ".config/git")  # in the home directory; programs complain without them
 
@@ -73,7 +74,7 @@ def rules(
         real = os.path.realpath(path)
         found += _without(real, "write", () if veiled else _inside(real, barred))
     if not walls.workspace_only:
-        found += _without("/", "write", barred)
+        found += _without("/", "write", (*barred, *_DEVICES))
     if scratch:
         found.append(Rule(scratch, "write"))
     return [rule for rule in dict.fromkeys(found) if os.path.exists(rule.path)]

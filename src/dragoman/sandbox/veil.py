@@ -5,15 +5,11 @@ would have to be taken apart. With a mount namespace of its own a command gets t
 and nothing where the forbidden things are.
 """
 
-import ctypes
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_CLONE_NEWNS = 0x00020000
-_CLONE_NEWUSER = 0x10000000
-_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
-_REC, _PRIVATE = 16384, 1 << 18
+from .room import BIND, NODEV, NOEXEC, NOSUID, RDONLY, REMOUNT, mount
 
 
 def hidden(roots: Sequence[str], barred: Sequence[str], ours: Sequence[str]) -> tuple[str, ...]:
@@ -51,26 +47,8 @@ def _make(path: str) -> None:
         os.mkdir(path, 0o700)
 
 
-def possible(libc: Any) -> bool:
-    """Whether this process may make mount namespaces; found out once, in a child."""
-    global _possible
-    if _possible is None:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                _own_mounts(libc)
-            except OSError:
-                os._exit(1)
-            os._exit(0)
-        _possible = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return _possible
-
-
-_possible: bool | None = None
-
-
 def cover(libc: Any, paths: Sequence[str], keep: str) -> Callable[[], None]:
-    """What a child calls before it is confined.
+    """What a child calls in a room of its own (`room.enter`).
 
     `keep` is a folder that stays reachable although it lies below a covered one.
     """
@@ -78,40 +56,19 @@ def cover(libc: Any, paths: Sequence[str], keep: str) -> Callable[[], None]:
     below = next((path for path in paths if keep and keep.startswith(path + "/")), "")
 
     def enter() -> None:
-        _own_mounts(libc)
-        # Opened now: a descriptor of the namespace before could not be mounted in this one.
+        # Opened here: a descriptor of the namespace before could not be mounted in this one.
         kept = os.open(keep, os.O_PATH) if below else -1
         for path, is_folder in folders.items():
             if not is_folder:
-                _mount(libc, "/dev/null", path, "", _BIND)
+                mount(libc, "/dev/null", path, "", BIND)
                 continue
-            _mount(libc, "tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=64k,mode=0755")
+            mount(libc, "tmpfs", path, "tmpfs", NOSUID | NODEV | NOEXEC, "size=64k,mode=0755")
             if path == below:
                 os.makedirs(keep)
-                _mount(libc, f"/proc/self/fd/{kept}", keep, "", _BIND)
-            flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC
-            _mount(libc, "none", path, "", flags)
+                mount(libc, f"/proc/self/fd/{kept}", keep, "", BIND)
+            flags = REMOUNT | BIND | RDONLY | NOSUID | NODEV | NOEXEC
+            mount(libc, "none", path, "", flags)
         if kept >= 0:
             os.close(kept)
 
     return enter
-
-
-def _own_mounts(libc: Any) -> None:
-    uid, gid = os.geteuid(), os.getegid()
-    if libc.unshare(_CLONE_NEWNS | (0 if uid == 0 else _CLONE_NEWUSER)) != 0:
-        raise OSError("unshare")
-    if uid != 0:
-        for name, text in (
-            ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1"),
-        ):  # fmt: skip
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
-    _mount(libc, "none", "/", "", _REC | _PRIVATE)
-
-
-def _mount(libc: Any, source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    words = [text.encode() if text else None for text in (source, target, kind)]
-    done = libc.mount(*words, ctypes.c_ulong(flags), data.encode() if data else None)
-    if done != 0:
-        raise OSError(ctypes.get_errno(), f"mount over {target}")

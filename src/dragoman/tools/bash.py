@@ -120,7 +120,9 @@ class Bash:
             raise
         await insist(asyncio.to_thread(capture.finish))
         notes = [_timed_out(limit)] if timed_out else []
-        if running.leftovers and not timed_out:
+        if running.too_many:
+            notes.append(f"[ended: it had more than {running.too_many} processes and threads]")
+        elif running.leftovers and not timed_out:
             what = "process" if running.leftovers == 1 else "processes"
             notes.append(f"[ended {running.leftovers} background {what}]")
         code = -1 if timed_out else running.code

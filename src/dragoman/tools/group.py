@@ -39,6 +39,11 @@ class Group:
             return [self.pid] if self._group_exists() else []
         return [pid for pid in numbers if self._is_member(pid)]
 
+    def count(self) -> int:
+        """How many processes and threads there are."""
+        found = (_stat(pid) for pid in self.members())
+        return sum(int(fields[17]) for fields in found if fields is not None)
+
     def _group_exists(self) -> bool:
         try:
             os.killpg(self.pid, 0)
@@ -69,8 +74,8 @@ class Group:
         us: then it lowered its brand and ran away.
         """
         found = brand.of(pid)
-        if found in (0, self.brand):
-            return found != 0
+        if found is None or found == self.brand:
+            return found is not None
         return found < brand.LEAST or (parent == os.getpid() and found not in brand.live)
 
     def signal(self, number: int, members: Iterable[int] = ()) -> None:
@@ -81,6 +86,19 @@ class Group:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if os.getpgid(pid) != self.pid:
                     os.kill(pid, number)
+
+    async def stop(self) -> None:
+        """SIGKILL to all at once. They are halted first, so that none makes more meanwhile."""
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for _ in range(_ROUNDS):
+                left = await asyncio.to_thread(self.members)
+                self.signal(number, left)
+                if number == signal.SIGSTOP and all(map(_halted, left)):
+                    break
+                if not left:
+                    return
+                if number == signal.SIGKILL:
+                    await gone(left, 0.5)
 
     async def end(self, grace: float, *, leader_lives: bool) -> int:
         """SIGTERM to all, SIGKILL after `grace` seconds; returns how many there were.
@@ -115,6 +133,11 @@ def _stat(pid: int) -> list[bytes] | None:
         return None
     fields = data[data.rfind(b")") + 2 :].split()  # the name may contain anything
     return fields if len(fields) > 19 else None
+
+
+def _halted(pid: int) -> bool:
+    fields = _stat(pid)
+    return fields is None or fields[0] in (b"T", b"Z", b"X")
 
 
 def _started(pid: int) -> int:

@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Callable
 
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, Refused
 from dragoman.sandbox import brand
 from dragoman.sandbox.launch import Launch
 
@@ -16,6 +17,7 @@ GRACE = 1.5  # seconds between SIGTERM and SIGKILL
 _LEFTOVER_GRACE = 0.5  # the same for what a finished command left in the background
 _DRAIN = 1.0  # seconds for output that is still in the pipe when everything has ended
 _PIECE = 1 << 16
+_LOOK = 0.1  # seconds between two looks at how many processes there are
 
 
 class Command:
@@ -28,6 +30,7 @@ class Command:
         self.progress = progress
         self.code = -1
         self.leftovers = 0
+        self.too_many = 0  # the bound of processes that it went over
         self._process: asyncio.subprocess.Process | None = None
         self._group: Group | None = None
         self._brand = 0
@@ -50,6 +53,7 @@ class Command:
         process = self._process
         assert process is not None
         reading = asyncio.ensure_future(self._read())
+        counting = asyncio.ensure_future(self._count())
         try:
             timed_out = await self._wait(process, limit)
             await insist(self._end(process, GRACE if timed_out else _LEFTOVER_GRACE))
@@ -58,8 +62,9 @@ class Command:
             await settled(asyncio.ensure_future(self._end(process, GRACE)))
             raise
         finally:
-            reading.cancel()
-            await settled(reading)
+            for task in (reading, counting):
+                task.cancel()
+                await settled(task)
         code = process.returncode if process.returncode is not None else -1
         self.code = code if code >= 0 else 128 - code  # by a signal, as shells say it
         return timed_out
@@ -91,6 +96,11 @@ class Command:
         except (OSError, ValueError) as error:
             os.close(self._pipe)
             raise BadInput(f"start: {error}", "Does the working directory exist?") from error
+        except subprocess.SubprocessError as error:
+            os.close(self._pipe)
+            raise Refused(
+                "The sandbox could not be put up around the command.", "See `dragoman doctor`."
+            ) from error
         except BaseException:
             os.close(self._pipe)
             raise
@@ -98,6 +108,21 @@ class Command:
             os.close(write_end)
             if launch.done is not None:
                 launch.done()
+
+    async def _count(self) -> None:
+        """End the command when it has too many processes, where nothing else bounds them."""
+        most, group = self.launch.counted, self._group
+        if not most or group is None:
+            return
+        usual = _population()
+        while True:
+            await asyncio.sleep(_LOOK)
+            # The whole machine is counted first, which is quick: it seldom grows that much.
+            if _population() - usual < most // 2:
+                continue
+            if await asyncio.to_thread(group.count) > most:
+                self.too_many = most
+                await group.stop()
 
     def _before_exec(self) -> Callable[[], None] | None:
         """What the child does first: take its brand, then whatever the sandbox wants."""
@@ -141,3 +166,11 @@ class Command:
             self.progress.take(b"", final=True)
         finally:
             transport.close()
+
+
+def _population() -> int:
+    """Processes of the whole machine."""
+    try:
+        return sum(name.isdigit() for name in os.listdir("/proc"))
+    except OSError:
+        return 0  # no /proc on this system: nothing can be counted

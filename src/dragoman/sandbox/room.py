@@ -1,0 +1,118 @@
+"""A room of its own for a command: mounts, terminals and shared memory that are nobody else's.
+
+Landlock only knows what to allow, below which path. It cannot tell the terminal that a command has
+just made from the one that its user types in, or its shared memory from another program's; and it
+says nothing about `chmod`. With a mount namespace a command gets fresh ones of the first, and
+everything that it may not write is read-only for all purposes. Root can make one, and ordinary
+users can wherever the system lets them have user namespaces.
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_NEWNS, _NEWIPC, _NEWUSER = 0x00020000, 0x08000000, 0x10000000
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND = 1, 2, 4, 8, 32, 4096
+_REC, _PRIVATE = 16384, 1 << 18
+_SETATTR = 442  # mount_setattr, the same on every architecture
+_HERE, _RECURSIVE = -100, 0x8000
+_MOST = 64  # paths that can be written: with more, nothing is made read-only
+
+SHARED = ("/dev/pts", "/dev/ptmx", "/dev/shm", "/proc")
+"""What a room has its own of."""
+
+
+def possible(libc: Any) -> bool:
+    """Whether this process may make rooms; found out once, in a child."""
+    global _possible
+    if _possible is None:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _separate(libc)
+                mount(libc, "tmpfs", "/tmp", "tmpfs", NOSUID)
+            except OSError:
+                os._exit(1)
+            os._exit(0)
+        _possible = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return _possible
+
+
+_possible: bool | None = None
+
+
+def enter(libc: Any, writable: Sequence[str], cwd: str) -> Callable[[], list[str]]:
+    """What a child calls before it is confined; it says what of `SHARED` is its own now."""
+    folders = [path for path in writable if not path.startswith(("/dev", "/proc", "/sys"))]
+    outer = [one for one in folders if not any(one.startswith(f"{o}/") for o in folders)]
+
+    def inside() -> list[str]:
+        _separate(libc)
+        own = _devices(libc)
+        if "/" not in outer and len(outer) <= _MOST:
+            for path in outer:
+                mount(libc, path, path, "", BIND | _REC)
+            _set(libc, "/", RDONLY, 0, _RECURSIVE)
+            for path in outer:
+                _set(libc, path, 0, RDONLY, 0)
+            os.chdir(cwd)  # the folder that we were in is now below what can be written
+            if "/dev/shm" in own:
+                _set(libc, "/dev/shm", 0, RDONLY, 0)
+        return own
+
+    return inside
+
+
+def _separate(libc: Any) -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    if libc.unshare(_NEWNS | _NEWIPC | (0 if uid == 0 else _NEWUSER)) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    if uid != 0:
+        for name, text in (
+            ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1"),
+        ):  # fmt: skip
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+    mount(libc, "none", "/", "", _REC | _PRIVATE)
+
+
+def _devices(libc: Any) -> list[str]:
+    """Own terminals, shared memory and, for root, a /proc that shows nobody else."""
+    own = []
+    terminals = "newinstance,ptmxmode=0666,mode=0620"
+    if _tried(libc, "devpts", "/dev/pts", "devpts", NOSUID | NOEXEC, terminals):
+        own.append("/dev/pts")
+        if os.path.islink("/dev/ptmx") or _tried(libc, "/dev/pts/ptmx", "/dev/ptmx", "", BIND):
+            own.append("/dev/ptmx")
+    if _tried(libc, "tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV, "mode=1777"):
+        own.append("/dev/shm")
+    # Only what one may trace is shown, and Landlock lets nobody trace what is outside.
+    if os.geteuid() == 0 and _tried(
+        libc, "proc", "/proc", "proc", NOSUID | NODEV | NOEXEC, "hidepid=ptraceable"
+    ):
+        own.append("/proc")
+    return own
+
+
+def _tried(libc: Any, *words: Any) -> bool:
+    try:
+        mount(libc, *words)
+    except OSError:
+        return False  # not on this machine: the caller does without
+    return True
+
+
+def mount(libc: Any, source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """The system call. Raises OSError."""
+    words = [text.encode() if text else None for text in (source, target, kind)]
+    done = libc.mount(*words, ctypes.c_ulong(flags), data.encode() if data else None)
+    if done != 0:
+        raise OSError(ctypes.get_errno(), f"mount over {target}")
+
+
+def _set(libc: Any, path: str, put: int, taken: int, flags: int) -> None:
+    given = struct.pack("=QQQQ", put, taken, 0, 0)
+    if libc.syscall(_SETATTR, _HERE, path.encode(), flags, given, len(given)) != 0:
+        raise OSError(ctypes.get_errno(), f"mount_setattr of {path}")
