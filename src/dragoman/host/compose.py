@@ -165,7 +165,8 @@ def _sandbox(settings: Settings) -> str:
     """What holds on this machine. Raises BadInput when a sandbox is asked for and not there."""
     from dragoman.sandbox.choose import choose, describe
 
-    return describe(choose(settings.sandbox.backend, network=settings.sandbox.network))
+    wanted = settings.sandbox
+    return describe(choose(wanted.backend, network=wanted.network, unix=wanted.trust_unix_sockets))
 
 
 def _offer_hosted(models: ModelRegistry, settings: Settings) -> None:

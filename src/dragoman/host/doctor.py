@@ -232,7 +232,7 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
 
     wanted = loaded.settings.sandbox
     try:
-        confine = choose(wanted.backend, network=wanted.network)
+        confine = choose(wanted.backend, network=wanted.network, unix=wanted.trust_unix_sockets)
     except Fault as fault:
         yield Row("error", "sandbox", fault.message, fault.hint)
         return
@@ -241,8 +241,15 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
             "warn", "sandbox", "none: commands can do what your user can",
             "A Linux kernel with Landlock, or bubblewrap, would confine them.",
         )  # fmt: skip
-    else:
-        yield Row("ok", "sandbox", describe(confine))
+        return
+    yield Row("ok", "sandbox", describe(confine))
+    if wanted.trust_unix_sockets:
+        yield Row(
+            "warn", "sandbox",
+            "commands may talk to Unix sockets: whoever listens there (Docker, D-Bus, tmux) can "
+            "start programs outside of the sandbox for them",
+            "Set sandbox.trust_unix_sockets false.",
+        )  # fmt: skip
 
 
 def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:

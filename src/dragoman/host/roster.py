@@ -194,7 +194,12 @@ class Roster:
 
         wanted = self._settings().sandbox
         processes = profiles.workings(self._settings(), profile.alias).max_processes
-        return choose(wanted.backend, network=wanted.network, processes=processes)
+        return choose(
+            wanted.backend,
+            network=wanted.network,
+            unix=wanted.trust_unix_sockets,
+            processes=processes,
+        )
 
     def _tool_env(self, profile: AgentProfile) -> dict[str, str]:
         """A temporary folder per agent: what one leaves there, another does not see."""

@@ -121,7 +121,7 @@ class Landlock:
             bounded.join()
             if inside is not None:
                 own = inside()
-                bounded.count()
+                bounded.bound()
                 if veil is not None:
                     veil()
                 for rule in shared:

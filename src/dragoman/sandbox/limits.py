@@ -23,7 +23,7 @@ class Bounded(NamedTuple):
     """How one command is bounded."""
 
     join: Callable[[], None]  # the child calls it first
-    count: Callable[[], None]  # the child calls it in its own user namespace, when it has one
+    bound: Callable[[], None]  # the child calls it in its own user namespace, when it has one
     done: Callable[[], None]  # the parent calls it once the child runs
     counted: int  # more processes than this: the parent has to look, and to end it; 0: no need
 

@@ -138,6 +138,10 @@ class Sandbox(Section, frozen=True):
         Literal["auto", "landlock", "bubblewrap", "none"], says("auto: the best this system has.")
     ] = "auto"
     network: Annotated[bool, says("Commands may use the network.")] = True
+    trust_unix_sockets: Annotated[
+        bool,
+        says("Commands may talk to programs outside: an SSH agent, Docker, D-Bus, tmux."),
+    ] = False
 
 
 class Log(Section, frozen=True):

@@ -1,9 +1,12 @@
 """Unix sockets: private from the first instant, and only for their owner."""
 
 import asyncio
+import errno
 import os
+import select
 import socket
 import struct
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -62,8 +65,9 @@ async def listen(
         inode = (found.st_dev, found.st_ino)
 
         def identify(transport: asyncio.BaseTransport) -> Peer | None:
-            peer = identified(transport.get_extra_info("socket"))
-            return peer if admit(peer) else None
+            sock = transport.get_extra_info("socket")
+            peer = identified(sock)
+            return peer if admit(peer) and still_there(sock) else None
 
         terms = Terms(open, identify, bound=bound, stall=stall)
         server = await asyncio.get_running_loop().create_unix_server(
@@ -130,6 +134,37 @@ def identified(sock: socket.socket) -> Peer:
             _peers.clear()
         peer = _peers[raw] = _peer(raw)
     return peer
+
+
+_SO_PEERPIDFD = 77  # Linux 6.5
+_tells_process = sys.platform == "linux"
+
+
+def still_there(sock: socket.socket) -> bool:
+    """Whether the process that connected is alive, as far as this kernel can tell.
+
+    What was looked up by its number just now was then about that process: a number is given to
+    another one only when its owner is gone.
+    """
+    global _tells_process
+    if not _tells_process:
+        return True
+    plain = socket.SocketType(_UNIX, _STREAM, 0, sock.fileno())
+    try:
+        fd = plain.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as problem:
+        if problem.errno != errno.ENOPROTOOPT:
+            return False  # gone, and collected
+        _tells_process = False
+        return True
+    finally:
+        plain.detach()
+    try:
+        watched = select.poll()
+        watched.register(fd, select.POLLIN)  # readable once it has ended
+        return not watched.poll(0)
+    finally:
+        os.close(fd)
 
 
 def _peer(raw: bytes) -> Peer:
