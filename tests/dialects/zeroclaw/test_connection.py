@@ -172,10 +172,10 @@ async def test_requests_in_flight_are_bounded():
     talker = Talker(desk_of(script))
     await talker.new()
     hearer = talker.client.pump._hearer
-    hearer._working = IN_FLIGHT
+    hearer.shell.working = IN_FLIGHT
     error = await talker.refused("session/list", {})
     assert error["code"] == -32603 and str(IN_FLIGHT) in error["message"]
-    hearer._working = 0
+    hearer.shell.working = 0
 
 
 async def test_a_broken_verb_is_an_internal_error(monkeypatch):

@@ -1,22 +1,19 @@
 """One connection: lines in, answers out, and the sessions it watches."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import Fault
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    Batch,
-    BatchReply,
     Invalid,
     Outbound,
     Reader,
@@ -27,13 +24,13 @@ from dragoman.wire.jsonrpc import (
     reply,
 )
 from dragoman.wire.link import Link
+from dragoman.wire.serve import BadParams, Crowded, Pause, Shell, Table, UnknownMethod, Verb
 
 from .desk import Desk, log
 from .faults import AUTH_REQUIRED, Refusal, code_of, message_of
 from .seats import Seats
-from .spelling import heard, spoken, spoken_text
+from .spelling import spoken, spoken_text
 from .verbs import VERBS
-from .verbs.table import Verb
 
 if TYPE_CHECKING:
     from dragoman.engine.hub import Watch
@@ -41,46 +38,15 @@ if TYPE_CHECKING:
 MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once
 
-_decode = msgspec.json.Decoder().decode
-_read = Reader(Rules()).read
-Send = Callable[[bytes], None]
-
-
-class Call:
-    """One request that is not answered on the spot."""
-
-    __slots__ = ("conn", "done", "id", "native", "send")
-
-    def __init__(self, conn: "ZeroclawHearer", id: Any, send: Send, native: bool) -> None:
-        self.conn = conn
-        self.id = id
-        self.send = send
-        self.native = native
-        self.done = False
-
-    @property
-    def silent(self) -> bool:
-        """It is a notification: nobody waits for an answer."""
-        return self.id is UNSET
-
-    def reply(self, value: Any) -> None:
-        self.answer(value if self.native or self.done else self.conn.spelled(value))
-
-    def answer(self, value: Any) -> None:
-        """Reply with names that are spelled as this client spells them."""
-        if not self.done and not self.silent:
-            self.send(reply(self.id, value))
-        self.finish()
-
-    def fail(self, problem: BaseException) -> None:
-        if not self.done and not self.silent:
-            self.send(self.conn.failure(self.id, problem, self.native))
-        self.finish()
-
-    def finish(self) -> None:
-        if not self.done:
-            self.done = True
-            self.conn.answered()
+_TABLE = Table(
+    VERBS,
+    read=Reader(Rules()).read,
+    expected=(Fault, Refusal),
+    gated=True,
+    at_once=IN_FLIGHT,
+)
+_INITIALIZE = VERBS["initialize"]
+_FIRST = Refusal(AUTH_REQUIRED, "First call must be 'initialize'")
 
 
 class Held:
@@ -102,8 +68,8 @@ class ZeroclawHearer:
     """
 
     __slots__ = (
-        "_armed", "_counted", "_ended", "_held", "_outbound", "_seats", "_tasks", "_who",
-        "_working", "camel", "desk", "door", "form", "gone", "link", "named", "ready", "untap",
+        "_counted", "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk", "door",
+        "form", "gone", "link", "ready", "shell", "untap",
     )  # fmt: skip
     max_line = MAX_LINE
     limit_counts_newline = True
@@ -118,16 +84,13 @@ class ZeroclawHearer:
         self.form = False  # the client shows questions when it is asked by a request
         self.untap: Callable[[], None] | None = None
         self.gone = False
-        self.named: Collection[str] = ()
         self._who: Who | None = None
         self._held: Held | None = None
         self._outbound: Outbound | None = None
         self._seats: Seats | None = None
-        self._tasks: set[asyncio.Task[None]] | None = None
-        self._working = 0
-        self._ended = False
-        self._armed = False
+        self._pause: Pause | None = None
         self._counted = 0
+        self.shell = Shell(_TABLE, self)
         door.visitors.enter(self)
 
     @property
@@ -166,23 +129,7 @@ class ZeroclawHearer:
     # --- wire.link.Hearer ---
 
     def hear(self, lines: list[bytes]) -> None:
-        send = self.link.send
-        status: bytes | None = None  # the same until something else is heard
-        for message in _read(lines):
-            if type(message) is Request:
-                if message.method == "status" and self.ready and type(message.id) is int:
-                    if status is None:
-                        status = self.desk.status_line(self.camel)
-                    send(status % message.id)
-                    continue
-                status = None
-                self._request(message, send)
-            elif type(message) is Invalid:
-                send(message.reply())
-            elif type(message) is Response:
-                self.outbound.settle(message)
-            elif type(message) is Batch:
-                self._batch(message)
+        self.shell.hear(lines)
 
     def overlong(self, size: int) -> None:
         text = f"Invalid request: a line may have {MAX_LINE} bytes with its newline"
@@ -190,13 +137,12 @@ class ZeroclawHearer:
         self.link.close()
 
     def ended(self) -> None:
-        self._ended = True
-        if not self._working:
-            self.link.close()
+        self.shell.end()
 
     def lost(self) -> None:
         """The client is gone. What it began goes on."""
         self.gone = True
+        self.shell.ended = True
         if self._outbound is not None:
             self._outbound.lose()
         if self._seats is not None:
@@ -214,114 +160,30 @@ class ZeroclawHearer:
             self.desk.tuis.pop(who.id, None)
         self.door.visitors.exit(self, who)
 
-    # --- requests ---
+    # --- wire.serve.RpcParty ---
 
-    def _batch(self, batch: Batch) -> None:
-        answers = BatchReply(batch, self.link.send)
-        for item in batch.items:
-            if type(item) is Request:
-                self._request(item, answers.sink(item))
-            elif type(item) is Invalid:
-                answers.sink(item)(item.reply())
-            elif type(item) is Response:
-                self.outbound.settle(item)
+    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
+        return None if self.ready or verb is _INITIALIZE else _FIRST
 
-    def _request(self, message: Request, send: Send) -> None:
-        verb = VERBS.get(message.method)
-        id = message.id
-        if verb is None:
-            if id is not UNSET:
-                send(error(id, METHOD_NOT_FOUND, f"Unknown method: {message.method[:200]}"))
-            return
-        if not self.ready and message.method != "initialize":
-            if id is not UNSET:
-                send(error(id, AUTH_REQUIRED, "First call must be 'initialize'"))
-            return
-        if verb.awaits:
-            self._begin(verb, message, send)
-            return
-        try:
-            params = None if verb.params is None else self._params(verb, message.params)
-            value = verb.run(self, params)
-        except Exception as problem:
-            if id is not UNSET:
-                send(self.failure(id, problem, verb.native))
-            elif not isinstance(problem, Fault | Refusal | msgspec.ValidationError):
-                self._log(message.method, problem)
-            return
-        if id is not UNSET:
-            send(reply(id, value if verb.native else self.spelled(value)))
+    def responded(self, response: Response) -> None:
+        self.outbound.settle(response)
 
-    def _begin(self, verb: Verb, message: Request, send: Send) -> None:
-        if self._working >= IN_FLIGHT:
-            if message.id is not UNSET:
-                text = f"{IN_FLIGHT} requests of this connection are worked on already"
-                send(error(message.id, INTERNAL_ERROR, text))
-            return
-        self._working += 1
-        call = Call(self, message.id, send, verb.native)
-        task = asyncio.ensure_future(self._work(verb, message, call))
-        if self._tasks is None:
-            self._tasks = set()
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def invalid(self, message: Invalid) -> bytes:
+        return message.reply()
 
-    async def _work(self, verb: Verb, message: Request, call: Call) -> None:
-        try:
-            params = None if verb.params is None else self._params(verb, message.params)
-            session_id = getattr(params, "session_id", None)
-            if session_id is not None:
-                await self.opened(session_id)
-            if verb.direct:
-                await verb.run(call, params)
-            else:
-                call.reply(await verb.run(self, params))
-        except Exception as problem:
-            if not isinstance(problem, Fault | Refusal | msgspec.ValidationError):
-                self._log(message.method, problem)
-            call.fail(problem)
-        except BaseException:
-            call.finish()
-            raise
+    def rested(self) -> None:
+        self.link.close()
 
-    def _log(self, method: str, problem: BaseException) -> None:
-        import traceback
+    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
+        return reply(id, spoken(value) if self.camel and not verb.plain else value)
 
-        trace = "".join(traceback.format_exception(problem)[-6:])
-        log.error("request failed", method=method, problem=str(problem), trace=trace)
-
-    def answered(self) -> None:
-        self._working -= 1
-        if self._ended and not self._working:
-            self.link.close()
-
-    async def opened(self, session_id: str) -> None:
-        """Wait for a `session/new` of this id that came before on this connection."""
-        opening = self._held.opening.get(session_id) if self._held is not None else None
-        if opening is not None:
-            await asyncio.wait({opening})
-
-    def _params(self, verb: Verb, raw: msgspec.Raw) -> Any:
-        if not raw:
-            raise BadInput("Invalid params: this method needs params.")
-        given = _decode(raw)
-        if verb.sees_names:
-            self.named = given
-        if isinstance(given, list):  # by position
-            given = dict(zip(verb.names, given, strict=False))
-        return msgspec.convert(heard(given, verb.nested), verb.params)
-
-    # --- answers ---
-
-    def spelled(self, value: Any) -> Any:
-        return spoken(value) if self.camel else value
-
-    def failure(self, id: Any, problem: BaseException, native: bool = False) -> bytes:
+    def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         """The error response for whatever went wrong."""
+        native = verb is not None and verb.plain
         if isinstance(problem, Refusal):
             data = UNSET if problem.data is None else problem.data
             return error(id, problem.code, problem.message, data)
-        if isinstance(problem, msgspec.ValidationError):
+        if isinstance(problem, BadParams):
             text = f"Invalid params: {problem}"
             return error(id, INVALID_PARAMS, spoken_text(text) if self.camel else text)
         if isinstance(problem, Fault):
@@ -332,7 +194,24 @@ class ZeroclawHearer:
             if self.camel and not native:
                 text = spoken_text(text)
             return error(id, code_of(problem), text, data)
+        if isinstance(problem, UnknownMethod):
+            return error(id, METHOD_NOT_FOUND, f"Unknown method: {str(problem)[:200]}")
+        if isinstance(problem, Crowded):
+            text = f"{problem} requests of this connection are worked on already"
+            return error(id, INTERNAL_ERROR, text)
         return error(id, INTERNAL_ERROR, f"Internal error: {type(problem).__name__}")
+
+    def trouble(self, verb: Verb | None, problem: BaseException) -> None:
+        import traceback
+
+        trace = "".join(traceback.format_exception(problem)[-6:])
+        log.error("request failed", problem=str(problem), trace=trace)
+
+    async def opened(self, session_id: str) -> None:
+        """Wait for a `session/new` of this id that came before on this connection."""
+        opening = self._held.opening.get(session_id) if self._held is not None else None
+        if opening is not None:
+            await asyncio.wait({opening})
 
     def counter(self) -> int:
         """A number that this connection did not use yet."""
@@ -342,15 +221,13 @@ class ZeroclawHearer:
     # --- a client that reads slowly ---
 
     def is_paused(self) -> bool:
-        if not self.link.paused:
-            return False
-        if not self._armed:
-            self._armed = True
-            self.link.on_resume(self._resume)
-        return True
+        if self._pause is None:
+            if not self.link.paused:
+                return False
+            self._pause = Pause(self.link, self._resume)
+        return self._pause()
 
     def _resume(self) -> None:
-        self._armed = False
         if self._seats is not None:
             self._seats.resume()
         if self._held is not None:

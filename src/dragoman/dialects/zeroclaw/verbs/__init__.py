@@ -1,5 +1,7 @@
 """Every method of the protocol, by name."""
 
+from dragoman.wire.serve import Verb
+
 from . import core
 from .agents import VERBS as AGENTS
 from .config import VERBS as CONFIG
@@ -8,7 +10,6 @@ from .logs import VERBS as LOGS
 from .memory import VERBS as MEMORY
 from .native.calls import VERBS as NATIVE
 from .sessions import VERBS as SESSIONS
-from .table import Verb
 from .turns import VERBS as TURNS
 
 VERBS: dict[str, Verb] = {

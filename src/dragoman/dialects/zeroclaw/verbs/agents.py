@@ -6,7 +6,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo, SessionQuery
 
 from ..shapes import CostQuery
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -95,7 +95,7 @@ def _day_of_month(now: int) -> int:
 
 
 VERBS = {
-    "agents/list": Verb(agents),
-    "agents/status": Verb(agents_status),
-    "cost/query": Verb(cost, CostQuery),
+    "agents/list": verb(agents),
+    "agents/status": verb(agents_status),
+    "cost/query": verb(cost, CostQuery),
 }

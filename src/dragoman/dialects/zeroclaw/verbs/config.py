@@ -11,7 +11,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import Refusal
 from ..shapes import CatalogModels, ConfigGet, ConfigList, ConfigPath, ConfigProp, ConfigSet
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
     from dragoman.engine.ports.config import ConfigPort
@@ -207,17 +207,17 @@ def quickstart(conn: "ZeroclawHearer", _: None) -> Any:
 
 
 VERBS = {
-    "config/get": Verb(get, ConfigGet),
-    "config/set": Verb(put, ConfigSet),
-    "config/delete": Verb(drop, ConfigProp),
-    "config/list": Verb(listed, ConfigList),
-    "config/map-keys": Verb(map_keys, ConfigPath),
-    "config/sections": Verb(sections),
-    "config/templates": Verb(templates),
-    "config/status": Verb(status),
-    "config/validate": Verb(validate),
-    "config/reload": Verb(reload),
-    "config/catalog": Verb(catalog),
-    "config/catalog-models": Verb(catalog_models, CatalogModels),
-    "quickstart/state": Verb(quickstart),
+    "config/get": verb(get, ConfigGet),
+    "config/set": verb(put, ConfigSet),
+    "config/delete": verb(drop, ConfigProp),
+    "config/list": verb(listed, ConfigList),
+    "config/map-keys": verb(map_keys, ConfigPath),
+    "config/sections": verb(sections),
+    "config/templates": verb(templates),
+    "config/status": verb(status),
+    "config/validate": verb(validate),
+    "config/reload": verb(reload),
+    "config/catalog": verb(catalog),
+    "config/catalog-models": verb(catalog_models, CatalogModels),
+    "quickstart/state": verb(quickstart),
 }

@@ -1,16 +1,20 @@
 """`initialize`, `status`, `health`, `doctor/run`, `tui/list`."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
+from dragoman.wire.serve import Verb
 
 from ..desk import PROTOCOL
 from ..faults import VERSION_MISMATCH, Refusal
 from ..shapes import Initialize
-from ..spelling import snake
+from ..spelling import heard, snake
 from ..times import rfc3339
-from .table import Verb
+from .table import members, verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -22,9 +26,23 @@ _COMMANDS = (
     {"id": "model", "name": "model"},
 )
 _NAME_LIMIT = 128
+_NAMES = tuple(field.encode_name for field in msgspec.structs.fields(Initialize))
 
 
-def initialize(conn: "ZeroclawHearer", params: Initialize) -> Any:
+class Hello(NamedTuple):
+    """`initialize`, and its names as the client wrote them."""
+
+    params: Initialize
+    named: Collection[str]
+
+
+def read_hello(raw: Any) -> Hello:
+    given = members(raw, _NAMES)
+    return Hello(msgspec.convert(heard(given), Initialize), given)
+
+
+def initialize(conn: "ZeroclawHearer", hello: Hello) -> Any:
+    params, named = hello
     version = PROTOCOL if params.protocol_version is None else params.protocol_version
     if version != PROTOCOL:
         raise Refusal(
@@ -33,7 +51,7 @@ def initialize(conn: "ZeroclawHearer", params: Initialize) -> Any:
             {"server": PROTOCOL, "client": version},
         )
     conn.form = _has_form(params.client_capabilities)
-    conn.camel = "protocolVersion" in conn.named or "protocol_version" not in conn.named
+    conn.camel = "protocolVersion" in named or "protocol_version" not in named
     conn.ready = True
     desk = conn.desk
     claimed = (params.tui_id or "").strip()[:_NAME_LIMIT]
@@ -60,6 +78,10 @@ def _has_form(capabilities: Any) -> bool:
 
 def status(conn: "ZeroclawHearer", _: None) -> Any:
     return conn.desk.status(conn.camel)
+
+
+def status_line(conn: "ZeroclawHearer") -> bytes | None:
+    return conn.desk.status_line(conn.camel) if conn.ready else None
 
 
 def health(conn: "ZeroclawHearer", _: None) -> Any:
@@ -148,9 +170,10 @@ def tuis(conn: "ZeroclawHearer", _: None) -> Any:
 
 
 VERBS = {
-    "initialize": Verb(initialize, Initialize, sees_names=True),
-    "status": Verb(status, native=True),  # the desk keeps it ready in both spellings
-    "health": Verb(health),
-    "doctor/run": Verb(doctor),
-    "tui/list": Verb(tuis),
+    "initialize": Verb(initialize, read=read_hello),
+    # The desk keeps it ready in both spellings.
+    "status": verb(status, native=True, quick=status_line),
+    "health": verb(health),
+    "doctor/run": verb(doctor),
+    "tui/list": verb(tuis),
 }

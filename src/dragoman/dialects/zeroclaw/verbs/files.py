@@ -10,7 +10,7 @@ from ..faults import FS_BAD_PATH, FS_DENIED, FS_NOT_FOUND, Refusal
 from ..shapes import Attach, ListDir
 from ..times import rfc3339
 from .sessions import usable
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -73,6 +73,6 @@ def _entry(entry: os.DirEntry[str]) -> dict[str, Any]:
 
 
 VERBS = {
-    "file/attach": Verb(attach, Attach, nested=("files",)),
-    "fs/list_dir": Verb(list_dir, ListDir),
+    "file/attach": verb(attach, Attach, nested=("files",)),
+    "fs/list_dir": verb(list_dir, ListDir),
 }

@@ -11,7 +11,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR, notification
 
 from ..faults import Refusal
 from ..shapes import LogGet, LogQuery
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -107,7 +107,7 @@ def get(conn: "ZeroclawHearer", params: LogGet) -> Any:
 
 
 VERBS = {
-    "logs/subscribe": Verb(subscribe),
-    "logs/query": Verb(query, LogQuery),
-    "logs/get": Verb(get, LogGet),
+    "logs/subscribe": verb(subscribe),
+    "logs/query": verb(query, LogQuery),
+    "logs/get": verb(get, LogGet),
 }

@@ -10,7 +10,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR
 from ..faults import Refusal
 from ..shapes import Params
 from ..times import rfc3339
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -102,9 +102,9 @@ async def delete(conn: "ZeroclawHearer", asked: Wanted) -> Any:
 
 
 VERBS = {
-    "memory/list": Verb(listed, Wanted),
-    "memory/search": Verb(search, Wanted),
-    "memory/get": Verb(get, Wanted),
-    "memory/store": Verb(store, Wanted),
-    "memory/delete": Verb(delete, Wanted),
+    "memory/list": verb(listed, Wanted),
+    "memory/search": verb(search, Wanted),
+    "memory/get": verb(get, Wanted),
+    "memory/store": verb(store, Wanted),
+    "memory/delete": verb(delete, Wanted),
 }

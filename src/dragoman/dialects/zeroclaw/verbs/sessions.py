@@ -24,12 +24,13 @@ from ..faults import SESSION_LIMIT, Refusal
 from ..shapes import Configure, Listed, Messages, New, OfSession, Overrides
 from ..times import rfc3339
 from .git import branch
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
     from dragoman.engine.state import State
+    from dragoman.wire.serve import Call
 
-    from ..hear import Call, ZeroclawHearer
+    from ..hear import ZeroclawHearer
 
 CLOSED = "zeroclaw_closed"  # kept with a session that `session/close` ended
 KILLED = "zeroclaw_killed_at"
@@ -314,14 +315,14 @@ async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> Any:
 
 
 VERBS = {
-    "session/new": Verb(new, New, direct=True),
-    "session/close": Verb(close, OfSession),
-    "session/kill": Verb(kill, OfSession),
-    "session/delete": Verb(delete, OfSession),
-    "session/list": Verb(listed, Listed),
-    "session/list-acp": Verb(listed_all),
-    "session/messages": Verb(messages, Messages),
-    "session/state": Verb(state, OfSession),
-    "session/configure": Verb(configure, Configure, nested=("overrides",)),
-    "session/git_branch": Verb(git_branch, OfSession),
+    "session/new": verb(new, New, direct=True),
+    "session/close": verb(close, OfSession),
+    "session/kill": verb(kill, OfSession),
+    "session/delete": verb(delete, OfSession),
+    "session/list": verb(listed, Listed),
+    "session/list-acp": verb(listed_all),
+    "session/messages": verb(messages, Messages),
+    "session/state": verb(state, OfSession),
+    "session/configure": verb(configure, Configure, nested=("overrides",)),
+    "session/git_branch": verb(git_branch, OfSession),
 }

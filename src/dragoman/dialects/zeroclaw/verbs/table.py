@@ -1,40 +1,69 @@
-"""How a method is written down: its params, what runs, and how it is answered."""
+"""How a method of this protocol is written down for the shell."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from dragoman.engine.faults import BadInput
+from dragoman.wire.serve import Quick, Verb
 
-class Verb:
+from ..spelling import heard
+
+_decode = msgspec.json.Decoder().decode
+
+
+def verb(
+    run: Callable[..., Any],
+    params: Any = None,
+    *,
+    direct: bool = False,
+    native: bool = False,
+    nested: tuple[str, ...] = (),
+    quick: Quick | None = None,
+) -> Verb:
     """One method.
 
-    A plain function is answered on the spot; a coroutine function gets a task. A `direct` one is
-    given the call instead of the connection and answers by itself. The results of a `native` one
-    are engine structs, whatever the connection's spelling. `nested` are params whose own names
-    are taken in both spellings as well. With `sees_names` the connection's `named` are the names
-    as the client wrote them.
+    The results of a `native` one are engine structs, whatever the connection's spelling. `nested`
+    are params whose own names are taken in both spellings as well.
     """
+    fields = {field.encode_name for field in msgspec.structs.fields(params)} if params else ()
+    made = Verb(run, direct=direct, plain=native, quick=quick)
+    if params is not None:
+        made.read = read_as(params, nested)
+    if made.waits and "session_id" in fields:
+        made.run = _after_opening(run, direct)
+    return made
 
-    __slots__ = ("awaits", "direct", "names", "native", "nested", "params", "run", "sees_names")
 
-    def __init__(
-        self,
-        run: Callable[..., Any],
-        params: Any = None,
-        *,
-        direct: bool = False,
-        native: bool = False,
-        nested: tuple[str, ...] = (),
-        sees_names: bool = False,
-    ) -> None:
-        self.run = run
-        self.params = params
-        self.awaits = asyncio.iscoroutinefunction(run)
-        self.direct = direct
-        self.native = native
-        self.nested = nested
-        self.sees_names = sees_names
-        fields = msgspec.structs.fields(params) if params is not None else ()
-        self.names = tuple(field.encode_name for field in fields)
+def read_as(params: Any, nested: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+    """Reads params by name, in both spellings, or by position."""
+    names = tuple(field.encode_name for field in msgspec.structs.fields(params))
+
+    def read(raw: Any) -> Any:
+        given = members(raw, names)
+        return msgspec.convert(heard(given, nested), params)
+
+    return read
+
+
+def members(raw: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The params as a client wrote them. Raises BadInput when there are none."""
+    if not raw:
+        raise BadInput("Invalid params: this method needs params.")
+    given = _decode(raw)
+    if isinstance(given, list):  # by position
+        given = dict(zip(names, given, strict=False))
+    found: dict[str, Any] = given
+    return found
+
+
+def _after_opening(run: Callable[..., Any], direct: bool) -> Callable[..., Any]:
+    """Let a `session/new` of the same id that came before on this connection end first."""
+
+    async def later(caller: Any, params: Any) -> Any:
+        if params.session_id is not None:
+            await (caller.conn if direct else caller).opened(params.session_id)
+        return await run(caller, params)
+
+    return later

@@ -15,7 +15,7 @@ from dragoman.engine.faults import (
     UnknownSession,
 )
 from dragoman.engine.work import Finished, Work
-from dragoman.wire.jsonrpc import INTERNAL_ERROR
+from dragoman.wire.jsonrpc import INTERNAL_ERROR, reply
 
 from ..attachments import contents
 from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal
@@ -23,10 +23,12 @@ from ..shapes import Approve, OfSession, Prompt
 from ..speak import Updates
 from ..spelling import spoken_text
 from .sessions import usable
-from .table import Verb
+from .table import verb
 
 if TYPE_CHECKING:
-    from ..hear import Call, ZeroclawHearer
+    from dragoman.wire.serve import Call
+
+    from ..hear import ZeroclawHearer
     from ..seats import Seat
 
 _STOPS = {"length": "max_tokens", "max_steps": "max_turn_requests", "aborted": "cancelled"}
@@ -110,7 +112,7 @@ def _ended(call: "Call", seat: "Seat", session_id: str, work: Work) -> None:
     if finished.outcome != "completed":
         stop = "cancelled"
     names = _ANSWER_CAMEL if conn.camel else _ANSWER
-    call.answer(dict(zip(names, (session_id, stop, finished.text), strict=True)))
+    call.say(reply(call.id, dict(zip(names, (session_id, stop, finished.text), strict=True))))
 
 
 async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
@@ -179,7 +181,7 @@ def _reply(verdict: Verdict, text: str, choices: tuple[str, ...]) -> tuple[Verdi
 
 
 VERBS = {
-    "session/prompt": Verb(prompt, Prompt, direct=True, nested=("attachments",)),
-    "session/cancel": Verb(cancel, OfSession),
-    "session/approve": Verb(approve, Approve),
+    "session/prompt": verb(prompt, Prompt, direct=True, nested=("attachments",)),
+    "session/cancel": verb(cancel, OfSession),
+    "session/approve": verb(approve, Approve),
 }

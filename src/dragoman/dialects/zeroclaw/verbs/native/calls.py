@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..table import Verb
+from dragoman.wire.serve import Verb
+
+from ..table import verb
 from . import host, sessions, shapes, watching
 
 
 def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) -> Verb:
-    return Verb(run, params, direct=direct, native=True)
+    return verb(run, params, direct=direct, native=True)
 
 
 VERBS = {

@@ -38,7 +38,9 @@ from .shapes import (
 )
 
 if TYPE_CHECKING:
-    from ...hear import Call, ZeroclawHearer
+    from dragoman.wire.serve import Call
+
+    from ...hear import ZeroclawHearer
 
 _MOST = 1_000
 _PAGE = 5_000

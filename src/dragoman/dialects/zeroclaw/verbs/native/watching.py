@@ -13,7 +13,9 @@ from ...faults import Refusal
 from .shapes import ClientList, ClientRow, Name, Tap, Unwatch, Watch, Watching
 
 if TYPE_CHECKING:
-    from ...hear import Call, ZeroclawHearer
+    from dragoman.wire.serve import Call
+
+    from ...hear import ZeroclawHearer
 
 _MOST = 64  # watches of one connection
 

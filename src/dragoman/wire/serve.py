@@ -1,0 +1,564 @@
+"""One shell for the connections of every dialect: requests in, exactly one answer to each out.
+
+A dialect gives a `Table` of verbs, once for all its connections, and for each connection a `Party`
+that writes answers and failures in its own words. The shell finds the verb, reads its params, runs
+it in its order, counts what is in flight, and answers whatever happens:
+
+- `free`: a plain function is answered on the spot, a coroutine gets a task of its own.
+- `pool`: so many at once, the others wait.
+- `serial`: one after the other; in a `strict` table every answer keeps the order of its request.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import CoroutineType
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import UNSET
+
+from .envelope import ABSENT, Batch, Invalid, Message, Request, Response
+from .jsonrpc import BatchReply
+from .link import Link
+
+Order = Literal["free", "serial", "pool"]
+Send = Callable[[bytes], None]
+Quick = Callable[[Any], bytes | None]
+"""Makes the whole response of a connection, to be formatted with the number that is its id."""
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError)
+_BARE = b"{}"
+
+
+class BadParams(Exception):
+    """Params that cannot be read: what is wrong with them."""
+
+
+class UnknownMethod(Exception):
+    """There is no verb of this name."""
+
+
+class Crowded(Exception):
+    """Too many requests of one connection wait already; the argument is how many may."""
+
+
+class Cancelled(Exception):
+    """Whoever answers the request was stopped."""
+
+
+class After:
+    """A result, and what is to be done once it was sent."""
+
+    __slots__ = ("result", "then")
+
+    def __init__(self, result: Any, then: Callable[[], None]) -> None:
+        self.result = result
+        self.then = then
+
+
+class Verb:
+    """One method.
+
+    `run` gets the connection and the params; a `direct` one gets the call instead and answers by
+    itself, at once or later. What `waits` is, or returns, a coroutine. The result of a `plain` one
+    is written as it is, whatever the connection's spelling. `quick` makes the answer of requests
+    without params; it holds until something else is heard.
+    """
+
+    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "waits")
+
+    def __init__(
+        self,
+        run: Callable[[Any, Any], Any],
+        params: Any = None,
+        *,
+        order: Order = "free",
+        direct: bool = False,
+        plain: bool = False,
+        waits: bool | None = None,
+        quick: Quick | None = None,
+        read: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.run = run
+        self.read = read or (None if params is None else reader(params))
+        self.order = order
+        self.direct = direct
+        self.plain = plain
+        self.waits = asyncio.iscoroutinefunction(run) if waits is None else waits
+        self.quick = quick
+
+
+def reader(params: Any) -> Callable[[Any], Any]:
+    """Reads params of this type; its decoder is made when it is first needed."""
+    decode: Callable[[Any], Any] | None = None
+
+    def read(raw: Any) -> Any:
+        nonlocal decode
+        if decode is None:
+            decode = msgspec.json.Decoder(params).decode
+        return decode(raw)
+
+    return read
+
+
+class Table:
+    """What a dialect tells its shells, once for all connections.
+
+    `expected` are the exceptions that verbs raise on purpose; every other one is a defect and is
+    reported. A `gated` party is asked before each request whether it may pass; one that `prepares`
+    is waited for before a request of a lane runs.
+    """
+
+    __slots__ = (
+        "at_once", "expected", "gated", "pool", "prepares", "read", "strict", "verbs", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        verbs: Mapping[str, Verb],
+        *,
+        expected: tuple[type[BaseException], ...],
+        read: Callable[[list[bytes]], Sequence[Message]] | None = None,
+        gated: bool = False,
+        strict: bool = False,
+        prepares: bool = False,
+        at_once: int = 4_096,
+        pool: int = 64,
+        waiting: int = 65_536,
+    ) -> None:
+        self.verbs = verbs
+        self.expected: tuple[type[BaseException], ...] = (
+            BadParams,
+            UnknownMethod,
+            Crowded,
+            Cancelled,
+            *expected,
+        )
+        self.read = read
+        self.gated = gated
+        self.strict = strict
+        self.prepares = prepares
+        self.at_once = at_once
+        self.pool = pool
+        self.waiting = waiting
+
+
+class Party(Protocol):
+    """A dialect's side of one connection, as its shell needs it."""
+
+    @property
+    def link(self) -> Link: ...
+
+    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
+        """The response with a result."""
+        ...
+
+    def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
+        """The response for whatever went wrong."""
+        ...
+
+    def trouble(self, verb: Verb | None, problem: BaseException) -> None:
+        """Report a defect of ours."""
+        ...
+
+    def rested(self) -> None:
+        """The client will say nothing more, or shall not be heard, and has all its answers."""
+        ...
+
+
+class RpcParty(Party, Protocol):
+    """The same, where requests come as JSON-RPC."""
+
+    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
+        """Why this request may not pass; asked when the table is gated."""
+        ...
+
+    def invalid(self, message: Invalid) -> bytes:
+        """The response to what is no message."""
+        ...
+
+    def responded(self, response: Response) -> None:
+        """The client answered a request of ours."""
+        ...
+
+
+class Call:
+    """One request that is not answered on the spot. It is answered once, whoever tries again."""
+
+    __slots__ = ("_send", "_shell", "done", "id", "verb")
+
+    def __init__(self, shell: "Shell", verb: Verb, id: Any, send: Send) -> None:
+        self._shell = shell
+        self._send = send
+        self.verb = verb
+        self.id = id
+        self.done = False
+        shell.working += 1
+
+    @property
+    def conn(self) -> Any:
+        return self._shell.party
+
+    @property
+    def alone(self) -> bool:
+        """Whether it came by itself and not as part of a batch."""
+        return self._send == self._shell.link.send
+
+    @property
+    def silent(self) -> bool:
+        """It is a notification: nobody waits for an answer."""
+        return self.id is UNSET
+
+    def reply(self, value: Any) -> None:
+        if not self.done:
+            then = None
+            if type(value) is After:
+                value, then = value.result, value.then
+            self._shell.reply(self.verb, self.id, value, self._send)
+            self.finish()
+            if then is not None:
+                then()
+
+    def fail(self, problem: BaseException) -> None:
+        if not self.done:
+            self._shell.fail(self.verb, self.id, problem, self._send)
+            self.finish()
+
+    def say(self, answer: bytes) -> None:
+        """Answer with a response that is written already."""
+        if not self.done:
+            if self.id is not UNSET:
+                self._send(answer)
+            self.finish()
+
+    def finish(self) -> None:
+        """It needs no answer of the shell's any more."""
+        if not self.done:
+            self.done = True
+            self._shell.finished(1)
+
+
+class Lane:
+    """Requests that wait for others to end."""
+
+    __slots__ = ("jobs", "width", "workers")
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.workers = 0
+        self.jobs: deque[tuple[Call, Any]] = deque()
+
+
+_SAID = Verb(lambda call, said: call.say(said), direct=True)  # an answer that waits for its place
+
+
+class Shell:
+    """Serves one connection.
+
+    Thousands may be open and silent, so what few have is made when they do.
+    """
+
+    __slots__ = ("_lanes", "_table", "_tasks", "ended", "link", "party", "stopped", "working")
+
+    def __init__(self, table: Table, party: Any) -> None:
+        self._table = table
+        self.party: Any = party  # a Party; an RpcParty when `hear` is used
+        self.link: Link = party.link
+        self.working = 0  # calls that are not answered yet
+        self.ended = False  # the client will send nothing more
+        self.stopped = False  # nothing more is begun
+        self._tasks: dict[asyncio.Task[None], Call | None] | None = None
+        self._lanes: dict[str, Lane] | None = None
+
+    # --- JSON-RPC ---
+
+    def hear(self, lines: list[bytes]) -> None:
+        """Take lines of JSON-RPC, as the table's `read` reads them."""
+        table, party, send = self._table, self.party, self.link.send
+        at_hand: str | None = None  # the method whose quick answer is made
+        line, takes_none = b"", False
+        for message in self._read(lines):
+            if type(message) is not Request:
+                at_hand = None
+                self._other(message, send)
+            elif message.method == at_hand and type(message.id) is int and message.params is ABSENT:
+                send(line % message.id)
+                continue
+            else:
+                at_hand = None
+                verb = table.verbs.get(message.method)
+                if verb is not None and verb.quick is not None and not self._must_wait(verb):
+                    id, params = message.id, message.params
+                    bare = not params or verb.read is None or bytes(params) == _BARE
+                    if type(id) is int and bare:
+                        made = verb.quick(party)
+                        if made is not None:
+                            at_hand, line, takes_none = message.method, made, verb.read is None
+                            send(line % id)
+                            continue
+                self._request(verb, message, send)
+            if self.stopped:
+                return
+
+    def _read(self, lines: list[bytes]) -> Sequence[Message]:
+        read = self._table.read
+        assert read is not None
+        try:
+            return read(lines)
+        except Exception as problem:
+            if len(lines) == 1:
+                self.fail(None, None, problem, self.link.send)
+                return ()
+        return [message for line in lines for message in self._read([line])]
+
+    def _other(self, message: Message, send: Send) -> None:
+        if type(message) is Invalid:
+            self.say(self.party.invalid(message), send)
+        elif type(message) is Response:
+            self.party.responded(message)
+        elif type(message) is Batch:
+            answers = BatchReply(message, send)
+            for item in message.items:
+                if type(item) is Request:
+                    self._request(self._table.verbs.get(item.method), item, answers.sink(item))
+                else:
+                    self._other(item, answers.sink(item))
+
+    def _request(self, verb: Verb | None, request: Request, send: Send) -> None:
+        if verb is None:
+            self.fail(None, request.id, UnknownMethod(request.method), send)
+            return
+        if self._table.gated:
+            problem = self.party.refuses(verb, request)
+            if problem is not None:
+                self.fail(verb, request.id, problem, send)
+                return
+        self.take(verb, request.id, request.params, send)
+
+    # --- one request, however it came ---
+
+    def take(self, verb: Verb, id: Any, raw: Any, send: Send) -> None:
+        """Run a verb and see to it that the request gets its answer."""
+        try:
+            params = None if verb.read is None else verb.read(raw)
+        except _UNREADABLE as problem:
+            self.fail(verb, id, _bad_params(problem), send)
+            return
+        except Exception as problem:
+            self.fail(verb, id, problem, send)
+            return
+        if verb.order != "free" and (verb.waits or self._must_wait(verb)):
+            self._enqueue(Call(self, verb, id, send), params, verb.order)
+        elif verb.waits and self.working >= self._table.at_once:
+            self.fail(verb, id, Crowded(self._table.at_once), send)
+        elif verb.direct or verb.waits:
+            self._begin(Call(self, verb, id, send), params)
+        else:
+            try:
+                value = verb.run(self.party, params)
+            except Exception as problem:
+                self.fail(verb, id, problem, send)
+                return
+            if type(value) is CoroutineType:  # what is at hand was not enough
+                self._start(Call(self, verb, id, send), value)
+            else:
+                self.reply(verb, id, value, send)
+
+    def _begin(self, call: Call, params: Any) -> None:
+        verb = call.verb
+        try:
+            value = verb.run(call if verb.direct else self.party, params)
+        except Exception as problem:
+            call.fail(problem)
+            return
+        if type(value) is CoroutineType:
+            self._start(call, value)
+        elif not verb.direct:
+            call.reply(value)
+
+    def _start(self, call: Call, work: Coroutine[Any, Any, Any]) -> None:
+        self._task(self._await(call, work), call)
+
+    def _task(self, work: Coroutine[Any, Any, None], call: Call | None) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        if self._tasks is None:
+            self._tasks = {}
+        self._tasks[task] = call
+        task.add_done_callback(self._done)
+
+    async def _await(self, call: Call, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            value = await work
+        except Exception as problem:
+            call.fail(problem)
+        except BaseException:
+            call.fail(Cancelled())
+            raise
+        else:
+            if not call.verb.direct:
+                call.reply(value)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if self._tasks is not None:
+            self._tasks.pop(task, None)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self.party.trouble(None, problem)
+
+    # --- requests that wait for others ---
+
+    def _lane(self, order: str) -> Lane:
+        if self._lanes is None:
+            self._lanes = {}
+        lane = self._lanes.get(order)
+        if lane is None:
+            lane = self._lanes[order] = Lane(self._table.pool if order == "pool" else 1)
+        return lane
+
+    def _must_wait(self, verb: Verb) -> bool:
+        """Whether a verb that need not wait has to: something is before it, or not ready."""
+        if verb.order == "free":
+            return False
+        if self._lanes and verb.order == "serial" and self._lane("serial").workers:
+            return True
+        return self._table.prepares and not self.party.is_ready()
+
+    def _enqueue(self, call: Call, params: Any, order: str) -> None:
+        lane = self._lane(order)
+        if lane.workers < lane.width:
+            lane.jobs.append((call, params))
+            lane.workers += 1
+            self._task(self._work(lane), None)
+        elif len(lane.jobs) < self._table.waiting:
+            lane.jobs.append((call, params))
+        elif self._table.strict:  # no answer may overtake the others: there is no way on
+            self.link.send(self.party.failure(None, None, Crowded(self._table.waiting)))
+            self.stop()
+            self.link.close()
+        else:
+            call.fail(Crowded(self._table.waiting))
+
+    async def _work(self, lane: Lane) -> None:
+        try:
+            while lane.jobs and not self.stopped:
+                call, params = lane.jobs.popleft()
+                await self._await(call, self._prepared(call, params))
+        finally:
+            lane.workers -= 1
+
+    async def _prepared(self, call: Call, params: Any) -> Any:
+        if self._table.prepares:
+            await self.party.ready()
+        value = call.verb.run(call if call.verb.direct else self.party, params)
+        return await value if type(value) is CoroutineType else value
+
+    # --- answers ---
+
+    def reply(self, verb: Verb, id: Any, value: Any, send: Send) -> None:
+        """Send a result."""
+        if id is UNSET:
+            return
+        try:
+            said = self.party.answer(verb, id, value)
+        except Exception as problem:
+            self.fail(verb, id, problem, send)
+        else:
+            send(said)
+
+    def fail(self, verb: Verb | None, id: Any, problem: BaseException, send: Send) -> None:
+        """Send what went wrong; report it when nobody meant it to."""
+        if not isinstance(problem, self._table.expected):
+            self.party.trouble(verb, problem)
+        if id is UNSET:
+            return  # a notification never gets an answer
+        try:
+            said = self.party.failure(verb, id, problem)
+        except Exception as again:  # it cannot be told as it is
+            self.party.trouble(verb, again)
+            said = self.party.failure(verb, id, RuntimeError(type(problem).__name__))
+        self.say(said, send)
+
+    def say(self, answer: bytes, send: Send) -> None:
+        """Send an answer that is written already, in its place when the order is strict."""
+        if self._table.strict and self._lanes and self._lane("serial").workers:
+            self._enqueue(Call(self, _SAID, None, send), answer, "serial")
+        else:
+            send(answer)
+
+    def finished(self, count: int) -> None:
+        self.working -= count
+        if not self.working and (self.ended or self.stopped):
+            self.party.rested()
+
+    # --- stopping ---
+
+    @property
+    def tasks(self) -> Mapping[asyncio.Task[None], Call | None]:
+        """What runs for this connection now, and what it answers."""
+        return self._tasks or {}
+
+    def tasks_of(self, id: Any) -> list[asyncio.Task[None]]:
+        """What works on the request with this id; 1, "1" and 1.0 are three."""
+        return [
+            task
+            for task, call in self.tasks.items()
+            if call is not None and type(call.id) is type(id) and call.id == id
+        ]
+
+    def cancel(self, id: Any) -> None:
+        """Stop what answers a request; it is still answered."""
+        for task in self.tasks_of(id):
+            # Not at once: a task that has not begun yet would never answer.
+            asyncio.get_running_loop().call_soon(task.cancel)
+
+    def end(self) -> None:
+        """The client will send nothing more: tell the party when it has its answers."""
+        self.ended = True
+        if not self.working:
+            self.party.rested()
+
+    def stop(self) -> None:
+        """Begin nothing more; what waits is dropped."""
+        self.stopped = True
+        for lane in (self._lanes or {}).values():
+            jobs, lane.jobs = lane.jobs, deque()
+            for call, _ in jobs:
+                call.done = True
+            self.working -= len(jobs)
+
+    def lose(self, *, cancel: bool = False) -> None:
+        """The connection is gone; what runs goes on, unless it is to be cancelled."""
+        self.ended = True
+        self.stop()
+        if cancel:
+            for task in tuple(self.tasks):
+                task.cancel()
+
+
+class Pause:
+    """Whether a client reads too slowly. Asks its link once to be told when that ends."""
+
+    __slots__ = ("_armed", "_link", "_resumed")
+
+    def __init__(self, link: Link, resumed: Callable[[], None]) -> None:
+        self._link = link
+        self._resumed = resumed
+        self._armed = False
+
+    def __call__(self) -> bool:
+        if not self._link.paused:
+            return False
+        if not self._armed:
+            self._armed = True
+            self._link.on_resume(self._resume)
+        return True
+
+    def _resume(self) -> None:
+        self._armed = False
+        self._resumed()
+
+
+def _bad_params(problem: Exception) -> Exception:
+    if isinstance(problem, RecursionError):
+        return BadParams("nested too deeply")
+    return BadParams(str(problem))
