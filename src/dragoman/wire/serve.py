@@ -60,13 +60,13 @@ class After:
 class Verb:
     """One method.
 
-    `run` gets the connection and the params; a `direct` one gets the call instead and answers by
-    itself, at once or later. What `waits` is, or returns, a coroutine. The result of a `plain` one
-    is written as it is, whatever the connection's spelling. `quick` makes the answer of requests
-    without params; it holds until something else is heard.
+    `run` gets the connection and the params. A `direct` one gets the call instead; when it returns
+    None it answers by itself, at once or later. What `waits` is, or returns, a coroutine. The
+    result of a `plain` one is written as it is, whatever the connection's spelling. `quick` makes
+    the answer to requests without params; it holds until something else is heard.
     """
 
-    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "waits")
+    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "simple", "waits")
 
     def __init__(
         self,
@@ -87,6 +87,7 @@ class Verb:
         self.plain = plain
         self.waits = asyncio.iscoroutinefunction(run) if waits is None else waits
         self.quick = quick
+        self.simple = order == "free" and not direct and not self.waits
 
 
 def reader(params: Any) -> Callable[[Any], Any]:
@@ -282,8 +283,12 @@ class Shell:
             if type(message) is not Request:
                 at_hand = None
                 self._other(message, send)
-            elif message.method == at_hand and type(message.id) is int and message.params is ABSENT:
-                send(line % message.id)
+            elif (
+                message.method == at_hand
+                and type(id := message.id) is int
+                and (takes_none or message.params is ABSENT)
+            ):
+                send(line % id)
                 continue
             else:
                 at_hand = None
@@ -297,7 +302,10 @@ class Shell:
                             at_hand, line, takes_none = message.method, made, verb.read is None
                             send(line % id)
                             continue
-                self._request(verb, message, send)
+                if verb is None or table.gated:
+                    self._request(verb, message, send)
+                else:
+                    self.take(verb, message.id, message.params, send)
             if self.stopped:
                 return
 
@@ -348,6 +356,19 @@ class Shell:
         except Exception as problem:
             self.fail(verb, id, problem, send)
             return
+        if not verb.simple:
+            self._take(verb, id, params, send)
+            return
+        try:
+            value = verb.run(self.party, params)
+            if type(value) is CoroutineType:  # what is at hand was not enough
+                self._start(Call(self, verb, id, send), value)
+            elif id is not UNSET:
+                send(self.party.answer(verb, id, value))
+        except Exception as problem:
+            self.fail(verb, id, problem, send)
+
+    def _take(self, verb: Verb, id: Any, params: Any, send: Send) -> None:
         if verb.order != "free" and (verb.waits or self._must_wait(verb)):
             self._enqueue(Call(self, verb, id, send), params, verb.order)
         elif verb.waits and self.working >= self._table.at_once:
@@ -356,14 +377,9 @@ class Shell:
             self._begin(Call(self, verb, id, send), params)
         else:
             try:
-                value = verb.run(self.party, params)
+                self.reply(verb, id, verb.run(self.party, params), send)
             except Exception as problem:
                 self.fail(verb, id, problem, send)
-                return
-            if type(value) is CoroutineType:  # what is at hand was not enough
-                self._start(Call(self, verb, id, send), value)
-            else:
-                self.reply(verb, id, value, send)
 
     def _begin(self, call: Call, params: Any) -> None:
         verb = call.verb
@@ -374,7 +390,7 @@ class Shell:
             return
         if type(value) is CoroutineType:
             self._start(call, value)
-        elif not verb.direct:
+        elif value is not None or not verb.direct:
             call.reply(value)
 
     def _start(self, call: Call, work: Coroutine[Any, Any, Any]) -> None:
@@ -396,7 +412,7 @@ class Shell:
             call.fail(Cancelled())
             raise
         else:
-            if not call.verb.direct:
+            if value is not None or not call.verb.direct:
                 call.reply(value)
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -498,11 +514,9 @@ class Shell:
         return self._tasks or {}
 
     def tasks_of(self, id: Any) -> list[asyncio.Task[None]]:
-        """What works on the request with this id; 1, "1" and 1.0 are three."""
+        """What works on the request with this id."""
         return [
-            task
-            for task, call in self.tasks.items()
-            if call is not None and type(call.id) is type(id) and call.id == id
+            task for task, call in self.tasks.items() if call is not None and is_same(call.id, id)
         ]
 
     def cancel(self, id: Any) -> None:
@@ -548,10 +562,14 @@ class Pause:
     def __call__(self) -> bool:
         if not self._link.paused:
             return False
+        self.ask()
+        return True
+
+    def ask(self) -> None:
+        """Be told when the client reads again, once."""
         if not self._armed:
             self._armed = True
             self._link.on_resume(self._resume)
-        return True
 
     def _resume(self) -> None:
         self._armed = False
@@ -562,3 +580,8 @@ def _bad_params(problem: Exception) -> Exception:
     if isinstance(problem, RecursionError):
         return BadParams("nested too deeply")
     return BadParams(str(problem))
+
+
+def is_same(id: Any, other: Any) -> bool:
+    """Whether two ids are one; 1, "1" and 1.0 are three."""
+    return type(id) is type(other) and bool(id == other)

@@ -240,8 +240,8 @@ async def test_two_hundred_thousand_broken_lines() -> None:
     lines = seeds(session)
     for _ in range(2_000):
         hearer.hear([mutated(chance.choice(lines), chance) for _ in range(100)])
-        while hearer._tasks:
-            await asyncio.wait(set(hearer._tasks))
+        while hearer.shell.tasks:
+            await asyncio.wait(set(hearer.shell.tasks))
     assert troubles == []
     assert sink.count > 100_000
     for line in sink.sample:

@@ -43,7 +43,7 @@ def test_no_configuration_lifts_the_limit_over_ten_mebibytes():
 
 
 async def test_too_many_waiting_requests_end_the_connection_with_an_error(monkeypatch):
-    monkeypatch.setattr("dragoman.dialects.humanlayer.hear.QUEUE", 3)
+    monkeypatch.setattr("dragoman.dialects.humanlayer.hear.TABLE.waiting", 3)
     _, desk = make()
     client = memory.Client(desk.hearer)
     listing = b'{"jsonrpc":"2.0","method":"listSessions","id":1}'

@@ -10,6 +10,7 @@ from dragoman.engine.faults import NothingRunning, UnknownSession
 from dragoman.engine.hub import Watch
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob
+from dragoman.wire.serve import Pause
 
 from .calls import text_content
 from .client_side import ClientFiles, ClientTerminals
@@ -28,10 +29,10 @@ _NOTES = 16
 class Running:
     """A prompt of this connection: from the moment it is heard until it is answered."""
 
-    __slots__ = ("cancelled", "key", "told", "work")
+    __slots__ = ("cancelled", "request", "told", "work")
 
-    def __init__(self, key: Any) -> None:
-        self.key = key  # of the request that is to be answered
+    def __init__(self, request: Any) -> None:
+        self.request = request  # the id of what is to be answered
         self.work: Work | None = None
         self.cancelled = False
         self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -46,7 +47,7 @@ class Attachment:
     """A session that is active on a connection."""
 
     __slots__ = (
-        "_again", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts", "_waiting",
+        "_again", "_link", "_pause", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
         "call_id", "commands", "connection", "files", "id", "last_used", "notes", "questions",
         "replaying", "running", "speaker", "stopping", "terminals", "watch",
     )  # fmt: skip
@@ -69,7 +70,7 @@ class Attachment:
         self._thoughts = 0
         self._step: tuple[str, int] = ("", 0)  # turn and step that were streamed last
         self._again: list[int] | None = None  # characters of text, thoughts that come once more
-        self._waiting = False
+        self._pause = Pause(self._link, self._resume)
         self._progress: dict[str, str] = {}
         self._shown_at = 0.0
         can = connection.client
@@ -85,7 +86,7 @@ class Attachment:
         if isinstance(shape, Speaker):
             self.speaker = shape
         self.watch = await door.watch(
-            self.id, connection.who, self.speaker, self.deliver, self._paused, since=since
+            self.id, connection.who, self.speaker, self.deliver, self._pause, since=since
         )
         self.lend()
 
@@ -125,16 +126,7 @@ class Attachment:
             self.running.tell()
         self.questions.withdraw_all()
 
-    def _paused(self) -> bool:
-        if not self._link.paused:
-            return False
-        if not self._waiting:
-            self._waiting = True
-            self._link.on_resume(self._resume)
-        return True
-
     def _resume(self) -> None:
-        self._waiting = False
         if self.watch is not None:
             self.watch.resume()
 

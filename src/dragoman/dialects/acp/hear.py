@@ -6,15 +6,13 @@ gets exactly one answer, also at the end of input and when its session is taken 
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault, UnknownSession
+from dragoman.engine.faults import BadInput, Fault, TooMany, UnknownSession
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -22,15 +20,23 @@ from dragoman.wire.jsonrpc import (
     Invalid,
     Outbound,
     Reader,
-    Request,
     Response,
     Rules,
     error,
     reply,
 )
 from dragoman.wire.link import Link
+from dragoman.wire.serve import (
+    BadParams,
+    Cancelled,
+    Crowded,
+    Shell,
+    Table,
+    UnknownMethod,
+    Verb,
+    is_same,
+)
 
-from .after import After
 from .attach import Attachment
 from .faults import CANCELLED, TurnFailed, code_of, data_of, line_of
 from .hello import MAX_LINE
@@ -44,11 +50,9 @@ if TYPE_CHECKING:
     from .desk import Desk
 
 _RULES = Rules(batches=False, null_params=True, scalar_params=True)
-_read = Reader(_RULES).read
-_EMPTY = b"{}"
+TABLE = Table(VERBS, read=Reader(_RULES).read, expected=(Fault,))
 _NOTHING_KNOWN = ClientSide()
 _NO_QUIRKS = quirks_of("")
-_OBJECT = b"{"[0]
 GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 
 
@@ -56,9 +60,8 @@ class AcpHearer:
     """The dialect's side of a connection."""
 
     __slots__ = (
-        "_attached", "_ending", "_gone", "_grace", "_heard", "_outbound", "_tasks", "_who",
-        "agent", "client", "codes", "desk", "door", "greeted", "link", "max_line", "quirks",
-        "steady",
+        "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes", "desk",
+        "door", "greeted", "link", "max_line", "quirks", "shell", "steady",
     )  # fmt: skip
     limit_counts_newline = False
     max_pending = 0
@@ -77,11 +80,9 @@ class AcpHearer:
         self._who: Who | None = None
         self._outbound: Outbound | None = None
         self._attached: dict[str, Attachment] | None = None
-        self._tasks: dict[asyncio.Task[Any], Any] | None = None  # -> key of what it answers
-        self._ending = False
         self._gone = False
-        self._heard: Any = None  # id of the request that is being heard
         self._grace: asyncio.TimerHandle | None = None
+        self.shell = Shell(TABLE, self)
         door.visitors.enter(self)
 
     @property
@@ -99,7 +100,7 @@ class AcpHearer:
         """Our own requests to this client."""
         if self._outbound is None:
             self._outbound = Outbound(self.link.send)
-            if self._ending or self._gone:
+            if self.shell.ended:
                 self._outbound.lose()
         return self._outbound
 
@@ -108,41 +109,28 @@ class AcpHearer:
         """The sessions that are active on this connection."""
         return self._attached or {}
 
-    @property
-    def hearing(self) -> Any:
-        """The key of the request that is being heard."""
-        return _key(self._heard)
-
     # --- the transport's side ---
 
     def hear(self, lines: list[bytes]) -> None:
-        for message in _read(lines):
-            if type(message) is Request:
-                self._request(message)
-            elif isinstance(message, Response):
-                self.outbound.settle(message)
-            elif isinstance(message, Invalid):
-                self._send(message.reply())
+        self.shell.hear(lines)
 
     def met(self, params: bytes) -> None:
         """Somebody else answered this client's `initialize`; take in what it said."""
         try:
-            meet(self, msgspec.json.decode(params or _EMPTY, type=Initialize))
+            meet(self, msgspec.json.decode(params or b"{}", type=Initialize))
         except msgspec.DecodeError:
             return  # it said nothing that could be understood
 
     def overlong(self, size: int) -> None:
         text = f"Invalid request: the line is longer than {self.max_line} bytes"
-        self._send(error(None, INVALID_REQUEST, text))
+        self.link.send(error(None, INVALID_REQUEST, text))
 
     def ended(self) -> None:
         """Nothing more will be asked: answer what is open, then go."""
-        self._ending = True
         if self._outbound is not None:
             self._outbound.lose()
-        if not self._tasks:
-            self._finish()
-        elif self.link.peer.transport == "stdio":
+        self.shell.end()
+        if self.shell.working and self.link.peer.transport == "stdio":
             # The process ends with its input: what waits for this client's human cannot go on.
             for attachment in tuple(self.attached.values()):
                 session = self.door.live(attachment.id)
@@ -151,7 +139,7 @@ class AcpHearer:
             self._grace = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cancel_all)
 
     def lost(self) -> None:
-        self._gone = True
+        self._gone = self.shell.ended = True
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
@@ -169,110 +157,57 @@ class AcpHearer:
             if attachment.running is not None:
                 attachment.cancel("eof")
 
-    def _finish(self) -> None:
+    # --- wire.serve.RpcParty ---
+
+    def rested(self) -> None:
+        if self._gone:
+            return
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
         self.link.close()
 
-    # --- requests ---
+    def responded(self, response: Response) -> None:
+        self.outbound.settle(response)
 
-    def _request(self, request: Request) -> None:
-        verb = VERBS.get(request.method)
-        if verb is None:
-            if not request.is_notification:
-                text = f"Method not found: {request.method}"
-                self._send(error(request.id, METHOD_NOT_FOUND, line_of(text[:300])))
-            return
-        raw = bytes(request.params) or _EMPTY
-        if raw[0] != _OBJECT:
-            self._refuse(request.id, BadInput("Invalid params: params must be an object"))
-            return
-        self._heard = request.id
-        try:
-            params = verb.decode(raw)
-            result = verb.run(self, params)
-        except msgspec.ValidationError as trouble:
-            self._refuse(request.id, BadInput(f"Invalid params: {trouble}"))
-            return
-        except msgspec.DecodeError as trouble:
-            self._refuse(request.id, BadInput(f"Invalid params: {trouble}"))
-            return
-        except Fault as fault:
-            self._refuse(request.id, fault)
-            return
-        if type(result) is CoroutineType:
-            task = asyncio.ensure_future(self._answer(request.id, result))
-            if self._tasks is None:
-                self._tasks = {}
-            self._tasks[task] = _key(request.id)
-            task.add_done_callback(self._answered)
-        elif request.id is not UNSET:
-            self.link.send(reply(request.id, result))
+    def invalid(self, message: Invalid) -> bytes:
+        return message.reply()
 
-    async def _answer(self, id: Any, work: Coroutine[Any, Any, Any]) -> None:
-        try:
-            result = await work
-        except asyncio.CancelledError:
-            if id is not UNSET:
-                self._send(error(id, CANCELLED, "Request cancelled"))
-            return
-        except Fault as fault:
-            self._refuse(id, fault)
-            return
-        except Exception as trouble:  # one broken verb must not leave its client without an answer
-            self.door.host.trouble("acp request failed", trouble)
-            text = f"{type(trouble).__name__}: {trouble}"
-            self._refuse(id, TurnFailed(f"Internal error: {text}"))
-            return
-        after = None
-        if isinstance(result, After):
-            result, after = result.result, result.then
-        if id is not UNSET:
-            self._send(reply(id, result))
-        if after is not None:
-            after()
+    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
+        return reply(id, value)
 
-    def _answered(self, task: asyncio.Task[Any]) -> None:
-        if self._tasks is not None:
-            self._tasks.pop(task, None)
-        if not task.cancelled() and (trouble := task.exception()) is not None:
-            self.door.host.trouble("acp answer failed", trouble)
-        if self._ending and not self._tasks and not self._gone:
-            self._finish()
-
-    def _refuse(self, id: Any, fault: Fault) -> None:
-        if id is UNSET:
-            return  # a notification never gets an answer
+    def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
+        if isinstance(problem, UnknownMethod):
+            text = f"Method not found: {problem}"
+            return error(id, METHOD_NOT_FOUND, line_of(text[:300]))
+        if isinstance(problem, Cancelled):
+            return error(id, CANCELLED, "Request cancelled")
+        fault = _fault(problem)
         code = code_of(fault, self.codes)
         text = fault.message if code != INTERNAL_ERROR else str(fault)
-        self._send(error(id, code, line_of(text), data_of(fault)))
+        return error(id, code, line_of(text), data_of(fault))
+
+    def trouble(self, verb: Verb | None, problem: BaseException) -> None:
+        self.door.host.trouble("acp request failed", problem)
 
     def cancel_request(self, request_id: Any) -> None:
         """Stop what answers a request; it is still answered."""
-        key = _key(request_id)
-        for task, known in tuple((self._tasks or {}).items()):
-            if known == key:
-                for attachment in self.attached.values():
-                    if attachment.running is not None and attachment.running.key == key:
-                        attachment.cancel()
-                        return
-                # Not at once: a task that has not begun yet would never answer.
-                asyncio.get_running_loop().call_soon(task.cancel)
+        for attachment in self.attached.values():
+            running = attachment.running
+            if running is not None and is_same(running.request, request_id):
+                attachment.cancel()
                 return
+        self.shell.cancel(request_id)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something beside; its failure is reported."""
         self.door.host.spawn(work)
 
-    def _send(self, message: bytes) -> None:
-        self.link.send(message)
-
     async def settled(self, attachment: Attachment) -> None:
         """Wait until the prompt that runs in a session has been answered."""
         running = attachment.running
         if running is not None:
-            tasks = [task for task, key in (self._tasks or {}).items() if key == running.key]
+            tasks = self.shell.tasks_of(running.request)
             if tasks:
                 await asyncio.wait(tasks)
 
@@ -343,6 +278,11 @@ class AcpHearer:
         return tool.spec.kind if tool is not None else ""
 
 
-def _key(id: Any) -> Any:
-    """Tells 1 from "1" and from 1.0."""
-    return (type(id).__name__, id)
+def _fault(problem: BaseException) -> Fault:
+    if isinstance(problem, Fault):
+        return problem
+    if isinstance(problem, BadParams):
+        return BadInput(f"Invalid params: {problem}")
+    if isinstance(problem, Crowded):
+        return TooMany(f"{problem} requests of this connection are worked on already")
+    return TurnFailed(f"Internal error: {type(problem).__name__}: {problem}")

@@ -29,7 +29,7 @@ class Failed(Wrong):
 _PARAMS = frozenset({"bad_input", "unknown_model", "unknown_agent"})
 
 
-def told(error: Exception) -> tuple[int, str, Any]:
+def told(error: BaseException) -> tuple[int, str, Any]:
     """Code, message and data of the error response."""
     if isinstance(error, Wrong):
         return error.code, error.message, details(error.details)

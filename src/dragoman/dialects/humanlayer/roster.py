@@ -57,14 +57,18 @@ class Roster:
         self._used = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
+        self._line: tuple[bytes | None, bytes] = (None, b"")  # the result, and the whole response
 
-    def known(self) -> bytes | None:
-        """The result of `listSessions` when it is certainly still right; no waiting."""
+    def line(self) -> bytes | None:
+        """The response to `listSessions` but for its id, when it is certainly still right."""
         now = asyncio.get_running_loop().time()
         if self._all is None or not self._is_current(now) or now - self._looked >= _LOOK_SECONDS:
             return None
         self._used = now
-        return self._all
+        if self._line[0] is not self._all:
+            made = b'{"jsonrpc":"2.0","result":' + self._all.replace(b"%", b"%%") + b',"id":%d}'
+            self._line = (self._all, made)
+        return self._line[1]
 
     async def rows(self) -> bytes:
         """The result of `listSessions`."""

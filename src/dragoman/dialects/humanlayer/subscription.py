@@ -8,6 +8,7 @@ from uuid import uuid4
 from dragoman.engine.events import Who
 from dragoman.engine.hub import Watch
 from dragoman.wire.link import Blob, Link
+from dragoman.wire.serve import Pause
 
 from .desk import Desk
 from .speak import DROPPED, HEARTBEAT, PER_EVENT, Filter, line, number_of
@@ -19,7 +20,7 @@ class Subscription:
     """Carries events from the host to one connection until it is closed."""
 
     __slots__ = (
-        "_desk", "_dropped", "_last", "_link", "_registered", "_since", "_timer", "_waiting",
+        "_desk", "_dropped", "_last", "_link", "_pause", "_since", "_timer", "_waiting",
         "_wanted", "_watch", "id",
     )  # fmt: skip
 
@@ -30,7 +31,7 @@ class Subscription:
         self._wanted = wanted
         self._waiting: deque[bytes] = deque()
         self._dropped = 0
-        self._registered = False
+        self._pause = Pause(link, self._resume)
         self._since: int | None = None
         self._last = 0.0
         self._watch: Watch | None = None
@@ -72,7 +73,7 @@ class Subscription:
             return False
         watch = self._watch
         if watch is None or watch.replaying or watch.behind:
-            self._ask_to_resume()
+            self._pause.ask()
             return True
         return False
 
@@ -89,7 +90,7 @@ class Subscription:
             if not link.paused or (watch is not None and watch.replaying):
                 link.send_blob(blob)
                 return
-        self._ask_to_resume()
+        self._pause.ask()
         for message in blob.messages:
             if len(self._waiting) < BUFFER:
                 self._waiting.append(message)
@@ -104,14 +105,8 @@ class Subscription:
                 return Blob(said[place:]) if place else blob
         return None
 
-    def _ask_to_resume(self) -> None:
-        if not self._registered:
-            self._registered = True
-            self._link.on_resume(self._resume)
-
     def _resume(self) -> None:
         """The client reads again."""
-        self._registered = False
         if self._watch is None or self._link.closed:
             return
         if self._waiting:

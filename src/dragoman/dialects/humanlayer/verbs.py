@@ -1,49 +1,55 @@
-"""Every method of the protocol: the type of its params and what it does."""
+"""Every method of the protocol: the type of its params and what it does.
+
+Published clients trust the order of answers more than their ids, so all of them are serial.
+"""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
-from dragoman.engine.events import Who
+from dragoman.wire.serve import Verb
 
 from . import shapes
-from .desk import Desk
 from .faults import Wrong
 
-Run = Callable[[Desk, Who, Any], Awaitable[Any]]
+if TYPE_CHECKING:
+    from dragoman.wire.serve import Call, Quick
+
+    from .hear import HumanlayerHearer
+
 _UPPER_KEY = rb'"[^"\\]*[A-Z][^"\\]*"\s*:'
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _OBJECT = b"{"[0]
 
 
-class Verb:
-    """One method: decodes its params, then runs.
+def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = None) -> Verb:
+    """A method whose function is `module.name`; the module is loaded when it is first called."""
+    run: Callable[..., Any] | None = None
 
-    Its decoder is made, and the module with its function loaded, when it is first called.
-    """
+    async def later(conn: "HumanlayerHearer", asked: Any) -> Any:
+        nonlocal run
+        if run is None:
+            module, _, name = where.partition(".")
+            run = getattr(import_module(f".{module}", __package__), name)
+        return await run(conn.desk, conn.who, asked)
 
-    __slots__ = ("_decode", "_run", "_type", "_where")
+    return Verb(later, order="serial", quick=quick, read=_Params(params).read)
 
-    def __init__(self, params: type[msgspec.Struct], where: str = "") -> None:
+
+class _Params:
+    """Reads the params of a method; its decoder is made when it is first called."""
+
+    __slots__ = ("_decode", "_type")
+
+    def __init__(self, params: type[msgspec.Struct]) -> None:
         self._type = params
-        self._where = where
         self._decode: Callable[[Any], Any] | None = None
-        self._run: Run | None = None
 
-    @property
-    def run(self) -> Run:
-        """The function behind `module.name`."""
-        if self._run is None:
-            module, _, name = self._where.partition(".")
-            found: Run = getattr(import_module(f".{module}", __package__), name)
-            self._run = found
-        return self._run
-
-    def params(self, raw: Raw) -> Any:
+    def read(self, raw: Raw) -> Any:
         """The typed params; members match whatever their case. Raises Wrong."""
         if not raw:
             return self._type()
@@ -74,25 +80,37 @@ def check_object(raw: Raw) -> None:
         raise Wrong("invalid request: params must be an object")
 
 
-SUBSCRIBE = Verb(shapes.Subscribe)  # the hearer runs it
+async def subscribe(call: "Call", asked: shapes.Subscribe) -> None:
+    await call.conn.subscribe(call, asked)
+
+
+def health(conn: "HumanlayerHearer", _: None) -> dict[str, str]:
+    return {"status": "ok", "version": conn.desk.version}
+
+
+def _listed(conn: "HumanlayerHearer") -> bytes | None:
+    """The list of sessions when it is known."""
+    return conn.desk.roster.line()
+
 
 VERBS: dict[str, Verb] = {
-    "launchSession": Verb(shapes.Launch, "launch.launch"),
-    "continueSession": Verb(shapes.Continue, "launch.resume"),
-    "interruptSession": Verb(shapes.OfSession, "sessions.interrupt"),
-    "listSessions": Verb(shapes.NoParams, "sessions.list_sessions"),
-    "getSessionLeaves": Verb(shapes.Leaves, "sessions.leaves"),
-    "getSessionState": Verb(shapes.OfSession, "sessions.session_state"),
-    "getConversation": Verb(shapes.Conversation, "conversation.conversation"),
-    "getSessionSnapshots": Verb(shapes.OfSession, "conversation.snapshots"),
-    "updateSessionSettings": Verb(shapes.ChangeSettings, "sessions.change_settings"),
-    "updateSessionTitle": Verb(shapes.Title, "sessions.rename"),
-    "archiveSession": Verb(shapes.Archive, "sessions.archive"),
-    "bulkArchiveSessions": Verb(shapes.BulkArchive, "sessions.archive_many"),
-    "getRecentPaths": Verb(shapes.Recent, "sessions.recent_paths"),
-    "fetchApprovals": Verb(shapes.OfSession, "approvals.fetch"),
-    "sendDecision": Verb(shapes.Decision, "approvals.decide"),
-    "createApproval": Verb(shapes.NewApproval, "approvals.create"),
-    "getApproval": Verb(shapes.OfApproval, "approvals.get"),
+    "health": Verb(health, order="serial", quick=lambda conn: conn.desk.health, read=check_object),
+    "Subscribe": Verb(subscribe, order="serial", direct=True, read=_Params(shapes.Subscribe).read),
+    "launchSession": _verb(shapes.Launch, "launch.launch"),
+    "continueSession": _verb(shapes.Continue, "launch.resume"),
+    "interruptSession": _verb(shapes.OfSession, "sessions.interrupt"),
+    "listSessions": _verb(shapes.NoParams, "sessions.list_sessions", quick=_listed),
+    "getSessionLeaves": _verb(shapes.Leaves, "sessions.leaves"),
+    "getSessionState": _verb(shapes.OfSession, "sessions.session_state"),
+    "getConversation": _verb(shapes.Conversation, "conversation.conversation"),
+    "getSessionSnapshots": _verb(shapes.OfSession, "conversation.snapshots"),
+    "updateSessionSettings": _verb(shapes.ChangeSettings, "sessions.change_settings"),
+    "updateSessionTitle": _verb(shapes.Title, "sessions.rename"),
+    "archiveSession": _verb(shapes.Archive, "sessions.archive"),
+    "bulkArchiveSessions": _verb(shapes.BulkArchive, "sessions.archive_many"),
+    "getRecentPaths": _verb(shapes.Recent, "sessions.recent_paths"),
+    "fetchApprovals": _verb(shapes.OfSession, "approvals.fetch"),
+    "sendDecision": _verb(shapes.Decision, "approvals.decide"),
+    "createApproval": _verb(shapes.NewApproval, "approvals.create"),
+    "getApproval": _verb(shapes.OfApproval, "approvals.get"),
 }
-"""`health` and `Subscribe` are not here: the hearer answers them itself."""

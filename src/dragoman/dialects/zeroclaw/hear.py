@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once
 
-_TABLE = Table(
+TABLE = Table(
     VERBS,
     read=Reader(Rules()).read,
     expected=(Fault, Refusal),
@@ -90,7 +90,7 @@ class ZeroclawHearer:
         self._seats: Seats | None = None
         self._pause: Pause | None = None
         self._counted = 0
-        self.shell = Shell(_TABLE, self)
+        self.shell = Shell(TABLE, self)
         door.visitors.enter(self)
 
     @property

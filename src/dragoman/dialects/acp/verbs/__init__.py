@@ -5,36 +5,45 @@ from typing import Any
 
 import msgspec
 
+from dragoman.wire.serve import BadParams, Verb
+
 from .. import shapes
 from . import handshake, options, sessions, turns
 
+_OBJECT = b"{"[0]
 
-class Verb:
-    """A method. A plain function answers at once; a coroutine runs as a task."""
 
-    __slots__ = ("decode", "run")
+def _verb(
+    params: type, run: Callable[..., Any], *, direct: bool = False, waits: bool | None = None
+) -> Verb:
+    """A method. What `waits` looks at once whether it can be done, then goes on as a task."""
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(params).decode
 
-    def __init__(self, params: type, run: Callable[..., Any]) -> None:
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(params).decode
-        self.run = run
+    def read(raw: msgspec.Raw) -> Any:
+        given = bytes(raw) or b"{}"
+        if given[0] != _OBJECT:
+            raise BadParams("params must be an object")
+        return decode(given)
+
+    return Verb(run, direct=direct, waits=waits, read=read)
 
 
 VERBS: dict[str, Verb] = {
-    "initialize": Verb(shapes.Initialize, handshake.initialize),
-    "authenticate": Verb(shapes.Authenticate, handshake.authenticate),
-    "session/new": Verb(shapes.NewSession, sessions.new),
-    "session/load": Verb(shapes.OldSession, sessions.load),
-    "session/resume": Verb(shapes.OldSession, sessions.resume),
-    "session/close": Verb(shapes.ForSession, sessions.close),
-    "session/stop": Verb(shapes.ForSession, sessions.stop),
-    "_zeroclaw/session/stop": Verb(shapes.ForSession, sessions.stop),
-    "session/list": Verb(shapes.ListSessions, sessions.list_sessions),
-    "session/delete": Verb(shapes.ForSession, sessions.delete),
-    "session/prompt": Verb(shapes.Prompt, turns.prompt),
-    "session/cancel": Verb(shapes.ForSession, turns.cancel),
-    "session/update": Verb(shapes.Told, turns.tell),
-    "session/event": Verb(shapes.Told, turns.tell),
-    "session/set_mode": Verb(shapes.SetMode, options.set_mode),
-    "session/set_config_option": Verb(shapes.SetOption, options.set_config_option),
-    "$/cancel_request": Verb(shapes.CancelRequest, turns.cancel_request),
+    "initialize": _verb(shapes.Initialize, handshake.initialize),
+    "authenticate": _verb(shapes.Authenticate, handshake.authenticate),
+    "session/new": _verb(shapes.NewSession, sessions.new, waits=True),
+    "session/load": _verb(shapes.OldSession, sessions.load, waits=True),
+    "session/resume": _verb(shapes.OldSession, sessions.resume, waits=True),
+    "session/close": _verb(shapes.ForSession, sessions.close, waits=True),
+    "session/stop": _verb(shapes.ForSession, sessions.stop, waits=True),
+    "_zeroclaw/session/stop": _verb(shapes.ForSession, sessions.stop, waits=True),
+    "session/list": _verb(shapes.ListSessions, sessions.list_sessions),
+    "session/delete": _verb(shapes.ForSession, sessions.delete),
+    "session/prompt": _verb(shapes.Prompt, turns.prompt, direct=True, waits=True),
+    "session/cancel": _verb(shapes.ForSession, turns.cancel),
+    "session/update": _verb(shapes.Told, turns.tell),
+    "session/event": _verb(shapes.Told, turns.tell),
+    "session/set_mode": _verb(shapes.SetMode, options.set_mode),
+    "session/set_config_option": _verb(shapes.SetOption, options.set_config_option),
+    "$/cancel_request": _verb(shapes.CancelRequest, turns.cancel_request),
 }

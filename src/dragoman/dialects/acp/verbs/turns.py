@@ -20,6 +20,8 @@ from ..prompts import read_prompt
 from ..shapes import CancelRequest, ForSession, Prompt, Told
 
 if TYPE_CHECKING:
+    from dragoman.wire.serve import Call
+
     from ..hear import AcpHearer
 
 MARKER = "[interrupted by user]"
@@ -32,12 +34,13 @@ _STOPS = {
 _LARGEST_EVENT = 64 * 1024
 
 
-def prompt(conn: "AcpHearer", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
+def prompt(call: "Call", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
     """Check at once what can be checked, so that a second prompt is refused at once."""
+    conn: AcpHearer = call.conn
     session_id = params.session_id
     attachment = conn.active(session_id)
     session = conn.door.live(session_id)
-    key = f"{conn.steady}:{conn.hearing}" if conn.steady else ""
+    key = f"{conn.steady}:{(type(call.id).__name__, call.id)}" if conn.steady else ""
     if key and session is not None and key in session.state.keys:
         return _join(conn, session_id, session.state.keys[key])
     if attachment.running is not None or (session is not None and session.inbox.busy):
@@ -47,7 +50,7 @@ def prompt(conn: "AcpHearer", params: Prompt) -> Coroutine[Any, Any, dict[str, A
         )  # fmt: skip
     vision = session.gear.vision if session is not None else False
     content = read_prompt(params.prompt, vision=vision)
-    running = attachment.running = Running(conn.hearing)
+    running = attachment.running = Running(call.id)
     return _run(conn, attachment, running, content, key)
 
 
