@@ -114,7 +114,7 @@ async def test_two_hundred_thousand_mutated_lines_are_each_answered_and_nothing_
     client = memory.Client(desk.hearer)
     for _ in range(sent // 500):
         client.send(*[mutated(dice, dice.choice(pool)) for _ in range(500)])
-        while client.pump._hearer._task is not None:
+        while client.pump._hearer.shell.working:
             await asyncio.wait({client.pump._hearer._task})
         answers = client.received()
         assert len(answers) == 500

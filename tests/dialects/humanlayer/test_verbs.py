@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from dragoman.dialects.humanlayer.verbs import VERBS
+from dragoman.dialects.humanlayer.verbs import WHERE, find
 
 
-@pytest.mark.parametrize("method", VERBS)
-def test_every_method_leads_to_a_function(method: str) -> None:
-    assert inspect.iscoroutinefunction(VERBS[method].run)
+@pytest.mark.parametrize("where", WHERE)
+def test_every_method_leads_to_a_function(where: str) -> None:
+    assert inspect.iscoroutinefunction(find(where))
 
 
 def test_a_connection_loads_no_method_before_it_is_called() -> None:
@@ -19,7 +19,7 @@ def test_a_connection_loads_no_method_before_it_is_called() -> None:
         "import sys; from dragoman.dialects.humanlayer import hear, verbs\n"
         "names = ('launch', 'conversation', 'sessions', 'approvals', 'speak', 'subscription')\n"
         "here = lambda: [n for n in names if f'dragoman.dialects.humanlayer.{n}' in sys.modules]\n"
-        "print(here()); verbs.VERBS['fetchApprovals'].run; print('approvals' in here())"
+        "print(here()); verbs.find('approvals.fetch'); print('approvals' in here())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
     assert done.stdout.split("\n") == ["[]", "True", ""], done.stderr

@@ -26,15 +26,25 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _OBJECT = b"{"[0]
 
 
+WHERE: list[str] = []  # every `module.name` that is loaded later
+
+
+def find(where: str) -> Callable[..., Any]:
+    """The function behind `module.name`."""
+    module, _, name = where.partition(".")
+    found: Callable[..., Any] = getattr(import_module(f".{module}", __package__), name)
+    return found
+
+
 def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = None) -> Verb:
     """A method whose function is `module.name`; the module is loaded when it is first called."""
     run: Callable[..., Any] | None = None
+    WHERE.append(where)
 
     async def later(conn: "HumanlayerHearer", asked: Any) -> Any:
         nonlocal run
         if run is None:
-            module, _, name = where.partition(".")
-            run = getattr(import_module(f".{module}", __package__), name)
+            run = find(where)
         return await run(conn.desk, conn.who, asked)
 
     return Verb(later, order="serial", quick=quick, read=_Params(params).read)
