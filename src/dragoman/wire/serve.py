@@ -442,9 +442,8 @@ class Shell:
     def _enqueue(self, call: Call, params: Any, order: str) -> None:
         lane = self._lane(order)
         if lane.workers < lane.width:
-            lane.jobs.append((call, params))
             lane.workers += 1
-            self._task(self._work(lane), None)
+            self._task(self._work(lane, call, params), None)
         elif len(lane.jobs) < self._table.waiting:
             lane.jobs.append((call, params))
         elif self._table.strict:  # no answer may overtake the others: there is no way on
@@ -454,11 +453,14 @@ class Shell:
         else:
             call.fail(Crowded(self._table.waiting))
 
-    async def _work(self, lane: Lane) -> None:
+    async def _work(self, lane: Lane, call: Call, params: Any) -> None:
         try:
-            while lane.jobs and not self.stopped:
-                call, params = lane.jobs.popleft()
+            while not self.stopped:
                 await self._await(call, self._prepared(call, params))
+                if not lane.jobs:
+                    return
+                call, params = lane.jobs.popleft()
+            call.finish()
         finally:
             lane.workers -= 1
 

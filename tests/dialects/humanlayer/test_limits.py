@@ -74,7 +74,7 @@ def seeds():
     yield HEALTH
     yield b'{"JSONRPC":"2.0","Method":"health","ID":7}'
     yield b'[{"jsonrpc":"2.0","method":"health","id":1},{"jsonrpc":"2.0","method":"nope"}]'
-    for method in VERBS:
+    for method in sorted(VERBS.keys() - {"Subscribe"}):
         for params in (
             {"session_id": "x", "query": "q", "limit": 3},
             {"call_id": "c", "type": "function_call", "decision": "approve", "comment": "x"},
@@ -115,7 +115,7 @@ async def test_two_hundred_thousand_mutated_lines_are_each_answered_and_nothing_
     for _ in range(sent // 500):
         client.send(*[mutated(dice, dice.choice(pool)) for _ in range(500)])
         while client.pump._hearer.shell.working:
-            await asyncio.wait({client.pump._hearer._task})
+            await asyncio.wait(set(client.pump._hearer.shell.tasks))
         answers = client.received()
         assert len(answers) == 500
         for line in answers:

@@ -38,7 +38,8 @@ class Hello(NamedTuple):
 
 def read_hello(raw: Any) -> Hello:
     given = members(raw, _NAMES)
-    return Hello(msgspec.convert(heard(given), Initialize), given)
+    by_name = bytes(raw)[:1] == b"{"
+    return Hello(msgspec.convert(heard(given), Initialize), given if by_name else ())
 
 
 def initialize(conn: "ZeroclawHearer", hello: Hello) -> Any:
