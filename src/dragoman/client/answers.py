@@ -70,6 +70,32 @@ class ClientRow(msgspec.Struct, frozen=True):
     since: int
 
 
+class CommandRow(msgspec.Struct, frozen=True):
+    """A slash command of a folder: a Markdown file or a skill."""
+
+    name: str
+    description: str
+    hint: str = ""
+
+
+class BoardRow(msgspec.Struct, frozen=True):
+    """A session with who is attached, and how many questions wait."""
+
+    session: SessionInfo
+    live: bool
+    queued: int
+    present: tuple[Who, ...]
+    asks: int
+
+
+class Board(msgspec.Struct, frozen=True):
+    """`more`: there are older sessions. `spent_today`: in the last 24 hours, by all agents."""
+
+    rows: list[BoardRow]
+    more: bool
+    spent_today: float
+
+
 class Finished(msgspec.Struct, frozen=True):
     """How a turn ended."""
 
@@ -114,6 +140,10 @@ class Agents(msgspec.Struct, frozen=True):
 
 class Models(msgspec.Struct, frozen=True):
     models: list[ModelRow]
+
+
+class Commands(msgspec.Struct, frozen=True):
+    commands: list[CommandRow]
 
 
 class Clients(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from dragoman.engine.info import SessionInfo
 
 from . import answers
 from .address import socket_path
-from .answers import AgentRow, Approval, ClientRow, Facts, Finished, ModelRow
+from .answers import AgentRow, Approval, Board, ClientRow, CommandRow, Facts, Finished, ModelRow
 from .problems import ConnectionGone
 from .stream import Stream, event_of
 from .wire import Wire
@@ -90,7 +90,15 @@ class HostClient:
         """Who is connected, in every protocol."""
         return (await self._ask("clients", answers.Clients)).clients
 
+    async def commands(self, cwd: str) -> list[CommandRow]:
+        """The slash commands of a folder that the host knows: Markdown files and skills."""
+        return (await self._ask("commands", answers.Commands, cwd=cwd)).commands
+
     # --- sessions ---
+
+    async def board(self, limit: int = 100) -> Board:
+        """The newest sessions and all that wait for somebody, with who is attached."""
+        return await self._ask("board", Board, limit=limit)
 
     async def list(
         self,
@@ -232,6 +240,14 @@ class HostClient:
         finally:
             await wire.close()
 
+    async def submit(
+        self, session_id: str, prompt: str | Sequence[Text | Image], *, key: str = ""
+    ) -> str:
+        """Queue a prompt and go on; returns the turn's id. Who watches sees the rest."""
+        params: dict[str, Any] = {"session_id": session_id, "detach": True, "key": key}
+        params |= {"text": prompt} if isinstance(prompt, str) else {"content": tuple(prompt)}
+        return (await self._ask("prompt", answers.Turn, **params)).turn
+
     async def run(
         self, session_id: str, prompt: str, *, when_busy: Literal["queue", "refuse"] = "queue"
     ) -> Finished:
@@ -262,9 +278,10 @@ class HostClient:
             Wire(self.path, self.name), _given({"session_id": session_id, "since": since})
         )
 
-    def watch(self, *, since: int | None = None) -> Stream:
-        """The events of all sessions. `since` is a `gseq`."""
-        return Stream(Wire(self.path, self.name), _given({"since": since}))
+    def watch(self, *, since: int | None = None, passing: bool = True) -> Stream:
+        """The events of all sessions; without `passing` the kept ones only. `since` is a `gseq`."""
+        params = {"since": since, "passing": None if passing else False}
+        return Stream(Wire(self.path, self.name), _given(params))
 
     # --- approvals ---
 

@@ -24,6 +24,8 @@ VERBS = {
     "dragoman/watch": _verb(watching.watch, shapes.Watch, direct=True),
     "dragoman/unwatch": _verb(watching.unwatch, shapes.Unwatch),
     "dragoman/sessions": _verb(sessions.listed, shapes.Sessions),
+    "dragoman/board": _verb(sessions.board, shapes.Board),
+    "dragoman/commands": _verb(host.commands, shapes.Folder),
     "dragoman/session": _verb(sessions.facts, shapes.OfSession),
     "dragoman/history": _verb(sessions.history, shapes.History),
     "dragoman/open": _verb(sessions.opened, shapes.Open),

@@ -1,5 +1,6 @@
 """The host itself: status, agents, models, configuration."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.events import ACTIVE
@@ -7,7 +8,17 @@ from dragoman.engine.faults import BadInput, Fault
 from dragoman.observe import log
 
 from ..core import resident
-from .shapes import AgentList, AgentRow, Config, ModelList, ModelRow, Models
+from .shapes import (
+    AgentList,
+    AgentRow,
+    CommandList,
+    CommandRow,
+    Config,
+    Folder,
+    ModelList,
+    ModelRow,
+    Models,
+)
 
 if TYPE_CHECKING:
     from ...hear import ZeroclawHearer
@@ -67,6 +78,13 @@ def models(conn: "ZeroclawHearer", params: Models) -> Any:
     rows = [ModelRow(model.ref, model) for model in conn.door.models(params.provider)]
     lacking = conn.door.facts.get("without_key", list)() if params.provider is None else []
     return ModelList(rows, list(lacking))
+
+
+async def commands(conn: "ZeroclawHearer", params: Folder) -> Any:
+    """The slash commands of a working directory: Markdown files and skills."""
+    found = await asyncio.to_thread(conn.door.host.commands, params.cwd)
+    rows = [CommandRow(one.name, one.description, one.hint) for one in found.values()]
+    return CommandList(rows)
 
 
 def config(conn: "ZeroclawHearer", params: Config) -> Any:

@@ -15,6 +15,9 @@ from .shapes import (
     ApprovalList,
     Approvals,
     Archive,
+    Board,
+    BoardAnswer,
+    BoardRow,
     Cancel,
     Fork,
     History,
@@ -66,6 +69,34 @@ async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
         tuple(state.asks.values()),
         tuple(state.plan),
     )
+
+
+async def board(conn: "ZeroclawHearer", params: Board) -> Any:
+    """Sessions with who is attached and what waits, those with something to do first."""
+    door = conn.door
+    page = await door.list(SessionQuery(archived=False, limit=max(1, min(params.limit, _MOST))))
+    waiting: dict[str, int] = {}
+    for row in await door.asks():
+        waiting[row.ask.session] = waiting.get(row.ask.session, 0) + 1
+    infos = {info.id: info for info in page.sessions}
+    for session_id in waiting:
+        if session_id not in infos:
+            infos[session_id] = await door.info(session_id)
+    rows = []
+    for info in infos.values():
+        live = door.live(info.id)
+        rows.append(
+            BoardRow(
+                live.state.info() if live is not None else info,
+                live is not None,
+                len(live.inbox) if live is not None else 0,
+                door.present(info.id),
+                waiting.get(info.id, 0),
+            )
+        )
+    used = door.facts.get("budget")
+    spent = sum(used(alias)["cost_per_day"] for alias in door.agents()) if used else 0.0
+    return BoardAnswer(rows, bool(page.cursor), spent)
 
 
 async def history(conn: "ZeroclawHearer", params: History) -> Any:

@@ -17,6 +17,7 @@ class Watch(Params, frozen=True):
     session_id: str | None = None
     since: int | None = None
     draft: bool = True
+    passing: bool = True  # also what is streamed and never stored
 
 
 class Unwatch(Params, frozen=True):
@@ -130,6 +131,14 @@ class Models(Params, frozen=True):
     provider: str | None = None
 
 
+class Folder(Params, frozen=True):
+    cwd: str
+
+
+class Board(Params, frozen=True):
+    limit: int = 100
+
+
 class Config(Params, frozen=True):
     op: Literal["get", "set", "unset", "explain", "reload"] = "get"
     path: str = ""
@@ -183,6 +192,32 @@ class SessionList(msgspec.Struct, frozen=True):
     sessions: tuple[SessionInfo, ...]
     cursor: str
     total: int | None
+
+
+class CommandRow(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+    hint: str
+
+
+class CommandList(msgspec.Struct, frozen=True):
+    commands: list[CommandRow]
+
+
+class BoardRow(msgspec.Struct, frozen=True):
+    """A session as a board shows it."""
+
+    session: SessionInfo
+    live: bool
+    queued: int
+    present: tuple[Who, ...]
+    asks: int
+
+
+class BoardAnswer(msgspec.Struct, frozen=True):
+    rows: list[BoardRow]
+    more: bool
+    spent_today: float  # by all agents of this host, in the last 24 hours
 
 
 class HistoryAnswer(msgspec.Struct, frozen=True):

@@ -27,6 +27,14 @@ class Native:
         return Blob([line(event) for event in events]) if events else None
 
 
+class NativeKept:
+    """The same, of kept events only."""
+
+    def speak(self, events: Sequence[Event]) -> Blob | None:
+        kept = [line(event) for event in events if event.seq]
+        return Blob(kept) if kept else None
+
+
 _HEAD = b'{"jsonrpc":"2.0","method":"dragoman/event","params":{"session":'
 
 
@@ -61,11 +69,13 @@ async def watch(call: "Call", params: Watch) -> None:
     call.reply(Watching(name, last))
     made = hub.watch(
         conn.who,
-        hub.shape("dragoman", Native),
+        hub.shape("dragoman", Native)
+        if params.passing
+        else hub.shape("dragoman kept", NativeKept),
         conn.link.send_blob,
         conn.is_paused,
         since=params.since,
-        draft=params.draft and bool(key),
+        draft=params.draft and params.passing and bool(key),
     )
     if conn.gone:
         made.close()

@@ -1,0 +1,98 @@
+"""Cuts Markdown that is still being written into pieces that will not change any more.
+
+A piece ends at a blank line outside a code block. What has no such place (a long paragraph, a long
+code block) is cut all the same, so that no piece is large: each is drawn by itself, and only when
+it can be seen.
+"""
+
+import re
+from typing import NamedTuple
+
+MOST = 4_000  # characters of one piece; a longer one is cut at a line, or at a space
+
+_FENCE = re.compile(r"[ \t]*(?:[-*+] |\d+[.)] |> ?)*[ \t]*(`{3,}|~{3,})([^`\n]*)")
+
+
+class Chunk(NamedTuple):
+    """A piece of an answer. `opener` is the fence that it is inside of when it begins."""
+
+    text: str
+    opener: str = ""
+    tight: bool = False  # it goes on where the piece before was cut
+
+
+class Splitter:
+    """Takes text as it comes; `tail` is what may still change."""
+
+    __slots__ = ("opener", "tail", "tight")
+
+    def __init__(self) -> None:
+        self.tail = ""
+        self.opener = ""  # the fence around the beginning of the tail
+        self.tight = False
+
+    @property
+    def last(self) -> Chunk:
+        return Chunk(self.tail, self.opener, self.tight)
+
+    def feed(self, text: str) -> list[Chunk]:
+        """More text; returns the pieces that are ready now."""
+        self.tail += text
+        tail = self.tail
+        if "\n" not in tail and len(tail) <= MOST:
+            return []
+        ready: list[Chunk] = []
+        start = at = 0
+        opener, tight, inside = self.opener, self.tight, self.opener
+        while (end := tail.find("\n", at)) >= 0:
+            line = tail[at : end + 1]
+            at = end + 1
+            mark = _FENCE.match(line) if "``" in line or "~~" in line else None
+            if mark is not None:
+                if not inside:
+                    inside = f"{mark[1]}{mark[2].strip()}"
+                elif mark[1][0] == inside[0] and not mark[2].strip():
+                    inside = "" if len(mark[1]) >= _ticks(inside) else inside
+            if at - start > MOST:
+                cut = _spaces(tail, start, at)
+                ready += (Chunk(tail[a:b], opener, tight or a > start) for a, b in cut)
+                start, opener, tight = at, inside, True
+            elif not inside and not line.strip() and at < len(tail) and not tail[at].isspace():
+                if tail[start:at].strip():
+                    ready.append(Chunk(tail[start:at], opener, tight))
+                start, opener, tight = at, "", False
+        if len(tail) - start > 2 * MOST:  # one line without an end
+            *whole, (begin, _) = _spaces(tail, start, len(tail))
+            for a, b in whole:
+                ready.append(Chunk(tail[a:b], opener, tight or a > start))
+                tight = True
+            start = begin
+        self.tail, self.opener, self.tight = tail[start:], opener, tight
+        return ready
+
+    def end(self) -> list[Chunk]:
+        """The rest, when no more comes."""
+        rest = [self.last] if self.tail.strip() else []
+        self.tail, self.opener, self.tight = "", "", False
+        return rest
+
+
+def split(text: str) -> list[Chunk]:
+    """A whole text in pieces."""
+    splitter = Splitter()
+    return [*splitter.feed(text), *splitter.end()]
+
+
+def _ticks(opener: str) -> int:
+    return len(opener) - len(opener.lstrip(opener[0]))
+
+
+def _spaces(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Parts of at most `MOST` characters, cut at spaces where there are any."""
+    found = []
+    while end - start > MOST:
+        cut = text.rfind(" ", start + MOST // 2, start + MOST) + 1 or start + MOST
+        found.append((start, cut))
+        start = cut
+    found.append((start, end))
+    return found

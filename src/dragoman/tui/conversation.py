@@ -1,0 +1,355 @@
+"""The conversation on the screen: any number of pieces, of which only the visible are drawn.
+
+A widget that scrolls by itself. Heights of pieces that were never seen are guesses; when one is
+drawn, what the reader looks at stays where it is.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from typing import NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from . import paint
+from .rows import Row, console
+from .story import Piece, Story
+
+_DRAWN = 400  # pieces whose rows are held
+_WHEEL = 3
+_TRACK = Style.parse("dim")
+
+
+class Drawn(NamedTuple):
+    stamp: int
+    width: int
+    rows: list[Row]
+    strips: list[Strip]
+
+
+class Conversation(Widget, can_focus=False):
+    """Shows a story. `follow` says whether the end stays in view."""
+
+    ALLOW_SELECT = True
+    DEFAULT_CSS = "Conversation { height: 1fr; width: 1fr; }"
+
+    class NeedsOlder(Message):
+        """The reader is near the beginning of what was read."""
+
+    class Scrolled(Message):
+        """The reader went away from the end, or came back."""
+
+    def __init__(self, story: Story, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.story = story
+        self.look = paint.Look()
+        self.top = 0  # the row at the top of the screen
+        self.follow = True
+        self.welcome: list[Row] = []
+        self._tops = [0]  # where each piece begins; the last is the end of all
+        self._true: list[bool] = []  # the height is known, not guessed
+        self._drawn: OrderedDict[int, Drawn] = OrderedDict()
+        self._dragging = False
+
+    # --- what is shown ---
+
+    def show(self, story: Story) -> None:
+        """Another story, from its end."""
+        self.story = story
+        self._drawn.clear()
+        self.follow = True
+        self._restart()
+
+    def update_story(self) -> bool:
+        """Take in what has changed; returns whether anything had."""
+        self.story.gather()
+        dirty = self.story.dirty
+        if dirty is None:
+            return False
+        self.story.dirty = None
+        self._measure(dirty)
+        self._settle()
+        return True
+
+    def prepended(self, count: int) -> None:
+        """So many pieces were put before all others."""
+        width = self._width
+        heights = [paint.estimate(piece, width) for piece in self.story.pieces[:count]]
+        shift = sum(heights)
+        tops = [0]
+        for height in heights:
+            tops.append(tops[-1] + height)
+        self._tops = [*tops[:-1], *(top + shift for top in self._tops)]
+        self._true[:0] = [False] * count
+        self.top += shift
+        self._settle()
+
+    def redraw(self) -> None:
+        """Everything may look different now; the reader's place is kept."""
+        at, within = self._place()
+        self._drawn.clear()
+        self._restart()
+        if not self.follow and at < len(self._true):
+            self.top = self._tops[at] + within
+            self._settle()
+
+    def toggle(self, piece: Piece) -> None:
+        """Open or close one card."""
+        self.look.open_calls ^= {id(piece)}
+        self._drawn.pop(id(piece), None)
+        self._measure(self.story.pieces.index(piece))
+        self._settle()
+
+    def text(self) -> str:
+        """All of it as text, for copies and for tests."""
+        found = [row.copy for at in range(len(self._true)) for row in self._rows(at).rows]
+        return "\n".join(found)
+
+    # --- heights ---
+
+    @property
+    def _width(self) -> int:
+        return max(self.size.width - 1, 10)
+
+    @property
+    def total(self) -> int:
+        return self._tops[-1]
+
+    def _restart(self) -> None:
+        self._tops, self._true = [0], []
+        self.story.dirty = None
+        self._measure(0)
+        self._settle()
+
+    def _measure(self, start: int) -> None:
+        """Guess the heights from a piece on."""
+        width = self._width
+        del self._tops[start + 1 :], self._true[start:]
+        tops = self._tops
+        for piece in self.story.pieces[start:]:
+            known = self._drawn.get(id(piece))
+            if known is not None and known.stamp == piece.stamp and known.width == width:
+                tops.append(tops[-1] + len(known.rows))
+                self._true.append(True)
+            else:
+                tops.append(tops[-1] + paint.estimate(piece, width))
+                self._true.append(False)
+
+    def _draw(self, at: int) -> int:
+        """Know the height of a piece; returns by how much the guess was wrong."""
+        if self._true[at]:
+            return 0
+        change = len(self._rows(at).rows) - (self._tops[at + 1] - self._tops[at])
+        self._true[at] = True
+        if change:
+            self._tops[at + 1 :] = [top + change for top in self._tops[at + 1 :]]
+        return change
+
+    def _rows(self, at: int) -> Drawn:
+        piece = self.story.pieces[at]
+        key = id(piece)
+        found = self._drawn.get(key)
+        if found is None or found.stamp != piece.stamp or found.width != self._width:
+            rows = paint.rows(piece, self._width, self.look)
+            found = self._drawn[key] = Drawn(piece.stamp, self._width, rows, [])
+            while len(self._drawn) > _DRAWN:
+                self._drawn.popitem(last=False)
+        self._drawn.move_to_end(key)
+        return found
+
+    def _place(self) -> tuple[int, int]:
+        at = max(bisect_right(self._tops, self.top) - 1, 0)
+        return at, self.top - self._tops[min(at, len(self._tops) - 1)]
+
+    def _settle(self) -> None:
+        """Draw what is in view, so that its height is true."""
+        height = self.size.height
+        count = len(self._true)
+        if not height:
+            return
+        if self.follow:
+            room, at = height, count - 1
+            while at >= 0 and room > 0:
+                self._draw(at)
+                room -= self._tops[at + 1] - self._tops[at]
+                at -= 1
+            self.top = max(self.total - height, 0)
+        elif count:
+            first = min(max(bisect_right(self._tops, self.top) - 1, 0), count - 1)
+            self.top += self._draw(first)  # it came in from above: its end stays where it is
+            at = first + 1
+            while at < count and self._tops[at] < self.top + height:
+                self._draw(at)
+                at += 1
+            self.top = max(min(self.top, self.total - height), 0)
+        self.refresh()
+        if self.top < height and count:
+            self.post_message(self.NeedsOlder())
+
+    # --- scrolling ---
+
+    def scroll_rows(self, rows: int) -> None:
+        """Up (negative) or down."""
+        last = max(self.total - self.size.height, 0)
+        self.top = max(min(self.top + rows, last), 0)
+        self._set_follow(False)
+        self._settle()
+        if self.top >= max(self.total - self.size.height, 0):
+            self._set_follow(True)
+
+    def scroll_page(self, pages: float) -> None:
+        self.scroll_rows(int(pages * max(self.size.height - 2, 1)))
+
+    def to_end(self) -> None:
+        self._set_follow(True)
+        self._settle()
+
+    def to_start(self) -> None:
+        self._set_follow(False)
+        self.top = 0
+        self._settle()
+
+    def _set_follow(self, follow: bool) -> None:
+        if follow != self.follow:
+            self.follow = follow
+            self.post_message(self.Scrolled())
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-_WHEEL)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(_WHEEL)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if event.x >= self.size.width - 1 and self.total > self.size.height:
+            event.stop()
+            self._dragging = True
+            self.capture_mouse()
+            self._drag(event.y)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragging:
+            event.stop()
+            self._drag(event.y)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragging:
+            self._dragging = False
+            self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on the first row of a card opens or closes it."""
+        if event.x >= self.size.width - 1 or self.screen.get_selected_text():
+            return
+        row = self.top + event.y
+        at = bisect_right(self._tops, row) - 1
+        if 0 <= at < len(self._true):
+            piece = self.story.pieces[at]
+            if piece.kind in ("call", "shell") and row - self._tops[at] <= 1:
+                self.toggle(piece)
+            elif piece.kind == "thought":
+                self.look.open_thoughts = not self.look.open_thoughts
+                self.redraw()
+
+    def _drag(self, y: int) -> None:
+        height = max(self.size.height - 1, 1)
+        last = max(self.total - self.size.height, 0)
+        self._set_follow(False)
+        self.top = min(max(round(last * y / height), 0), last)
+        self._settle()
+        if y >= height:
+            self.to_end()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.redraw()
+
+    # --- drawing ---
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        row = self.top + y
+        strip = self._strip(row) if row < self.total else self._greeting(y)
+        strip = strip.crop_extend(0, width - 1, None)
+        return Strip([*strip, self._bar(y)], width)
+
+    def _greeting(self, y: int) -> Strip:
+        if not self._true and y < len(self.welcome):
+            return _strip_of(self.welcome[y])
+        return Strip.blank(0)
+
+    def _strip(self, row: int) -> Strip:
+        at = bisect_right(self._tops, row) - 1
+        drawn = self._rows(at)
+        within = row - self._tops[at]
+        if within >= len(drawn.rows):
+            return Strip.blank(0)
+        if not drawn.strips:
+            drawn.strips.extend(_strip_of(one) for one in drawn.rows)
+        strip = drawn.strips[within]
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(row)) is not None:
+            strip = self._marked(drawn.rows[within].shown, span)
+        return strip.apply_offsets(0, row)
+
+    def _marked(self, text: Text, span: tuple[int, int]) -> Strip:
+        text = text.copy()
+        start, end = span
+        text.stylize("reverse", start, len(text) if end == -1 else end)
+        return Strip(list(text.render(console)))
+
+    def _bar(self, y: int) -> Segment:
+        height, total = self.size.height, self.total
+        if total <= height:
+            return Segment(" ")
+        size = max(1, height * height // total)
+        start = round((height - size) * self.top / max(total - height, 1))
+        return Segment("▐" if start <= y < start + size else " ", _TRACK)
+
+    # --- copying ---
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """What was selected, without gutters, and with wrapped lines whole."""
+        start = selection.start.y if selection.start is not None else 0
+        end = selection.end.y if selection.end is not None else self.total - 1
+        found: list[str] = []
+        for row in range(max(start, 0), min(end + 1, self.total)):
+            at = bisect_right(self._tops, row) - 1
+            rows = self._rows(at).rows
+            within = row - self._tops[at]
+            if within >= len(rows):
+                continue
+            span = selection.get_span(row)
+            text = _part(rows[within], span) if span is not None else ""
+            if rows[within].joins and found:
+                found[-1] = f"{found[-1]} {text}" if text else found[-1]
+            else:
+                found.append(text)
+        return "\n".join(found).strip("\n"), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+
+def _strip_of(row: Row) -> Strip:
+    return Strip(list(row.shown.render(console)), row.shown.cell_len)
+
+
+def _part(row: Row, span: tuple[int, int]) -> str:
+    start, end = span
+    shown = row.shown.plain
+    if end == -1 or end >= len(shown):
+        if start <= paint.GUTTER:
+            return row.copy
+        return shown[start:]
+    if start <= paint.GUTTER:
+        gap = len(shown) - len(row.copy) if shown.endswith(row.copy) else paint.GUTTER
+        return shown[min(gap, end) : end]
+    return shown[start:end]

@@ -1,0 +1,246 @@
+"""A piece of the story as rows of the screen."""
+
+import difflib
+import os
+from typing import Any
+
+from rich.text import Text
+
+from dragoman.engine.content import Diff
+
+from . import prose
+from .rows import Row, beside, cut, plain, safe, wrap
+from .story import Piece
+
+GUTTER = 2
+_OUTPUT_LINES = 6
+_MOST_LINES = 2_000  # of one opened card; the rest is in the export
+_MARKS = {
+    "": ("○", "dim"),
+    "running": ("◐", "yellow"),
+    "done": ("●", "green"),
+    "failed": ("●", "red"),
+    "denied": ("⊘", "red"),
+    "cancelled": ("⊘", "yellow"),
+    "unknown": ("?", "yellow"),
+}
+_NO_GUTTER = Text("  ")
+
+
+class Look:
+    """What the reader has chosen to see."""
+
+    __slots__ = ("open_calls", "open_thoughts", "open_all")
+
+    def __init__(self) -> None:
+        self.open_thoughts = False
+        self.open_all = False
+        self.open_calls: set[int] = set()  # ids of pieces that were opened one by one
+
+    def opened(self, piece: Piece) -> bool:
+        return self.open_all != (id(piece) in self.open_calls)
+
+
+def estimate(piece: Piece, width: int) -> int:
+    """Roughly how many rows a piece needs; the truth is known when it is drawn."""
+    text = piece.text
+    if piece.kind == "said":
+        return text.count("\n") + len(text) // max(width, 10) + 1 + (not piece.tight)
+    if piece.kind == "you":
+        return text.count("\n") + len(text) // max(width, 10) + 2
+    if piece.kind == "call":
+        return 2 + min(text.count("\n") + bool(text), _OUTPUT_LINES + 1)
+    if piece.kind == "plan":
+        return len(piece.plan) + 2
+    return 2
+
+
+def rows(piece: Piece, width: int, look: Look) -> list[Row]:
+    """The rows of a piece, with a blank one before where it begins something."""
+    drawn = _PAINTERS[piece.kind](piece, max(width - GUTTER, 8), look)
+    return drawn if piece.tight or not drawn else [Row(Text(""), ""), *drawn]
+
+
+def _you(piece: Piece, width: int, look: Look) -> list[Row]:
+    text = Text(safe(piece.text), "bold")
+    found = beside(wrap(text, width), Text("› ", "bold cyan"), _NO_GUTTER)
+    said = piece.name and f"from {piece.name}"
+    if piece.outcome == "steered":
+        said = f"{said}, into the running turn" if said else "into the running turn"
+    if said:
+        found.append(Row(Text(f"  {safe(said)}", "dim"), ""))
+    return found
+
+
+def _said(piece: Piece, width: int, look: Look) -> list[Row]:
+    return beside(prose.rows(piece.text, width, piece.opener), _NO_GUTTER, _NO_GUTTER)
+
+
+def _thought(piece: Piece, width: int, look: Look) -> list[Row]:
+    words = len(piece.text.split())
+    if not look.open_thoughts:
+        verb = "thought" if piece.outcome else "thinking"
+        return [Row(Text(f"∴ {verb}, {words} words", "dim italic"), "")]
+    body = wrap(Text(safe(piece.text.strip()), "dim italic"), width)
+    return beside(body, Text("∴ ", "dim"), _NO_GUTTER)
+
+
+def _call(piece: Piece, width: int, look: Look) -> list[Row]:
+    mark, style = _MARKS.get(piece.outcome, ("●", ""))
+    head = Text(no_wrap=True)
+    head.append(f"{mark} ", style)
+    head.append(safe(piece.name), "bold")
+    brief = safe(told(piece.name, piece.args))
+    first, _, more = brief.partition("\n")
+    took = _took(piece)
+    if first:
+        head.append(f" {first}")
+    found = [Row(line.shown, line.copy.removeprefix(f"{mark} "), line.joins) for line in wrap(head, width + GUTTER)]
+    if more:
+        found += beside(prose.code(more, "", width), Text("  "), Text("  "))
+    if took:
+        found[-1].shown.append(f"  {took}", "dim")
+    bar = Text("│ ", "dim")
+    if piece.diffs:
+        for diff in piece.diffs:
+            found += beside(diff_rows(diff, width, 40 if not look.opened(piece) else _MOST_LINES), bar, bar)
+        return found
+    found += beside(_output(piece, width, look.opened(piece)), bar, bar)
+    return found
+
+
+def _took(piece: Piece) -> str:
+    seconds = (piece.ended_at - piece.at) / 1000 if piece.ended_at and piece.at else 0
+    return f"{seconds:.1f} s" if seconds >= 1 else ""
+
+
+def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
+    text = safe(piece.text.strip("\n"))
+    if not text:
+        return []
+    style = "red" if piece.outcome == "failed" else "dim"
+    lines = text.split("\n")
+    running = piece.outcome in ("", "running")
+    if whole:
+        room = _MOST_LINES
+        shown = lines[-room:] if running else lines[:room]
+    else:
+        room = _OUTPUT_LINES
+        shown = lines[-room:] if running else lines[:room]
+    found: list[Row] = []
+    for line in shown:
+        if whole:
+            found += wrap(Text(line, style), width)
+        else:
+            found.append(Row(Text(cut(line, width), style), line))
+    left = len(lines) - len(shown)
+    if left > 0:
+        hint = f"… {left} more line{'s' if left > 1 else ''}" + ("" if whole else ", ctrl+o opens")
+        row = plain(hint, "dim italic")
+        found = [row, *found] if running else [*found, row]
+    return [row if row.copy or row.joins else row for row in found]
+
+
+def told(name: str, args: dict[str, Any] | None) -> str:
+    """What a call does, as people would say it: the command, the path, the pattern."""
+    if not args:
+        return ""
+    for key in ("command", "path", "file_path", "pattern", "query", "url", "question"):
+        value = args.get(key)
+        if isinstance(value, str) and value:
+            rest = args.get("path") if key == "pattern" else None
+            return f"{value} in {rest}" if isinstance(rest, str) and rest else value
+    import msgspec
+
+    return msgspec.json.encode(args).decode()
+
+
+def diff_rows(diff: Diff, width: int, most: int = _MOST_LINES) -> list[Row]:
+    """The difference as lines with their numbers."""
+    name = os.path.relpath(diff.path) if os.path.isabs(diff.path) else diff.path
+    name = diff.path if name.startswith("..") else name
+    old = (diff.old or "").splitlines()
+    new = diff.new.splitlines()
+    body: list[Row] = []
+    added = removed = 0
+    for line, style, number in _changes(old, new):
+        added += style == "green"
+        removed += style == "red"
+        label = f"{number:>4} " if number else "     "
+        for at, row in enumerate(wrap(Text(safe(line), style), width - 5)):
+            mark = Text(label if at == 0 else "     ", "dim")
+            body.append(Row(mark + row.shown, row.copy, row.joins))
+    verb = "new file" if diff.old is None else f"+{added} −{removed}"
+    head = Text(cut(safe(name), max(width - 14, 10)), "bold")
+    head.append(f"  {verb}", "dim")
+    found = [Row(head, name), *body[:most]]
+    if len(body) > most:
+        found.append(plain(f"… {len(body) - most} more lines, ctrl+o opens", "dim italic"))
+    return found
+
+
+def _changes(old: list[str], new: list[str]) -> "list[tuple[str, str, int]]":
+    """(line, style, its number in the new file or the old) of what differs, with surroundings."""
+    if len(old) + len(new) > 20_000:  # comparing would take seconds
+        return [(f"-{line}", "red", n) for n, line in enumerate(old, 1)] + [
+            (f"+{line}", "green", n) for n, line in enumerate(new, 1)
+        ]
+    found: list[tuple[str, str, int]] = []
+    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3)
+    for group in groups:
+        if found:
+            found.append(("⋯", "dim", 0))
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                found += ((f" {line}", "", n) for n, line in enumerate(new[c:d], c + 1))
+                continue
+            found += ((f"-{line}", "red", n) for n, line in enumerate(old[a:b], a + 1))
+            found += ((f"+{line}", "green", n) for n, line in enumerate(new[c:d], c + 1))
+    return found
+
+
+def _plan(piece: Piece, width: int, look: Look) -> list[Row]:
+    done = sum(entry.status == "completed" for entry in piece.plan)
+    found = [Row(Text.assemble(("☰ ", "magenta"), ("plan", "bold"), (f" {done}/{len(piece.plan)}", "dim")), "plan")]
+    for entry in piece.plan:
+        mark, style = {
+            "completed": ("✓", "dim"),
+            "in_progress": ("▸", "bold"),
+        }.get(entry.status, ("·", ""))
+        body = wrap(Text(safe(entry.content), style), width - 2)
+        found += beside(body, Text(f"  {mark} ", "magenta"), Text("    "), (f"{mark} ", ""))
+    return found
+
+
+def _note(piece: Piece, width: int, look: Look) -> list[Row]:
+    style = {"error": "red", "warning": "yellow"}.get(piece.name, "dim")
+    mark = Text("! " if style != "dim" else "· ", style)
+    return beside(wrap(Text(safe(piece.text), style), width), mark, _NO_GUTTER)
+
+
+def _ended(piece: Piece, width: int, look: Look) -> list[Row]:
+    if piece.name == "failed":
+        return beside(wrap(Text(safe(f"failed: {piece.text}"), "red"), width), Text("✗ ", "red"), _NO_GUTTER)
+    return beside([plain(piece.name, "yellow")], Text("■ ", "yellow"), _NO_GUTTER)
+
+
+def _shell(piece: Piece, width: int, look: Look) -> list[Row]:
+    head = wrap(Text(safe(piece.name), "bold"), width)
+    bar = Text("│ ", "dim")
+    code = "" if piece.outcome in ("done", "running", "") else f" {piece.outcome}"
+    found = beside(head, Text("! ", "magenta"), _NO_GUTTER)
+    if code:
+        found[-1].shown.append(code, "red")
+    return found + beside(_output(piece, width, look.opened(piece)), bar, bar)
+
+
+_PAINTERS = {
+    "you": _you,
+    "said": _said,
+    "thought": _thought,
+    "call": _call,
+    "plan": _plan,
+    "note": _note,
+    "ended": _ended,
+    "shell": _shell,
+}

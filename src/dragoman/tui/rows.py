@@ -1,0 +1,91 @@
+"""Lines of the screen: what is drawn, and what is copied."""
+
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+console = Console(width=10_000, legacy_windows=False, no_color=True)
+
+
+class Row(NamedTuple):
+    """One line. `copy` is its text without what is only decoration."""
+
+    shown: Text
+    copy: str
+    joins: bool = False  # goes on the line before: no line break when copied
+
+
+def plain(text: str, style: str = "") -> Row:
+    return Row(Text(text, style, no_wrap=True), text)
+
+
+BLANK = Row(Text(""), "")
+
+
+def wrap(text: Text, width: int) -> list[Row]:
+    """The text in lines of this width."""
+    width = max(width, 4)
+    rows: list[Row] = []
+    for line in text.split("\n", allow_blank=True):
+        parts = line.wrap(console, width, tab_size=4) if line.cell_len > width else [line]
+        for at, part in enumerate(parts):
+            part.rstrip()
+            rows.append(Row(part, part.plain, at > 0))
+    return rows
+
+
+def beside(rows: list[Row], first: Text, rest: Text, copied: tuple[str, str] | None = None) -> list[Row]:
+    """The rows with something at their left; `copied` is what stands there in a copy."""
+    found = []
+    for at, row in enumerate(rows):
+        mark = first if at == 0 else rest
+        said = ("" if copied is None else copied[0] if at == 0 else copied[1]) + row.copy
+        found.append(Row(mark + row.shown, row.copy if row.joins else said, row.joins))
+    return found
+
+
+def cut(text: str, room: int) -> str:
+    """The text in so many columns, with an ellipsis where something is left out."""
+    if cell_len(text) <= room:
+        return text
+    text = text[: max(room, 0)]
+    while text and cell_len(text) > room - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+_NAMED = {"\u200b": "ZWSP", "\u200c": "ZWNJ", "\u200d": "ZWJ", "\u2060": "WJ", "\ufeff": "BOM"}
+
+
+def safe(text: str) -> str:
+    """What a model or a tool wrote, without the power to steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char == "\n" or char.isprintable() or char == "\u200d" or char == "\ufe0f"
+        else "    " if char == "\t" else "" if char == "\r" else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )  # fmt: skip
+
+
+def visible(text: str) -> str:
+    """What a person decides on: every character that cannot be seen is written out."""
+    found = []
+    for char in text:
+        if char == "\n" or (char.isprintable() and char not in _NAMED and not _spacelike(char)):
+            found.append(char)
+        elif char == "\t":
+            found.append("⇥   ")
+        elif char in _NAMED:
+            found.append(f"⟨{_NAMED[char]}⟩")
+        elif ord(char) < 32:
+            found.append(chr(0x2400 + ord(char)))
+        else:
+            found.append(f"⟨U+{ord(char):04X}⟩")
+    return "".join(found)
+
+
+def _spacelike(char: str) -> bool:
+    return char != " " and char.isspace()
