@@ -95,7 +95,10 @@ def _call(piece: Piece, width: int, look: Look) -> list[Row]:
     took = _took(piece)
     if first:
         head.append(f" {first}")
-    found = [Row(line.shown, line.copy.removeprefix(f"{mark} "), line.joins) for line in wrap(head, width + GUTTER)]
+    found = [
+        Row(line.shown, line.copy.removeprefix(f"{mark} "), line.joins)
+        for line in wrap(head, width + GUTTER)
+    ]
     if more:
         found += beside(prose.code(more, "", width), Text("  "), Text("  "))
     if took:
@@ -103,7 +106,9 @@ def _call(piece: Piece, width: int, look: Look) -> list[Row]:
     bar = Text("│ ", "dim")
     if piece.diffs:
         for diff in piece.diffs:
-            found += beside(diff_rows(diff, width, 40 if not look.opened(piece) else _MOST_LINES), bar, bar)
+            found += beside(
+                diff_rows(diff, width, 40 if not look.opened(piece) else _MOST_LINES), bar, bar
+            )
         return found
     found += beside(_output(piece, width, look.opened(piece)), bar, bar)
     return found
@@ -201,7 +206,14 @@ def _changes(old: list[str], new: list[str]) -> "list[tuple[str, str, int]]":
 
 def _plan(piece: Piece, width: int, look: Look) -> list[Row]:
     done = sum(entry.status == "completed" for entry in piece.plan)
-    found = [Row(Text.assemble(("☰ ", "magenta"), ("plan", "bold"), (f" {done}/{len(piece.plan)}", "dim")), "plan")]
+    found = [
+        Row(
+            Text.assemble(
+                ("☰ ", "magenta"), ("plan", "bold"), (f" {done}/{len(piece.plan)}", "dim")
+            ),
+            "plan",
+        )
+    ]
     for entry in piece.plan:
         mark, style = {
             "completed": ("✓", "dim"),
@@ -220,7 +232,9 @@ def _note(piece: Piece, width: int, look: Look) -> list[Row]:
 
 def _ended(piece: Piece, width: int, look: Look) -> list[Row]:
     if piece.name == "failed":
-        return beside(wrap(Text(safe(f"failed: {piece.text}"), "red"), width), Text("✗ ", "red"), _NO_GUTTER)
+        return beside(
+            wrap(Text(safe(f"failed: {piece.text}"), "red"), width), Text("✗ ", "red"), _NO_GUTTER
+        )
     return beside([plain(piece.name, "yellow")], Text("■ ", "yellow"), _NO_GUTTER)
 
 

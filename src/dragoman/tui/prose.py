@@ -47,7 +47,7 @@ def _simple(text: str) -> bool:
     return (
         "\n" not in body
         and not any(mark in body for mark in "*_`[]<&\\|~!")
-        and not body[:1] in ("#", "-", "+", ">", "=", " ")
+        and body[:1] not in ("#", "-", "+", ">", "=", " ")
         and not (body[:1].isdigit() and body.lstrip("0123456789")[:1] in (".", ")"))
     )
 
@@ -76,7 +76,9 @@ def _one(node: "SyntaxTreeNode", width: int, depth: int) -> list[Row]:
     if kind == "blockquote":
         inner = _many(node.children, width - 2, depth)
         bar = Text("▎ ", "dim")
-        return beside([row._replace(shown=_dimmed(row.shown)) for row in inner], bar, bar, ("> ",) * 2)
+        return beside(
+            [row._replace(shown=_dimmed(row.shown)) for row in inner], bar, bar, ("> ",) * 2
+        )
     if kind == "hr":
         return [Row(Text("─" * min(width, 40), "dim"), "---")]
     if kind == "table":
@@ -97,7 +99,12 @@ def _list(node: "SyntaxTreeNode", width: int, depth: int) -> list[Row]:
     start = node.attrs.get("start", 1)
     number = int(start) if isinstance(start, (int, str)) else 1
     ordered = node.type == "ordered_list"
-    tight = all(child.hidden for item in node.children for child in item.children if child.type == "paragraph")
+    tight = all(
+        child.hidden
+        for item in node.children
+        for child in item.children
+        if child.type == "paragraph"
+    )
     for item in node.children:
         mark = f"{number}. " if ordered else f"{_BULLETS[min(depth, 2)]} "
         if ordered:
@@ -120,7 +127,10 @@ def _table(node: "SyntaxTreeNode", width: int) -> list[Row]:
     if not lines or not lines[0]:
         return []
     count = len(lines[0])
-    widths = [max((cell_len(line[at][0].plain) for line in lines if at < len(line)), default=1) for at in range(count)]
+    widths = [
+        max((cell_len(line[at][0].plain) for line in lines if at < len(line)), default=1)
+        for at in range(count)
+    ]
     widths = [max(1, one) for one in widths]
     room = width - 2 * (count - 1)
     while sum(widths) > room and max(widths) > _NARROWEST:
@@ -129,7 +139,12 @@ def _table(node: "SyntaxTreeNode", width: int) -> list[Row]:
     for at, line in enumerate(lines):
         found += _cells(line, widths, at == 0)
         if at == 0:
-            found.append(Row(Text("  ".join("─" * one for one in widths), "dim"), "\t".join("---" for _ in widths)))
+            found.append(
+                Row(
+                    Text("  ".join("─" * one for one in widths), "dim"),
+                    "\t".join("---" for _ in widths),
+                )
+            )
     if sum(widths) + 2 * (count - 1) > width:  # still too wide: cut at the edge, copy has it all
         for row in found:
             row.shown.truncate(width, overflow="ellipsis")
@@ -137,7 +152,10 @@ def _table(node: "SyntaxTreeNode", width: int) -> list[Row]:
 
 
 def _cells(line: list[tuple[Text, str]], widths: list[int], head: bool) -> list[Row]:
-    parts = [[row.shown for row in wrap(cell, room)] for (cell, _), room in zip(line, widths, strict=False)]
+    parts = [
+        [row.shown for row in wrap(cell, room)]
+        for (cell, _), room in zip(line, widths, strict=False)
+    ]
     copied = "\t".join(cell.plain for cell, _ in line)
     found = []
     for at in range(max(len(part) for part in parts)):
@@ -145,7 +163,13 @@ def _cells(line: list[tuple[Text, str]], widths: list[int], head: bool) -> list[
         for column, part in enumerate(parts):
             text = part[at] if at < len(part) else Text("")
             gap = widths[column] - text.cell_len
-            left = gap if "right" in line[column][1] else gap // 2 if "center" in line[column][1] else 0
+            left = (
+                gap
+                if "right" in line[column][1]
+                else gap // 2
+                if "center" in line[column][1]
+                else 0
+            )
             if column:
                 shown.append("  ")
             shown.append(" " * max(left, 0))

@@ -36,7 +36,9 @@ def wrap(text: Text, width: int) -> list[Row]:
     return rows
 
 
-def beside(rows: list[Row], first: Text, rest: Text, copied: tuple[str, str] | None = None) -> list[Row]:
+def beside(
+    rows: list[Row], first: Text, rest: Text, copied: tuple[str, str] | None = None
+) -> list[Row]:
     """The rows with something at their left; `copied` is what stands there in a copy."""
     found = []
     for at, row in enumerate(rows):

@@ -66,7 +66,7 @@ class Story:
         self.present: tuple[Who, ...] = ()
         self.lagged = 0
         self.deleted = False
-        self.me = ""  # the id of our own connection's `Who`, whose name is not shown
+        self.me = ""  # the name of our own terminal, which is not shown
         self._calls: dict[str, Piece] = {}
         self._kept = 0  # pieces before this stand for kept events
         self._splitter = Splitter()
@@ -74,6 +74,7 @@ class Story:
         self._streamed: list[str] = []  # all text of the running step
         self._tail: Piece | None = None  # holds what the splitter has not let go of
         self._thought: Piece | None = None
+        self._drafting = False  # something of the running step is shown
 
     # --- what happens ---
 
@@ -86,7 +87,7 @@ class Story:
         found = _TAKERS.get(type(body))
         if found is not None:
             found(self, body, event.at)
-        if event.seq:
+        if event.seq and not self._drafting:
             self._kept = len(self.pieces)
 
     def gather(self) -> None:
@@ -97,6 +98,7 @@ class Story:
         self._fresh.clear()
         self._end_thought()
         self._streamed.append(text)
+        self._drafting = True
         self.waits = "writing"
         ready = self._splitter.feed(text)
         for chunk in ready:
@@ -120,6 +122,13 @@ class Story:
         """Something of our own, not of the session."""
         self.gather()
         return self._add(piece)
+
+    def prepend(self, pieces: list[Piece]) -> None:
+        """What was said before all this; `dirty` is not touched."""
+        self.pieces[:0] = pieces
+        self._kept += len(pieces)
+        if self.dirty is not None:
+            self.dirty += len(pieces)
 
     def touched(self, piece: Piece) -> None:
         self._touch(piece)
@@ -145,15 +154,13 @@ class Story:
         self._splitter = Splitter()
         self._streamed.clear()
         self._tail = self._thought = None
+        self._drafting = False
 
     def _forget_step(self) -> None:
         """Take away the pieces of the step that runs."""
-        keep = [p for p in self.pieces[self._kept :] if p.kind in ("note", "shell", "call") and p.outcome]
+        keep = [p for p in self.pieces[self._kept :] if p.kind not in ("said", "thought")]
         if len(keep) != len(self.pieces) - self._kept:
             self._mark(self._kept)
-            for piece in self.pieces[self._kept :]:
-                if piece.kind == "call" and not piece.outcome:
-                    self._calls.pop(piece.call_id, None)
             self.pieces[self._kept :] = keep
         self._begin_step()
 
@@ -185,7 +192,7 @@ class Story:
         self._add(piece)
 
     def _name(self, by: Who | None) -> str:
-        if by is None or (self.me and by.id == self.me):
+        if by is None or (self.me and by.name == self.me):
             return ""
         return f"{by.name} ({by.dialect})" if by.name else by.dialect
 
@@ -197,6 +204,7 @@ class Story:
         piece = self._thought
         if piece is None:
             piece = self._thought = self._add(Piece("thought", at=at))
+            self._drafting = True
         piece.text += body.text
         self._touch(piece)
         self.waits = "thinking"
@@ -341,7 +349,9 @@ class Story:
 
     def _reasoning_set(self, body: ev.ReasoningSet, at: int) -> None:
         self.reasoning = body.effort
-        self._add(Piece("note", f"the effort is {body.effort or 'as configured'} now", at=at, name="info"))
+        self._add(
+            Piece("note", f"the effort is {body.effort or 'as configured'} now", at=at, name="info")
+        )
 
     def _compacted(self, body: ev.Compacted, at: int) -> None:
         self.cost += body.cost

@@ -1,0 +1,87 @@
+"""What goes with a prompt: files, pictures, text from elsewhere, as blocks of the prompt.
+
+A picture goes as a picture, a text file with its content, anything else by its name only.
+"""
+
+import os
+import re
+
+from dragoman.engine.content import Image, Text
+from dragoman.engine.faults import BadInput
+
+LARGEST_TEXT = 256 * 1024
+LARGEST_IMAGE = 10 * 1024 * 1024
+_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
+_KINDS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"RIFF", "image/webp"),
+)
+
+
+def image_kind(data: bytes) -> str:
+    """The type of a picture by its first bytes; empty when it is none."""
+    for begin, kind in _KINDS:
+        if data.startswith(begin) and (kind != "image/webp" or data[8:12] == b"WEBP"):
+            return kind
+    return ""
+
+
+def image(path: str) -> Image:
+    """A picture from a file. Raises BadInput."""
+    data = _read(path, LARGEST_IMAGE)
+    kind = image_kind(data)
+    if not kind:
+        raise BadInput(f"{path} is no picture.", "PNG, JPEG, GIF and WebP can be given.")
+    return Image(kind, data)
+
+
+def file(path: str, name: str = "") -> Text | Image:
+    """A file as a block: a picture, or its text under its name. Raises BadInput."""
+    data = _read(path, LARGEST_IMAGE)
+    if kind := image_kind(data):
+        return Image(kind, data)
+    if len(data) > LARGEST_TEXT:
+        raise BadInput(
+            f"{path} has {len(data)} bytes, more than {LARGEST_TEXT}.",
+            "Name it without the @ and let the agent read what it needs.",
+        )
+    if b"\0" in data[:8192]:
+        raise BadInput(f"{path} is neither text nor a picture.", "Name it without the @.")
+    return context(name or path, data.decode(errors="replace"))
+
+
+def context(name: str, text: str) -> Text:
+    """Text that is given along, under a name."""
+    return Text(f'\n\n<context name="{name}">\n{text.rstrip()}\n</context>')
+
+
+def mentions(text: str, folder: str) -> list[tuple[str, str]]:
+    """The files that a prompt names with `@`, as (what was written, path); others are words."""
+    found: dict[str, str] = {}
+    for match in _MENTION.finditer(text):
+        said = match[1] or match[2]
+        for name in (said, said.rstrip(".,;:!?)]")):
+            path = os.path.join(folder, os.path.expanduser(name))
+            if name and os.path.isfile(path):
+                found.setdefault(name, path)
+                break
+    return list(found.items())
+
+
+def prompt(text: str, folder: str, *more: Text | Image) -> tuple[Text | Image, ...]:
+    """A prompt with all that it names. Raises BadInput for a file that cannot be given."""
+    blocks = [file(path, name) for name, path in mentions(text, folder)]
+    return (Text(text), *blocks, *more)
+
+
+def _read(path: str, most: int) -> bytes:
+    try:
+        with open(os.path.expanduser(path), "rb") as opened:
+            data = opened.read(most + 1)
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read: {problem.strerror}.") from None
+    if len(data) > most:
+        raise BadInput(f"{path} is larger than {most // 1024 // 1024} MB.")
+    return data

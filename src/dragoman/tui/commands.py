@@ -1,0 +1,183 @@
+"""What `/` does: the terminal's own commands; others are the session's."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from dragoman.engine.faults import BadInput
+
+from .choices import Choice
+
+if TYPE_CHECKING:
+    from .app import Terminal
+
+
+class Own(NamedTuple):
+    about: str
+    act: "Callable[[Terminal, str], Awaitable[None]]"
+    hint: str = ""
+
+
+async def _help(app: "Terminal", words: str) -> None:
+    app.say(KEYS, "info")
+
+
+async def _new(app: "Terminal", words: str) -> None:
+    app.desk.leave()
+    app.show_session()
+
+
+async def _resume(app: "Terminal", words: str) -> None:
+    if words:
+        await app.open_session(await app.desk.find(words))
+    else:
+        app.action_board()
+
+
+async def _model(app: "Terminal", words: str) -> None:
+    host = app.link.host
+    if not words:
+        rows = await host.models()
+        found = [Choice(row.ref, str(row.model.get("name", ""))) for row in rows]
+        app.writing.offer("model", found)
+        return
+    if app.desk.session:
+        await host.set_model(app.desk.session, words)
+    else:
+        await app.set_wish(model=words)
+
+
+async def _mode(app: "Terminal", words: str) -> None:
+    if not words:
+        app.writing.offer("mode", [Choice(name, about) for name, about in _MODES])
+        return
+    if app.desk.session:
+        await app.link.host.set_mode(app.desk.session, words)
+    else:
+        await app.set_wish(mode=words)
+
+
+async def _effort(app: "Terminal", words: str) -> None:
+    if not words:
+        app.writing.offer(
+            "effort", [Choice(name) for name in ("off", "low", "medium", "high", "max")]
+        )
+        return
+    await app.link.host.set_reasoning(_session(app), words)
+
+
+async def _agent(app: "Terminal", words: str) -> None:
+    if not words:
+        rows = await app.link.host.agents()
+        app.writing.offer("agent", [Choice(row.alias, row.problem or row.model) for row in rows])
+        return
+    await app.set_wish(agent=words)
+    if app.desk.session:
+        app.desk.leave()
+        app.show_session()
+        app.notice(f"a new session with {words} begins with your next prompt")
+
+
+async def _rename(app: "Terminal", words: str) -> None:
+    if not words:
+        raise BadInput("A title is missing.", "Write: /rename TITLE")
+    await app.link.host.rename(_session(app), words)
+    app.notice("renamed")
+
+
+async def _fork(app: "Terminal", words: str) -> None:
+    made = await app.link.host.fork(_session(app))
+    await app.open_session(made.id)
+
+
+async def _compact(app: "Terminal", words: str) -> None:
+    app.notice("summarising the history")
+    await app.link.host.compact(_session(app))
+
+
+async def _clear(app: "Terminal", words: str) -> None:
+    await app.link.host.clear(_session(app))
+
+
+async def _copy(app: "Terminal", words: str) -> None:
+    text = app.last_answer()
+    if not text:
+        raise BadInput("There is no answer to copy yet.")
+    app.copy_to_clipboard(text)
+    app.notice("the last answer is in the clipboard")
+
+
+async def _image(app: "Terminal", words: str) -> None:
+    if not words:
+        raise BadInput("A file is missing.", "Write: /image PATH")
+    app.writing.attach_file(words.strip().strip("'\""))
+
+
+async def _board(app: "Terminal", words: str) -> None:
+    app.action_board()
+
+
+async def _inbox(app: "Terminal", words: str) -> None:
+    app.action_inbox()
+
+
+async def _thoughts(app: "Terminal", words: str) -> None:
+    app.action_thoughts()
+
+
+async def _edit(app: "Terminal", words: str) -> None:
+    app.action_edit()
+
+
+async def _vi(app: "Terminal", words: str) -> None:
+    app.notice("vi keys" if app.writing.toggle_vi() else "plain keys")
+
+
+async def _quit(app: "Terminal", words: str) -> None:
+    app.exit()
+
+
+def _session(app: "Terminal") -> str:
+    if not app.desk.session:
+        raise BadInput("There is no session yet.", "It begins with your first prompt.")
+    return app.desk.session
+
+
+_MODES = (
+    ("readonly", "looks, changes nothing"),
+    ("supervised", "asks before it changes something"),
+    ("full", "asks only where a rule says so"),
+)
+OWN: dict[str, Own] = {
+    "help": Own("keys and commands", _help),
+    "new": Own("begin another session", _new),
+    "resume": Own("go on with another session", _resume, "ID"),
+    "board": Own("all sessions, of every client", _board),
+    "inbox": Own("what waits for an answer, in every session", _inbox),
+    "model": Own("use another model", _model, "REF"),
+    "mode": Own("how far the agent may go alone", _mode, "MODE"),
+    "effort": Own("how hard the model thinks", _effort, "EFFORT"),
+    "agent": Own("another agent, in a new session", _agent, "ALIAS"),
+    "rename": Own("give the session a title", _rename, "TITLE"),
+    "fork": Own("a new session with this one's history", _fork),
+    "compact": Own("summarise the history to make room", _compact),
+    "clear": Own("let the agent forget what was said", _clear),
+    "copy": Own("copy the last answer", _copy),
+    "image": Own("give a picture along", _image, "PATH"),
+    "thinking": Own("show or fold the model's thinking", _thoughts),
+    "editor": Own("write in $EDITOR", _edit),
+    "vi": Own("vi keys on or off", _vi),
+    "quit": Own("leave; what runs goes on", _quit),
+}
+KEYS = """\
+enter        send; while a turn runs, tell it at once
+tab          while a turn runs: queue it for after
+shift+enter  a new line (also alt+enter, ctrl+j, or \\ before enter)
+up, down     what you said before        ctrl+r  search in it
+@            files                       /       commands
+!command     run a command of your own; its output goes with your next prompt
+esc          stop the turn               ctrl+c twice, ctrl+d  leave
+ctrl+s       the board of all sessions   ctrl+n  the next that needs you
+ctrl+t       thinking                    ctrl+o  whole outputs
+ctrl+g       $EDITOR                     ctrl+v  paste a picture
+pageup, pagedown, wheel                  ctrl+home, ctrl+end
+mouse        select text, ctrl+c copies it"""

@@ -1,0 +1,216 @@
+"""One session at the terminal: opened, read from its end backwards, followed, driven."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from dragoman.client.host import HostClient
+from dragoman.engine.content import Image, Text
+from dragoman.engine.events import Event, TurnBegan, Verdict
+from dragoman.engine.faults import Fault, NothingRunning
+from dragoman.engine.info import SessionInfo
+
+from .link import Link
+from .story import Story
+
+_PAGE = 400  # kept events that are read at once, from the end backwards
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """How the terminal was called."""
+
+    cwd: str
+    config_dir: str | None = None
+    prompt: str = ""
+    session: str = ""  # an id, or its beginning
+    newest: bool = False
+    pick: bool = False
+    agent: str = ""
+    model: str = ""
+    mode: str | None = None
+    vi: bool = False
+
+
+class Desk:
+    """The session that is shown. `changed` is called when there is something new to draw."""
+
+    def __init__(self, link: Link, wish: Wish, changed: Callable[[], None]) -> None:
+        self.link = link
+        self.wish = wish
+        self.story = Story()
+        self.story.me = link.name
+        self.session = ""
+        self.info: SessionInfo | None = None
+        self.cwd = wish.cwd
+        self.queued = 0
+        self.problem = ""
+        self._first = 1  # the first kept event that was read
+        self._reading = False
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+        self._keys: list[str] = []  # prompts of ours that wait
+        self._opening = asyncio.Lock()
+
+    # --- which session ---
+
+    def leave(self) -> None:
+        """No session: the next prompt begins one."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self.session, self.info = "", None
+        self.cwd = self.wish.cwd
+        self.problem = ""
+        self._keys.clear()
+        self.story = Story()
+        self.story.me = self.link.name
+
+    async def open(self, session_id: str) -> None:
+        """Show a session, its newest part first, and follow it."""
+        host = await self.link.ready()
+        facts = await host.session(session_id)
+        self.leave()
+        self.session, self.info = session_id, facts.session
+        self.cwd = facts.session.cwd
+        story = self.story
+        events = await self._tail(host, facts.session.last_seq)
+        for event in events:
+            story.take(event)
+        info = facts.session
+        story.model, story.mode, story.title = info.model, info.mode, info.title
+        story.cost, story.usage, story.present = info.cost, info.last_usage, facts.present
+        story.asks = {ask.id: ask for ask in facts.asks}
+        self.queued = facts.queued
+        last = events[-1].seq if events else info.last_seq
+        self._task = asyncio.create_task(self._follow(session_id, last))
+
+    async def _follow(self, session_id: str, since: int) -> None:
+        story = self.story
+
+        def take(event: Event) -> None:
+            if type(event.body) is TurnBegan and event.body.key in self._keys:
+                self._keys.remove(event.body.key)
+            story.take(event)
+            self._changed()
+
+        def begin() -> None:
+            story.drop_draft()
+            self._changed()
+
+        try:
+            await self.link.follow(session_id, since, take, begin)
+        except Fault as fault:
+            self.problem = str(fault)
+            self._changed()
+
+    @property
+    def waiting(self) -> int:
+        """How many prompts of ours have not begun yet."""
+        return len(self._keys)
+
+    async def _tail(self, host: HostClient, last: int) -> list[Event]:
+        """The last events, beginning with a prompt, so that no turn is cut in two."""
+        found: list[Event] = []
+        end = last
+        while True:
+            start = max(end - _PAGE, 0)
+            page = [e async for e in host.history(self.session, start, end - start or 1)]
+            page = [event for event in page if event.seq <= end]
+            found = page + found
+            at = next((n for n, e in enumerate(page) if type(e.body) is TurnBegan), None)
+            if start == 0:
+                self._first = 1
+                return found
+            if at is not None:
+                self._first = page[at].seq
+                return found[at:]
+            end = start
+
+    async def older(self) -> int:
+        """Read what was before; returns how many pieces were put before all others."""
+        if self._reading or self._first <= 1 or not self.session:
+            return 0
+        self._reading = True
+        story, session = self.story, self.session
+        try:
+            host = await self.link.ready()
+            first = self._first
+            events = await self._tail(host, first - 1)
+        except Fault:
+            return 0  # asked for again when the reader comes near once more
+        finally:
+            self._reading = False
+        if story is not self.story or session != self.session:
+            return 0
+        before = Story()
+        before.me = story.me
+        for event in events:
+            before.take(event)
+        before.gather()
+        story.prepend(before.pieces)
+        return len(before.pieces)
+
+    # --- driving ---
+
+    async def _ensure(self) -> str:
+        async with self._opening:
+            if not self.session:
+                host = await self.link.ready()
+                wish = self.wish
+                made = await host.open(
+                    agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode
+                )
+                await self.open(made.id)
+            return self.session
+
+    async def send(self, content: tuple[Text | Image, ...]) -> None:
+        """Give a prompt; it waits its turn. The same prompt is taken once, also when asked again."""
+        session = await self._ensure()
+        key = uuid4().hex
+        self._keys.append(key)
+        try:
+            await (await self.link.ready()).submit(session, content, key=key)
+        except BaseException:
+            if key in self._keys:
+                self._keys.remove(key)
+            raise
+
+    async def steer(self, text: str) -> bool:
+        """Say something into the running turn; False when it has ended meanwhile."""
+        try:
+            await self.link.host.steer(self.session, text)
+        except NothingRunning:
+            return False
+        return True
+
+    async def interrupt(self) -> bool:
+        """Stop the running turn and take back what waits; False when nothing runs."""
+        if not self.session:
+            return False
+        try:
+            await self.link.host.cancel(self.session)
+        except NothingRunning:
+            return False
+        return True
+
+    async def answer(
+        self, ask_id: str, verdict: Verdict, *, text: str = "", comment: str = "", scope: Any = None
+    ) -> None:
+        await self.link.host.answer(ask_id, verdict, text=text, comment=comment)
+
+    async def newest(self) -> str:
+        """The newest session of the folder, or nothing."""
+        host = await self.link.ready()
+        rows = await host.list(cwd=os.path.realpath(self.wish.cwd), limit=1)
+        return rows[0].id if rows else ""
+
+    async def find(self, given: str) -> str:
+        """The whole id for a beginning of one. Raises the host's Fault."""
+        host = await self.link.ready()
+        rows = await host.list(limit=10_000, archived=None)
+        found = [row.id for row in rows if row.id.startswith(given)]
+        return found[0] if len(found) == 1 else given

@@ -1,0 +1,183 @@
+"""Where the user types: several lines, history, completion, attachments of what is pasted."""
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+from .past import Past
+from .vi import Vi
+
+_LONG_PASTE = 2_000  # characters from which a paste becomes an attachment
+_LONG_LINES = 20
+
+
+class Editor(TextArea):
+    """The prompt's editor. What a key means to the whole terminal is told by messages."""
+
+    DEFAULT_CSS = """
+    Editor, Editor:focus {
+        height: auto; max-height: 12; min-height: 1; width: 1fr;
+        border: none; padding: 0; background: transparent;
+        scrollbar-size-vertical: 1;
+        & .text-area--cursor-line { background: transparent; }
+    }
+    """
+
+    class Sent(Message):
+        """Enter was pressed; `queued`: it is to wait for the end of the turn."""
+
+        def __init__(self, text: str, queued: bool = False) -> None:
+            super().__init__()
+            self.text = text
+            self.queued = queued
+
+    class Pasted(Message):
+        """Something was pasted that is better kept beside the text."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Completing(Message):
+        """The word at the cursor may be completed; empty: it may not."""
+
+        def __init__(self, mark: str, word: str) -> None:
+            super().__init__()
+            self.mark = mark
+            self.word = word
+
+    class Chosen(Message):
+        """A key for the list of completions: up, down, accept, close."""
+
+        def __init__(self, act: str) -> None:
+            super().__init__()
+            self.act = act
+
+    class Emptied(Message):
+        """Backspace in an empty editor."""
+
+    def __init__(self, *, vi: bool = False, id: str | None = None) -> None:
+        super().__init__(
+            id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True,
+            highlight_cursor_line=False,
+        )  # fmt: skip
+        self.cursor_blink = False
+        self.past: Past | None = None
+        self.vi = Vi() if vi else None
+        self.choosing = False  # the list of completions is open
+        self.busy = False  # a turn runs
+        self._quiet = False
+
+    # --- keys ---
+
+    async def _on_key(self, event: events.Key) -> None:
+        key = event.key
+        if self.vi is not None and self.vi.take(self, key, event.character):
+            event.prevent_default()
+            event.stop()
+            self.refresh()
+            return
+        if self._special(key):
+            event.prevent_default()
+            event.stop()
+            return
+        await super()._on_key(event)
+
+    def _special(self, key: str) -> bool:
+        if self.choosing and key in ("up", "down", "tab", "enter", "escape"):
+            act = {"tab": "accept", "enter": "accept", "escape": "close"}.get(key, key)
+            self.post_message(self.Chosen(act))
+            return True
+        if key == "enter":
+            self._enter()
+            return True
+        if key in ("shift+enter", "alt+enter", "ctrl+j", "ctrl+enter"):
+            self._type("\n")
+            return True
+        if key == "tab":
+            if self.busy and self.text.strip():
+                self.post_message(self.Sent(self.text, queued=True))
+            return True
+        if key == "up" and self.cursor_at_first_line and self.past is not None:
+            return self._walk(self.past.older(self.text))
+        if key == "down" and self.cursor_at_last_line and self.past is not None:
+            return self._walk(self.past.newer())
+        if key == "backspace" and not self.text:
+            self.post_message(self.Emptied())
+            return True
+        if key in ("pageup", "pagedown"):
+            return False
+        return False
+
+    def _type(self, text: str) -> None:
+        start, end = self.selection
+        self.replace(text, start, end, maintain_selection_offset=False)
+
+    def _enter(self) -> None:
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        if column == len(line) and line.endswith("\\"):  # as in a shell: the line goes on
+            self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
+            return
+        self.post_message(self.Sent(self.text))
+
+    def _walk(self, text: str | None) -> bool:
+        if text is None:
+            return False
+        self.put(text)
+        return True
+
+    def put(self, text: str) -> None:
+        """Replace all text; the cursor goes to its end."""
+        self._quiet = True
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+        self._quiet = False
+        self.post_message(self.Completing("", ""))
+
+    # --- pasting ---
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        event.prevent_default()
+        event.stop()
+        if len(text) > _LONG_PASTE or text.count("\n") > _LONG_LINES or _is_path(text):
+            self.post_message(self.Pasted(text))
+        else:
+            self._type(text)
+
+    # --- completing ---
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        if not self._quiet:
+            self.post_message(self.Completing(*self.word()))
+
+    def word(self) -> tuple[str, str]:
+        """The mark (`@`, `/`) and the letters at the cursor that may be completed."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        if row == 0 and before.startswith("/") and " " not in before:
+            return "/", before[1:]
+        start = max(before.rfind(" "), before.rfind("\t")) + 1
+        if before[start : start + 1] == "@":
+            return "@", before[start + 1 :]
+        return "", ""
+
+    def complete(self, mark: str, word: str, chosen: str) -> None:
+        """Put the chosen word in the place of what was typed."""
+        row, column = self.cursor_location
+        begin = (row, column - len(word) - len(mark))
+        shown = f'@"{chosen}"' if mark == "@" and " " in chosen else f"{mark}{chosen}"
+        self.replace(f"{shown} ", begin, (row, column), maintain_selection_offset=False)
+
+
+def _is_path(text: str) -> bool:
+    """A dropped file comes as its path."""
+    import os
+
+    word = text.strip().strip("'\"")
+    return (
+        "\n" not in word
+        and word.startswith(("/", "~", "file://"))
+        and os.path.isfile(os.path.expanduser(word.removeprefix("file://")))
+    )

@@ -1,0 +1,166 @@
+"""The terminal's connection to the daemon: found or started, and made again when it is lost."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from dragoman.client.address import socket_path
+from dragoman.client.host import HostClient, connect
+from dragoman.client.problems import ConnectionGone, NotRunning
+from dragoman.engine.events import Event
+from dragoman.engine.faults import Fault
+from dragoman.settings.places import places
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 2.0
+_PATIENCE = 3.0  # seconds in which somebody else may bring a daemon back that went away
+_START = 15.0  # seconds in which a daemon that was started must answer
+
+
+class Link:
+    """One connection that asks. `tell` hears of its states: up, down, starting, trouble."""
+
+    def __init__(self, config_dir: str | None, tell: Callable[[str, str], None]) -> None:
+        self.path = socket_path(config_dir)
+        self.name = _own_name()
+        self._config_dir = config_dir
+        self._tell = tell
+        self._up = asyncio.Event()
+        self._host: HostClient | None = None
+        self._losses = 0
+
+    @property
+    def host(self) -> HostClient:
+        """The connection. Raises ConnectionGone while there is none."""
+        if self._host is None:
+            raise ConnectionGone("There is no connection to the daemon.", "It is tried again.")
+        return self._host
+
+    @property
+    def is_up(self) -> bool:
+        return self._host is not None
+
+    async def ready(self) -> HostClient:
+        """Wait for a connection."""
+        while self._host is None:
+            await self._up.wait()
+        return self._host
+
+    async def keep(self) -> None:
+        """Hold a connection for ever: find or start a daemon, and again when it goes away."""
+        while True:
+            host = await self._reach()
+            self._host = host
+            self._up.set()
+            self._tell("up", "" if not self._losses else "connected again")
+            try:
+                async for _ in host.notices():
+                    pass
+            finally:
+                self._host = None
+                self._up.clear()
+                await host.__aexit__(None, None, None)
+            self._losses += 1
+            self._tell("down", "the daemon went away; waiting for it")
+
+    async def _reach(self) -> HostClient:
+        patience = _PATIENCE if self._losses else 0.0
+        began = time.monotonic()
+        pause = _FIRST_PAUSE
+        started: subprocess.Popen[bytes] | None = None
+        while True:
+            try:
+                return await connect(self.path, name=self.name).__aenter__()
+            except NotRunning:
+                pass  # the reason for this loop
+            except Fault as fault:
+                self._tell("trouble", str(fault))
+            waited = time.monotonic() - began
+            if started is None and waited >= patience:
+                self._tell("starting", "starting the daemon")
+                started = start_daemon(self._config_dir)
+                began, pause = time.monotonic(), _FIRST_PAUSE / 5
+            elif started is not None and started.poll() is not None:
+                self._tell("trouble", "the daemon does not start; see: dragoman doctor")
+                started, began, patience = None, time.monotonic(), 10.0
+            elif started is not None and waited > _START:
+                self._tell("trouble", "the daemon does not answer; see: dragoman logs")
+            await asyncio.sleep(pause)  # nobody tells when a socket appears
+            pause = min(pause * 1.5, _LONGEST_PAUSE if started is None else 0.1)
+
+    async def follow(
+        self,
+        session_id: str,
+        since: int,
+        take: Callable[[Event], None],
+        begin: Callable[[], None],
+    ) -> None:
+        """Give every event of a session after `since`, over any number of connections.
+
+        `begin` is called before each of them: what was only streamed is told again. Raises the
+        host's Fault when the session cannot be followed any more.
+        """
+        place = since
+        while True:
+            host = await self.ready()
+            stream = host.attach(session_id, since=place)
+            try:
+                async with stream:
+                    begin()
+                    async for event in stream:
+                        take(event)
+                        if event.seq:
+                            place = event.seq
+            except (NotRunning, ConnectionGone):
+                pass  # made again below
+            await asyncio.sleep(_FIRST_PAUSE)
+
+    async def follow_all(
+        self, take: Callable[[Event], None], begin: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Give the kept events of all sessions from now on."""
+        while True:
+            host = await self.ready()
+            stream = host.watch(passing=False)
+            try:
+                async with stream:
+                    await begin()
+                    async for event in stream:
+                        take(event)
+            except (NotRunning, ConnectionGone):
+                pass  # made again below
+            await asyncio.sleep(_FIRST_PAUSE)
+
+
+def start_daemon(config_dir: str | None) -> subprocess.Popen[bytes]:
+    """A daemon of its own session, which goes on when the terminal is closed."""
+    where = places(os.environ, config_dir)
+    os.makedirs(where.data_dir, mode=0o700, exist_ok=True)
+    log = os.open(
+        os.path.join(where.data_dir, "daemon.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+    )
+    words = [sys.executable, "-m", "dragoman", "daemon"]
+    if config_dir:
+        words += ["--config-dir", config_dir]
+    try:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=os.path.expanduser("~"),
+        )
+    finally:
+        os.close(log)
+
+
+def _own_name() -> str:
+    """How other clients see this terminal."""
+    try:
+        return f"terminal {os.ttyname(0).removeprefix('/dev/')}"
+    except OSError:
+        return "terminal"

@@ -1,0 +1,268 @@
+"""The part of the screen where prompts are written: editor, completions, what goes along."""
+
+import asyncio
+import os
+import shlex
+import subprocess
+import tempfile
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Static
+
+from dragoman.client import attachments
+from dragoman.engine.faults import Fault
+
+from . import clipboard, commands, files
+from .bag import Bag
+from .choices import Choice, Choices
+from .editor import Editor
+from .past import Past
+from .rows import safe
+from .vi import Vi
+
+
+class Writing(Vertical):
+    """Tells the terminal what was said; everything before that is done here."""
+
+    DEFAULT_CSS = """
+    Writing { height: auto; width: 1fr; }
+    Writing #write { height: auto; max-height: 14; border-top: solid ansi_bright_black;
+                     border-bottom: solid ansi_bright_black; }
+    Writing #mark { width: 2; height: 1; color: ansi_cyan; }
+    Writing #beside { height: auto; display: none; }
+    """
+
+    class Said(Message):
+        """A prompt, a command, or words for a question; `queued`: after the running turn."""
+
+        def __init__(self, text: str, queued: bool) -> None:
+            super().__init__()
+            self.text = text
+            self.queued = queued
+
+    class Trouble(Message):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, folder: str, config_dir: str | None, *, vi: bool = False) -> None:
+        super().__init__()
+        self.editor = Editor(vi=vi, id="editor")
+        self.choices = Choices(id="choices")
+        self.bag = Bag()
+        self.offered: list[Choice] = []  # slash commands of the folder, beside our own
+        self.has_undo = False
+        self._beside = Static(id="beside")
+        self._mark = Static("›", id="mark")
+        self._folder = folder
+        self._files: list[str] = []
+        self._files_at = ""
+        self._offer = ""  # the command whose argument is being chosen; "past" while searching
+        self._draft = ""  # what stood in the editor before the search
+        self.editor.past = Past(folder, config_dir)
+
+    def compose(self) -> ComposeResult:
+        yield self.choices
+        yield self._beside
+        with Horizontal(id="write"):
+            yield self._mark
+            yield self.editor
+
+    def place(self, folder: str) -> None:
+        """Files are those of this folder from now on."""
+        if folder != self._folder:
+            self._folder = folder
+            self._files_at = ""
+
+    def words_for(self, what: str) -> None:
+        """Show what the next words are for; nothing: a prompt."""
+        self._mark.update("?" if what else "›")
+        self.editor.placeholder = what
+
+    # --- what is typed ---
+
+    def on_editor_sent(self, event: Editor.Sent) -> None:
+        event.stop()
+        text = event.text
+        if not text.strip() and not self.bag.things:
+            return
+        past = self.editor.past
+        if past is not None and (problem := past.add(text)):
+            self.post_message(self.Trouble(problem))
+        self.editor.put("")
+        self.post_message(self.Said(text, event.queued))
+
+    def give_back(self, text: str) -> None:
+        """What could not be sent stands in the editor again."""
+        if not self.editor.text:
+            self.editor.put(text)
+
+    # --- completing ---
+
+    async def on_editor_completing(self, event: Editor.Completing) -> None:
+        event.stop()
+        if self._offer == "past":
+            self._find_past()
+            return
+        self._offer = ""
+        found: list[Choice] = []
+        if event.mark == "/":
+            found = self._slash(event.word)
+        elif event.mark == "@":
+            if self._files_at != self._folder:
+                self._files_at = self._folder
+                self._files = await files.listed(self._folder)
+                if self.editor.word() != (event.mark, event.word):
+                    return  # the user typed on meanwhile
+            found = [Choice(name) for name in files.matching(self._files, event.word)]
+        self._show(found, event.mark)
+
+    def forget_files(self) -> None:
+        """A turn has ended: there may be others now."""
+        self._files_at = ""
+
+    def _slash(self, word: str) -> list[Choice]:
+        own = [
+            Choice(name, f"{one.about}{f'  {one.hint}' if one.hint else ''}")
+            for name, one in commands.OWN.items()
+            if name != "undo" or self.has_undo
+        ]
+        known = {choice.value for choice in own}
+        every = own + [one for one in self.offered if one.value not in known]
+        begin = [one for one in every if one.value.startswith(word)]
+        return begin + [one for one in every if word and word in one.value and one not in begin]
+
+    def _show(self, found: list[Choice], mark: str) -> None:
+        self.choices.put(found[:100], mark)
+        self.editor.choosing = bool(found)
+
+    def offer(self, command: str, found: list[Choice]) -> None:
+        """Let the user choose what a command is to be given."""
+        self._show(found, "")
+        self._offer = command
+
+    def on_editor_chosen(self, event: Editor.Chosen) -> None:
+        event.stop()
+        if event.act in ("up", "down"):
+            self.choices.move(-1 if event.act == "up" else 1)
+        elif event.act == "accept":
+            self._accept(self.choices.chosen)
+        else:
+            if self._offer == "past":
+                self.editor.put(self._draft)
+            self._close()
+
+    def on_choices_picked(self, event: Choices.Picked) -> None:
+        event.stop()
+        self._accept(event.value)
+        self.editor.focus()
+
+    def _close(self) -> None:
+        self._offer = ""
+        self.words_for("")
+        self._show([], "")
+
+    def _accept(self, chosen: str) -> None:
+        offer = self._offer
+        mark, word = self.editor.word()
+        self._close()
+        if offer == "past":
+            self.editor.put(chosen)
+        elif offer:
+            self.post_message(self.Said(f"/{offer} {chosen}", False))
+        elif mark == "/" and (known := commands.OWN.get(chosen)) is not None and not known.hint:
+            self.editor.put("")
+            self.post_message(self.Said(f"/{chosen}", False))
+        else:
+            self.editor.complete(mark, word, chosen)
+
+    # --- what was said before ---
+
+    def search(self) -> None:
+        """Search in what was said before, by what is typed now."""
+        if self._offer == "past":
+            self.choices.move(1)
+            return
+        self._draft = self.editor.text
+        self.editor.put("")
+        self._offer = "past"
+        self.words_for("search in what you said here before")
+        self._find_past()
+
+    def _find_past(self) -> None:
+        past = self.editor.past
+        found = past.search(self.editor.text) if past is not None else []
+        self.choices.put([Choice(text) for text in found])
+        self.editor.choosing = True
+
+    # --- what goes along ---
+
+    def on_editor_pasted(self, event: Editor.Pasted) -> None:
+        event.stop()
+        path = event.text.strip().strip("'\"").removeprefix("file://")
+        if "\n" not in path and os.path.isfile(os.path.expanduser(path)):
+            self.attach_file(path)
+            return
+        lines = event.text.count("\n") + 1
+        self.carry(f"{lines} pasted lines", attachments.context("pasted", event.text))
+
+    def attach_file(self, path: str) -> None:
+        """Give a file along with the next prompt."""
+        try:
+            block = attachments.file(os.path.join(self._folder, os.path.expanduser(path)), path)
+        except Fault as fault:
+            self.post_message(self.Trouble(str(fault)))
+            return
+        self.carry(os.path.basename(path), block)
+
+    def carry(self, name: str, block: attachments.Text | attachments.Image) -> None:
+        self.bag.add(name, block)
+        self.show_bag()
+
+    def on_editor_emptied(self, event: Editor.Emptied) -> None:
+        event.stop()
+        if self.bag.drop():
+            self.show_bag()
+
+    def show_bag(self) -> None:
+        self._beside.update(self.bag.shown())
+        self._beside.display = bool(self.bag.things)
+
+    async def paste_image(self) -> None:
+        """The picture in the clipboard, else its text."""
+        try:
+            data = await asyncio.to_thread(clipboard.picture)
+        except Fault as fault:
+            self.post_message(self.Trouble(str(fault)))
+            return
+        self.carry("picture", attachments.Image(attachments.image_kind(data), data))
+
+    # --- elsewhere ---
+
+    def edit_outside(self) -> None:
+        """Write in $EDITOR; the terminal waits."""
+        words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        made, path = tempfile.mkstemp(prefix="dragoman-", suffix=".md")
+        try:
+            with open(made, "w", encoding="utf-8", errors="replace") as file:
+                file.write(self.editor.text)
+            with self.app.suspend():
+                code = subprocess.run([*words, path], check=False).returncode
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read().rstrip("\n")
+        except OSError as problem:
+            said = f"{words[0]} cannot be run: {problem.strerror}; set $EDITOR"
+            self.post_message(self.Trouble(said))
+            return
+        finally:
+            os.unlink(path)
+        if code:
+            self.post_message(self.Trouble(f"{safe(words[0])} ended with {code}"))
+        else:
+            self.editor.put(text)
+
+    def toggle_vi(self) -> bool:
+        self.editor.vi = None if self.editor.vi is not None else Vi()
+        return self.editor.vi is not None
