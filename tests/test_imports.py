@@ -49,12 +49,13 @@ MAY: dict[str, tuple[str, ...]] = {
     "host": tuple(INSIDE),
     "stdio": (*INSIDE, "client", "testing", "host", "cli"),
     "daemon": (*INSIDE, "host"),
+    "tui": ("client", "settings", *FACTS),  # the terminal is a client like any other
     "cli.run": (*INSIDE, "client", "host"),
     "cli.local": (*INSIDE, "client", "host"),
 }
 # What may be imported only inside a function, because most runs do not need it.
 MAY_LAZILY: dict[str, tuple[str, ...]] = {
-    "cli": ("daemon", "host", "stdio", "cli.run", "cli.local"),
+    "cli": ("daemon", "host", "stdio", "tui", "cli.run", "cli.local"),
 }
 
 LINES = 600

@@ -66,6 +66,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if _opens_terminal(words):
+        words = ["terminal", *words]
     words = _command_first(words)
     name = words[0] if words else "--help"
     if name in ("-V", "--version"):
@@ -92,6 +94,30 @@ def _dispatch(words: list[str]) -> int:
         return _run(command, rest)
     args = parse(command, rest)
     return _run(command, args)
+
+
+_TERMINAL = ("-c", "--continue", "-r", "--resume", "--plain", "--vi", "--light", "--dark")
+
+
+def _opens_terminal(words: list[str]) -> bool:
+    """`dragoman` alone, with a flag of the terminal's own, or with a sentence.
+
+    Where nobody sits at a terminal, the name alone prints help as ever.
+    """
+    at = 0
+    while at < len(words) and words[at].partition("=")[0] in _EVERYWHERE:
+        at += 1 + (_EVERYWHERE[words[at].partition("=")[0]] and "=" not in words[at])
+    first = words[at] if at < len(words) else ""
+    if not first:
+        return "--json" not in words and at == len(words) and _at_terminal()
+    return first in _TERMINAL or " " in first.strip()
+
+
+def _at_terminal() -> bool:
+    try:
+        return bool(sys.stdin.isatty() and sys.stdout.isatty())
+    except ValueError:  # closed
+        return False
 
 
 def _command_first(words: list[str]) -> list[str]:

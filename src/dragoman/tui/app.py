@@ -10,25 +10,23 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 
-from dragoman.client import attachments
-from dragoman.engine.events import Ask
 from dragoman.engine.faults import Fault
 
-from . import commands
+from .asking import Asking
 from .choices import Choice
 from .conversation import Conversation
 from .desk import Desk, Wish
 from .inbox import Inbox
 from .link import Link
+from .piece import Piece
 from .question import Question
 from .rows import Row
+from .saying import send, taken
 from .status import Status
-from .story import Piece
 from .writing import Writing
 
 _FRAME = 1 / 20  # seconds between two drawings while text streams
 _TWICE = 2.0  # seconds in which a second ctrl+c leaves
-_TYPING = 1.0  # a question does not take the keys of somebody who has typed just now
 
 
 class Terminal(App[int]):
@@ -61,20 +59,19 @@ class Terminal(App[int]):
         self.theme = "ansi-light" if light else "ansi-dark"
         self.wish = wish
         self.link = Link(wish.config_dir, self._link_told)
-        self.desk = Desk(self.link, wish, self._changed)
-        self.inbox = Inbox(self.link, self._inbox_changed)
+        self.desk = Desk(self.link, wish, self.changed)
+        self.inbox = Inbox(self.link, self.changed)
         self.view = Conversation(self.desk.story, id="story")
         self.writing = Writing(wish.cwd, wish.config_dir, vi=wish.vi)
         self.editor = self.writing.editor
         self.status = Status(id="status")
         self.question = Question(id="question")
+        self.asking = Asking(self, self.question)
         self.failed = ""
         self._jobs: set[asyncio.Task[Any]] = set()
         self._due = False
         self._last_leave = 0.0
-        self._typed_at = 0.0
         self._windows: dict[str, int] = {}
-        self._wording: Ask | None = None  # the question that the editor's words go to
         self._spin: Any = None
 
     def compose(self) -> ComposeResult:
@@ -124,7 +121,7 @@ class Terminal(App[int]):
                 self.notice("no session in this folder yet: a new one begins")
         await self._facts()
         if wish.prompt:
-            await self._send(wish.prompt, queued=True)
+            await send(self, wish.prompt, queued=True)
         rows = await host.commands(self.desk.cwd)
         self.writing.offered = [Choice(row.name, row.description) for row in rows]
 
@@ -140,11 +137,11 @@ class Terminal(App[int]):
             if known is not None:
                 self.desk.story.model = self.wish.model or known.model
                 self.desk.story.mode = self.wish.mode or known.mode
-        self._changed()
+        self.changed()
 
     # --- drawing ---
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
         if not self._due:
             self._due = True
             self.set_timer(_FRAME, self._draw)
@@ -172,34 +169,13 @@ class Terminal(App[int]):
             else:
                 self._spin.stop()
                 self._spin = None
-        self._show_question()
+        self.asking.show()
         status.refresh()
-
-    def _show_question(self) -> None:
-        asks = list(self.desk.story.asks.values())
-        self.status.asking = bool(asks)
-        self.status.inbox = self.inbox.count(besides=self.desk.session)
-        shown = self.question.ask
-        if shown is not None and shown.id not in self.desk.story.asks:
-            shown = self.inbox.asks.get(shown.id)
-        if shown is None and asks:
-            self._put_question(asks[0], "", len(asks))
-        elif shown is None and self.question.display:
-            self.question.put(None)
-            self._wording = None
-            self.editor.focus()
-
-    def _put_question(self, ask: Ask, where: str, waiting: int = 1) -> None:
-        cwd = self.desk.cwd if not where else self.inbox.folders.get(ask.session, "")
-        self.question.put(ask, cwd, where, waiting)
-        idle = time.monotonic() - self._typed_at > _TYPING
-        if idle and not self.editor.text and self._wording is None:
-            self.question.focus()
 
     def say(self, text: str, level: str = "info") -> None:
         """A word of the terminal's own in the conversation."""
         self.desk.story.put(Piece("note", text, name=level))
-        self._changed()
+        self.changed()
 
     def notice(self, text: str) -> None:
         """A word in the status line, for a moment."""
@@ -226,9 +202,6 @@ class Terminal(App[int]):
             self.failed = words
         self.status.refresh()
 
-    def _inbox_changed(self) -> None:
-        self._changed()
-
     # --- sessions ---
 
     async def open_session(self, session_id: str) -> None:
@@ -239,8 +212,7 @@ class Terminal(App[int]):
         """The desk has another session."""
         self.view.show(self.desk.story)
         self.writing.place(self.desk.cwd)
-        self.question.put(None)
-        self.editor.focus()
+        self.asking.close()
         self.job(self._facts())
 
     async def set_wish(self, **changes: Any) -> None:
@@ -261,93 +233,24 @@ class Terminal(App[int]):
     # --- what was said ---
 
     def on_key(self) -> None:
-        self._typed_at = time.monotonic()
+        self.asking.typed_at = time.monotonic()
 
     def on_writing_trouble(self, event: Writing.Trouble) -> None:
         self.say(event.text, "error")
 
     def on_writing_said(self, event: Writing.Said) -> None:
-        ask, self._wording = self._wording, None
-        if ask is not None:
-            self.writing.words_for("")
-            self._answer_in_words(ask, event.text)
-            return
-        self.view.to_end()
-        self.job(self._taken(event.text, event.queued))
-
-    async def _taken(self, text: str, queued: bool) -> None:
-        """Do what was typed; what could not be done stands in the editor again."""
-        try:
-            if text.startswith("!") and text[1:].strip():
-                await self._shell(text[1:].strip())
-                return
-            name, _, words = text[1:].partition(" ")
-            if text.startswith("/") and (own := commands.OWN.get(name.strip())) is not None:
-                await own.act(self, words.strip())
-                return
-            await self._send(text, queued)
-        except Fault:
-            self.writing.give_back(text)
-            raise
-
-    async def _send(self, text: str, queued: bool) -> None:
-        bag = self.writing.bag
-        content = attachments.prompt(text, self.desk.cwd, *bag.blocks())
-        simple = len(content) == 1 and not text.startswith("/")
-        if self.desk.story.turn and not queued and simple and await self.desk.steer(text):
-            return
-        before = self.desk.story
-        await self.desk.send(content)
-        bag.clear()
-        self.writing.show_bag()
-        if self.desk.story is not before:
-            self.show_session()
-        self._changed()
-
-    async def _shell(self, command: str) -> None:
-        from .shell import run
-
-        story = self.desk.story
-        piece = story.put(Piece("shell", name=command, at=int(time.time() * 1000)))
-        piece.outcome = "running"
-
-        def changed() -> None:
-            story.touched(piece)
-            self._changed()
-
-        changed()
-        await run(command, self.desk.cwd, piece, changed)
-        self.writing.carry(f"output of {command}", attachments.context(f"$ {command}", piece.text))
-
-    # --- questions ---
+        if not self.asking.takes(event.text):
+            self.view.to_end()
+            self.job(taken(self, event.text, event.queued))
 
     def on_question_answered(self, event: Question.Answered) -> None:
-        self.job(self._answer(event.ask, event.verdict, event.text, "", event.scope))
+        self.asking.answered(event)
 
     def on_question_words(self, event: Question.Words) -> None:
-        self._wording = event.ask
-        asks = event.ask.kind == "question"
-        self.writing.words_for("your answer" if asks else "no, because … (tell the agent)")
-        self.editor.focus()
+        self.asking.in_words(event.ask)
 
     def on_question_left(self) -> None:
         self.editor.focus()
-
-    def _answer_in_words(self, ask: Ask, text: str) -> None:
-        if ask.kind == "question":
-            self.job(self._answer(ask, "answer", text, ""))
-        else:
-            self.job(self._answer(ask, "deny", "", text))
-
-    async def _answer(
-        self, ask: Ask, verdict: Any, text: str, comment: str, scope: Any = None
-    ) -> None:
-        try:
-            await self.desk.answer(ask.id, verdict, text=text, comment=comment, scope=scope)
-        finally:
-            self.inbox.asks.pop(ask.id, None)
-            self.desk.story.asks.pop(ask.id, None)
-            self._changed()
 
     # --- keys ---
 
@@ -377,11 +280,7 @@ class Terminal(App[int]):
 
     def action_stop(self) -> None:
         """esc: back from a question's words, else stop the turn."""
-        if self._wording is not None:
-            self._wording = None
-            self.writing.words_for("")
-            self.question.focus()
-        elif self.desk.story.turn:
+        if not self.asking.back() and self.desk.story.turn:
             self.job(self._interrupt())
 
     async def _interrupt(self) -> None:
@@ -419,32 +318,21 @@ class Terminal(App[int]):
         self.refresh(repaint=True, layout=True)
 
     def action_board(self) -> None:
-        self.notice("no board yet")
+        from .board import Board
 
-    def action_inbox(self) -> None:
-        self.notice("no inbox yet")
+        if not isinstance(self.screen, Board):
+            self.push_screen(Board(self.link, self.inbox, self.desk.session), self._board_left)
+
+    def _board_left(self, chosen: str | None) -> None:
+        if chosen:
+            self.job(self.open_session(chosen))
+        self.editor.focus()
 
     def action_next_asked(self) -> None:
-        """Show the oldest question, of whatever session."""
-        mine = list(self.desk.story.asks.values())
-        others = self.inbox.others(self.desk.session)
-        if self.question.has_focus and others:
-            shown = self.question.ask
-            at = next((n for n, a in enumerate(others) if shown and a.id == shown.id), -1)
-            self._put_question(
-                others[(at + 1) % len(others)],
-                self.inbox.names.get(others[0].session, "another session"),
-            )
-        elif mine:
-            self._put_question(mine[0], "", len(mine))
-        elif others:
-            self._put_question(
-                others[0], self.inbox.names.get(others[0].session, "another session"), len(others)
-            )
-        else:
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        if not self.asking.next():
             self.notice("nothing waits for you")
-            return
-        self.question.focus()
 
     async def on_conversation_needs_older(self) -> None:
         count = await self.desk.older()
@@ -474,3 +362,11 @@ def _welcome(wish: Wish) -> list[Row]:
         ),
     ]
     return [Row(line, line.plain) for line in lines]
+
+
+def _keys(*words: str) -> Text:
+    found = Text(" ")
+    for key, about in zip(words[::2], words[1::2], strict=True):
+        found.append(f" {key}", "cyan")
+        found.append(f" {about} ", "dim")
+    return found

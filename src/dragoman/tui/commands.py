@@ -117,7 +117,7 @@ async def _board(app: "Terminal", words: str) -> None:
 
 
 async def _inbox(app: "Terminal", words: str) -> None:
-    app.action_inbox()
+    app.action_next_asked()
 
 
 async def _thoughts(app: "Terminal", words: str) -> None:
@@ -142,6 +142,7 @@ def _session(app: "Terminal") -> str:
     return app.desk.session
 
 
+_EFFORTS = ("off", "low", "medium", "high", "max")
 _MODES = (
     ("readonly", "looks, changes nothing"),
     ("supervised", "asks before it changes something"),

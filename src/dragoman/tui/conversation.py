@@ -18,8 +18,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from . import paint
+from .piece import Piece
 from .rows import Row, console
-from .story import Piece, Story
+from .story import Story
 
 _DRAWN = 400  # pieces whose rows are held
 _WHEEL = 3
@@ -307,7 +308,7 @@ class Conversation(Widget, can_focus=False):
 
     def _bar(self, y: int) -> Segment:
         height, total = self.size.height, self.total
-        if total <= height:
+        if total <= height or (self.follow and not self._dragging):
             return Segment(" ")
         size = max(1, height * height // total)
         start = round((height - size) * self.top / max(total - height, 1))

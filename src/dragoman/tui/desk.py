@@ -1,7 +1,6 @@
 """One session at the terminal: opened, read from its end backwards, followed, driven."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -38,7 +37,13 @@ class Wish(msgspec.Struct, frozen=True):
 class Desk:
     """The session that is shown. `changed` is called when there is something new to draw."""
 
-    def __init__(self, link: Link, wish: Wish, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        link: Link,
+        wish: Wish,
+        changed: Callable[[], None],
+        heard: Callable[[Event], None] = lambda event: None,
+    ) -> None:
         self.link = link
         self.wish = wish
         self.story = Story()
@@ -51,6 +56,7 @@ class Desk:
         self._first = 1  # the first kept event that was read
         self._reading = False
         self._changed = changed
+        self._heard = heard
         self._task: asyncio.Task[None] | None = None
         self._keys: list[str] = []  # prompts of ours that wait
         self._opening = asyncio.Lock()
@@ -89,17 +95,18 @@ class Desk:
         self._task = asyncio.create_task(self._follow(session_id, last))
 
     async def _follow(self, session_id: str, since: int) -> None:
-        story = self.story
+        story, changed, heard = self.story, self._changed, self._heard
 
         def take(event: Event) -> None:
             if type(event.body) is TurnBegan and event.body.key in self._keys:
                 self._keys.remove(event.body.key)
             story.take(event)
-            self._changed()
+            heard(event)
+            changed()
 
         def begin() -> None:
             story.drop_draft()
-            self._changed()
+            changed()
 
         try:
             await self.link.follow(session_id, since, take, begin)
@@ -168,7 +175,7 @@ class Desk:
             return self.session
 
     async def send(self, content: tuple[Text | Image, ...]) -> None:
-        """Give a prompt; it waits its turn. The same prompt is taken once, also when asked again."""
+        """Give a prompt; it waits its turn."""
         session = await self._ensure()
         key = uuid4().hex
         self._keys.append(key)
@@ -205,7 +212,7 @@ class Desk:
     async def newest(self) -> str:
         """The newest session of the folder, or nothing."""
         host = await self.link.ready()
-        rows = await host.list(cwd=os.path.realpath(self.wish.cwd), limit=1)
+        rows = await host.list(cwd=self.wish.cwd, limit=1)
         return rows[0].id if rows else ""
 
     async def find(self, given: str) -> str:

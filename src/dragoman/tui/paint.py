@@ -9,8 +9,8 @@ from rich.text import Text
 from dragoman.engine.content import Diff
 
 from . import prose
+from .piece import Piece
 from .rows import Row, beside, cut, plain, safe, wrap
-from .story import Piece
 
 GUTTER = 2
 _OUTPUT_LINES = 6

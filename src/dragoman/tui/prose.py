@@ -197,7 +197,7 @@ def _append(into: Text, nodes: "list[SyntaxTreeNode]", style: str) -> None:
         elif kind == "code_inline":
             into.append(node.content, _CODE if not style else f"{style} cyan")
         elif kind == "softbreak":
-            into.append(" ", style or None)
+            into.append("\n")
         elif kind == "hardbreak":
             into.append("\n")
         elif kind in ("strong", "em", "s"):
@@ -247,9 +247,9 @@ def highlighted(text: str, language: str) -> list[Text]:
     for kind, value in lexer.get_tokens(text):
         style = _colour(kind)
         first, *more = value.split("\n")
-        found[-1].append(first, style)
+        found[-1].append(first, style or None)
         for part in more:
-            found.append(Text(part, style) if part else Text())
+            found.append(Text(part, style))
     wanted = text.count("\n") + 1
     return found[:wanted]
 
@@ -268,7 +268,7 @@ def _lexer(language: str) -> Any:
 
 
 @cache
-def _colour(kind: Any) -> str | None:
+def _colour(kind: Any) -> str:
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
     for token, style in (
@@ -285,4 +285,4 @@ def _colour(kind: Any) -> str | None:
     ):
         if kind in token:
             return style
-    return None
+    return ""

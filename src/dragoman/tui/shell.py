@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from .story import Piece
+from .piece import Piece
 
 _MOST = 100_000  # characters of output that are held
 _LIMIT = 600.0  # seconds
@@ -18,7 +18,7 @@ async def run(command: str, folder: str, piece: Piece, changed: Callable[[], Non
     try:
         process = await asyncio.create_subprocess_exec(
             shell, "-c", command,
-            cwd=folder if os.path.isdir(folder) else None,
+            cwd=folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

@@ -4,13 +4,10 @@ No drawing here, and no I/O. Every piece is small; `dirty` is the first that has
 somebody looked.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import (
-    Diff,
-    Image,
-    PlanEntry,
     Text,
     Thinking,
     ToolCall,
@@ -21,33 +18,9 @@ from dragoman.engine.content import (
 from dragoman.engine.events import Ask, Event, Who
 
 from .chunks import Splitter, split
+from .piece import Piece, said_by
 
-Kind = Literal["you", "said", "thought", "call", "plan", "note", "ended", "shell"]
 _OUTPUT = 200_000  # characters of one call's output that are held for the screen
-
-
-class Piece:
-    """One thing that was said or done. `stamp` changes with it."""
-
-    __slots__ = (
-        "args", "at", "call_id", "diffs", "ended_at", "kind", "name", "opener", "outcome", "plan",
-        "stamp", "text", "tight",
-    )  # fmt: skip
-
-    def __init__(self, kind: Kind, text: str = "", *, at: int = 0, name: str = "") -> None:
-        self.kind = kind
-        self.text = text
-        self.at = at
-        self.ended_at = 0
-        self.name = name  # who spoke, which tool, which level
-        self.opener = ""
-        self.tight = False
-        self.args: dict[str, Any] | None = None
-        self.call_id = ""
-        self.outcome = ""
-        self.diffs: tuple[Diff, ...] = ()
-        self.plan: tuple[PlanEntry, ...] = ()
-        self.stamp = 0
 
 
 class Story:
@@ -172,7 +145,7 @@ class Story:
     def _seeded(self, body: ev.Seeded, at: int) -> None:
         for message in body.messages:
             if message.role == "user":
-                self._add(_said_by(message.content, "", message.at or at))
+                self._add(said_by(message.content, "", message.at or at))
             elif message.role == "assistant":
                 self._blocks(message.content, message.at or at)
             else:
@@ -183,11 +156,11 @@ class Story:
 
     def _turn_began(self, body: ev.TurnBegan, at: int) -> None:
         self.turn, self.turn_at, self.waits = body.turn, at, "the model"
-        self._add(_said_by(body.content, self._name(body.by), at))
+        self._add(said_by(body.content, self._name(body.by), at))
         self._begin_step()
 
     def _steered(self, body: ev.Steered, at: int) -> None:
-        piece = _said_by(body.content, self._name(body.by), at)
+        piece = said_by(body.content, self._name(body.by), at)
         piece.outcome = "steered"
         self._add(piece)
 
@@ -375,14 +348,6 @@ class Story:
     def _deleted(self, body: ev.Deleted, at: int) -> None:
         self.deleted = True
         self._add(Piece("note", "this session was deleted", at=at, name="error"))
-
-
-def _said_by(content: tuple[Any, ...], name: str, at: int) -> Piece:
-    pictures = sum(isinstance(block, Image) for block in content)
-    text = text_of(content)
-    if pictures:
-        text = f"{text}\n[{pictures} picture{'s' if pictures > 1 else ''}]".strip()
-    return Piece("you", text, at=at, name=name)
 
 
 _TAKERS: dict[type, Any] = {

@@ -87,13 +87,14 @@ class Vi:
         elif char == "G":
             area.move_cursor(area.document.end)
         elif char in "pP" and self.yanked:
-            row, _ = area.cursor_location
-            area.insert(
-                self.yanked,
-                (row + (char == "p"), 0)
-                if row + 1 < area.document.line_count or char == "P"
-                else area.document.end,
-            )
+            self._paste(area, below=char == "p")
+
+    def _paste(self, area: "TextArea", below: bool) -> None:
+        row = area.cursor_location[0] + below
+        if row < area.document.line_count:
+            area.insert(self.yanked, (row, 0))
+        else:
+            area.insert("\n" + self.yanked.rstrip("\n"), area.document.end)
 
     def _operate(self, area: "TextArea", pending: str, char: str, times: int) -> None:
         if pending == "g":

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from dragoman.client import attachments
+from dragoman.engine.content import Image, Text
 from dragoman.engine.faults import Fault
 
 from . import clipboard, commands, files
@@ -217,7 +218,7 @@ class Writing(Vertical):
             return
         self.carry(os.path.basename(path), block)
 
-    def carry(self, name: str, block: attachments.Text | attachments.Image) -> None:
+    def carry(self, name: str, block: Text | Image) -> None:
         self.bag.add(name, block)
         self.show_bag()
 
@@ -237,7 +238,7 @@ class Writing(Vertical):
         except Fault as fault:
             self.post_message(self.Trouble(str(fault)))
             return
-        self.carry("picture", attachments.Image(attachments.image_kind(data), data))
+        self.carry("picture", Image(attachments.image_kind(data), data))
 
     # --- elsewhere ---
 

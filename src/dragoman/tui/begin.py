@@ -1,0 +1,51 @@
+"""Opens the terminal as the command line asks for it."""
+
+import os
+from typing import Any
+
+from dragoman.engine.faults import BadInput
+
+from .colours import is_light
+from .desk import Wish
+
+
+def begin(args: Any) -> int:
+    """Run the terminal; returns the exit code."""
+    wish = wish_of(args)
+    if args.plain or os.environ.get("TERM", "dumb") in ("dumb", ""):
+        from .plain import talk
+
+        return talk(wish)
+    light = bool(args.light) or (not args.dark and is_light(os.environ))
+    from .app import Terminal
+
+    app = Terminal(wish, light=light)
+    code = app.run()
+    return app.return_code or code or 0
+
+
+def wish_of(args: Any) -> Wish:
+    """What the words of the command line mean. Raises BadInput."""
+    words = list(args.prompt or ())
+    prompt = " ".join(words).encode(errors="replace").decode()
+    newest, resume = bool(getattr(args, "continue")), bool(args.resume)
+    if newest and resume:
+        raise BadInput("--continue and --resume exclude each other.", "Give one of them.")
+    session = ""
+    if resume and words:
+        session, prompt = words[0], " ".join(words[1:])
+    folder = os.path.abspath(os.path.expanduser(args.cwd or os.getcwd()))
+    if not os.path.isdir(folder):
+        raise BadInput(f"{folder} is no folder.")
+    return Wish(
+        cwd=os.path.realpath(folder),
+        config_dir=args.config_dir,
+        prompt=prompt,
+        session=session,
+        newest=newest,
+        pick=resume and not session,
+        agent=args.agent or "",
+        model=args.model or "",
+        mode=args.mode,
+        vi=bool(args.vi) or os.environ.get("DRAGOMAN_KEYS") == "vi",
+    )

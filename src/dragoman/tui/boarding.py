@@ -1,0 +1,129 @@
+"""One session as a line of the board."""
+
+import os
+import time
+
+from rich.text import Text
+
+from dragoman.client.answers import BoardRow
+from dragoman.engine.events import ACTIVE
+
+from .rows import cut, safe
+
+_MARKS = {
+    "waiting_input": ("?", "bold yellow"),
+    "running": ("◐", "green"),
+    "starting": ("◐", "green"),
+    "interrupting": ("◐", "yellow"),
+    "failed": ("✗", "red"),
+    "interrupted": ("■", "yellow"),
+}
+
+
+def needs(row: BoardRow) -> bool:
+    """Whether somebody must do something."""
+    return bool(row.asks) or row.session.status in ("waiting_input", "failed")
+
+
+def order(row: BoardRow) -> tuple[int, int]:
+    """Those that wait first, then those at work, then the newest."""
+    rank = 0 if row.asks else 1 if row.session.status in ACTIVE else 2
+    return rank, -row.session.updated_at
+
+
+def doing(row: BoardRow) -> str:
+    info = row.session
+    if row.asks:
+        return "asks you"
+    words = {
+        "waiting_input": "asks you",
+        "running": "works",
+        "starting": "works",
+        "interrupting": "stops",
+        "interrupted": "stopped",
+        "failed": "failed",
+    }.get(info.status, "rests")
+    return f"{words}, {row.queued} queued" if row.queued else words
+
+
+def who(row: BoardRow) -> str:
+    """Who is attached, by which protocol; else who began it."""
+    names: dict[str, int] = {}
+    for one in row.present:
+        name = f"{one.name} ({one.dialect})" if one.name else one.dialect
+        names[name] = names.get(name, 0) + 1
+    if not names:
+        return f"from {row.session.origin}" if row.session.origin else ""
+    return ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in names.items())
+
+
+def _sizes(width: int) -> list[tuple[str, int]]:
+    """The columns that fit, and their widths; the title takes what is left."""
+    found = [("doing", 12), ("changed", 8)]
+    if width >= 76:
+        found.insert(1, ("who", 20 if width < 120 else 30))
+    if width >= 90:
+        found.insert(-1, ("cost", 9))
+    if width >= 110:
+        found.insert(-1, ("folder", 20 if width < 160 else 34))
+    if width >= 130:
+        found.insert(-1, ("model", 24))
+    return found
+
+
+def columns(width: int) -> Text:
+    sizes = _sizes(width)
+    room = width - 3 - sum(size + 2 for _, size in sizes)
+    head = Text("   " + "session".ljust(room), "dim", no_wrap=True)
+    for name, size in sizes:
+        head.append("  " + name.ljust(size))
+    return head
+
+
+def line(row: BoardRow, width: int, *, chosen: bool, here: bool) -> Text:
+    info = row.session
+    mark, style = _MARKS.get(info.status, ("·", "dim"))
+    if row.asks:
+        mark, style = "?", "bold yellow"
+    sizes = _sizes(width)
+    room = width - 3 - sum(size + 2 for _, size in sizes)
+    title = " ".join(safe(info.title or info.query or "(nothing was said yet)").split())
+    title = f"{title} (here)" if here else title
+    cells = {
+        "doing": doing(row),
+        "who": who(row),
+        "cost": f"${info.cost:.4f}" if info.cost else "",
+        "folder": _tail(info.cwd),
+        "model": info.model,
+        "changed": ago(info.updated_at),
+    }
+    found = Text(no_wrap=True)
+    found.append("▸" if chosen else " ", "bold cyan")
+    found.append(f"{mark} ", style)
+    found.append(_fill(title, room), "bold" if chosen else "")
+    for name, size in sizes:
+        found.append("  ")
+        found.append(_fill(safe(cells[name]), size), style if name == "doing" else "dim")
+    return found
+
+
+def _fill(text: str, room: int) -> str:
+    from rich.cells import cell_len
+
+    text = cut(text, room)
+    return text + " " * max(room - cell_len(text), 0)
+
+
+def _tail(folder: str) -> str:
+    home = os.path.expanduser("~")
+    if folder.startswith(home + os.sep):
+        folder = "~" + folder[len(home) :]
+    return folder if len(folder) <= 34 else f"…{folder[-33:]}"
+
+
+def ago(ms: int) -> str:
+    seconds = max(int(time.time() - ms / 1000), 0)
+    for size, word in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {word}"
+    return "now" if seconds < 10 else f"{seconds} s"

@@ -1,0 +1,215 @@
+"""`--plain`: the same conversation in lines only, for screen readers and simple terminals.
+
+Nothing is drawn over, nothing moves: every line is said once, beginning with who says it.
+"""
+
+import asyncio
+import os
+import sys
+
+from dragoman.client import attachments
+from dragoman.engine import events as ev
+from dragoman.engine.content import ToolCall
+from dragoman.engine.events import Ask, Event
+from dragoman.engine.faults import Fault
+
+from .desk import Desk, Wish
+from .link import Link
+from .paint import told
+from .question import ask_rows
+from .rows import safe
+
+_HELP = """\
+Type what the agent is to do. Lines of your own that mean something else:
+/stop stops the turn. /new begins another session. /sessions lists them. /resume ID opens one.
+/quit or ctrl+d leaves. A question is answered with y, n, a (always), or with words."""
+
+
+class Plain:
+    """One conversation on standard input and output."""
+
+    def __init__(self, wish: Wish) -> None:
+        self.link = Link(wish.config_dir, self._told)
+        self.desk = Desk(self.link, wish, lambda: None, self._take)
+        self.wish = wish
+        self._mid_line = ""
+        self._asks: dict[str, Ask] = {}
+
+    async def run(self) -> int:
+        keeper = asyncio.ensure_future(self.link.keep())
+        lines = _Lines()
+        try:
+            await self._begin()
+            while (text := await lines.next()) is not None:
+                try:
+                    if not await self._line(text):
+                        break
+                except Fault as fault:
+                    self._say(f"problem: {fault}")
+        finally:
+            lines.close()
+            self.desk.leave()
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+        return 0
+
+    async def _begin(self) -> None:
+        await self.link.ready()
+        wish = self.wish
+        if wish.session:
+            await self.desk.open(await self.desk.find(wish.session))
+        elif wish.newest and (newest := await self.desk.newest()):
+            await self.desk.open(newest)
+        self._say(f"dragoman in {self.desk.cwd}. /help tells the commands.")
+        if self.desk.session:
+            self._say(f"session {self.desk.session[:8]}, {len(self.desk.story.pieces)} entries")
+            for ask in self.desk.story.asks.values():
+                self._question(ask)
+        if wish.pick:
+            await self._line("/sessions")
+        if wish.prompt:
+            await self._line(wish.prompt)
+
+    async def _line(self, text: str) -> bool:
+        """Act on one line; False ends the conversation."""
+        name, _, words = text.strip().partition(" ")
+        if not text.strip():
+            return True
+        if self._asks and name not in ("/quit", "/stop"):
+            await self._answer(next(iter(self._asks.values())), text.strip())
+        elif name in ("/quit", "/exit"):
+            return False
+        elif name == "/help":
+            self._say(_HELP)
+        elif name == "/stop":
+            self._say("stopped" if await self.desk.interrupt() else "nothing runs")
+        elif name == "/new":
+            self.desk.leave()
+            self._say("a new session begins with your next line")
+        elif name == "/sessions":
+            for info in await self.link.host.list(limit=20):
+                title = " ".join((info.title or info.query or "(nothing yet)").split())
+                self._say(f"{info.id[:8]}, {info.status}: {safe(title)[:60]}")
+        elif name == "/resume":
+            await self.desk.open(await self.desk.find(words.strip()))
+            self._say(f"session {self.desk.session[:8]}")
+        elif not (self.desk.story.turn and await self.desk.steer(text)):
+            await self.desk.send(attachments.prompt(text, self.desk.cwd))
+        return True
+
+    async def _answer(self, ask: Ask, said: str) -> None:
+        self._asks.pop(ask.id, None)
+        word = said.lower()
+        if ask.kind == "question":
+            if said.isdigit() and 0 < int(said) <= len(ask.choices):
+                said = ask.choices[int(said) - 1]
+            await self.desk.answer(ask.id, "answer", text=said)
+        elif word in ("y", "yes"):
+            await self.desk.answer(ask.id, "allow")
+        elif word in ("a", "always"):
+            await self.desk.answer(ask.id, "allow_always")
+        else:
+            comment = "" if word in ("n", "no") else said
+            await self.desk.answer(ask.id, "deny", comment=comment)
+
+    # --- what is said ---
+
+    def _told(self, state: str, words: str) -> None:
+        if words:
+            self._say(f"dragoman: {words}")
+
+    def _take(self, event: Event) -> None:
+        body = event.body
+        match body:
+            case ev.TextDelta(text=text):
+                self._stream("agent: ", text)
+            case ev.Spoke(content=content):
+                self._fresh()
+                for block in content:
+                    if isinstance(block, ToolCall):
+                        self._say(f"tool: {block.name} {safe(told(block.name, block.args))}")
+            case ev.Progress(text=text):
+                self._stream("output: ", text)
+            case ev.CallEnded(name=name, outcome=outcome, is_error=wrong):
+                self._say(f"tool: {name} {'failed' if wrong else outcome}")
+            case ev.TurnBegan(by=by) if by is not None and by.name != self.link.name:
+                self._say(f"{by.name or by.dialect}: {safe(_text(body))}")
+            case ev.TurnEnded(outcome=outcome, error=error):
+                self._say(f"turn {outcome}{f': {safe(error)}' if error else ''}")
+            case ev.Asked(ask=ask):
+                self._question(ask)
+            case ev.Settled(ask_id=ask_id, verdict=verdict):
+                if self._asks.pop(ask_id, None) is not None:
+                    self._say(f"answered elsewhere: {verdict}")
+            case ev.Noted(title=title, text=text):
+                self._say(f"note: {safe(title)} {safe(text)}")
+
+    def _question(self, ask: Ask) -> None:
+        self._asks[ask.id] = ask
+        self._say(f"question: {safe(ask.title)}")
+        for row in ask_rows(ask, self.desk.cwd, 10_000):
+            self._say(f"  {row.shown.plain}")
+        for number, choice in enumerate(ask.choices, 1):
+            self._say(f"  {number}. {safe(choice)}")
+        self._say("answer: " + ("a number or words" if ask.choices else "y, n, a, or say why not"))
+
+    def _stream(self, who: str, text: str) -> None:
+        if self._mid_line != who:
+            self._fresh()
+            sys.stdout.write(who)
+        self._mid_line = who
+        sys.stdout.write(safe(text))
+        if text.endswith("\n"):
+            self._mid_line = ""
+        sys.stdout.flush()
+
+    def _fresh(self) -> None:
+        if self._mid_line:
+            sys.stdout.write("\n")
+            self._mid_line = ""
+
+    def _say(self, text: str) -> None:
+        self._fresh()
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+class _Lines:
+    """Lines from the keyboard, without a thread that could not be ended."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._data = b""
+        asyncio.get_running_loop().add_reader(0, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(0, 65536)
+        except OSError:  # the terminal is gone
+            data = b""
+        if not data:
+            self._queue.put_nowait(None)
+            self.close()
+            return
+        *lines, self._data = (self._data + data).split(b"\n")
+        for line in lines:
+            self._queue.put_nowait(line.decode(errors="replace"))
+
+    async def next(self) -> str | None:
+        return await self._queue.get()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(0)
+
+
+def _text(body: ev.TurnBegan) -> str:
+    return " ".join(block.text for block in body.content if hasattr(block, "text"))
+
+
+def talk(wish: Wish) -> int:
+    """Hold the conversation; returns the exit code."""
+
+    async def run() -> int:
+        return await Plain(wish).run()
+
+    return asyncio.run(run())

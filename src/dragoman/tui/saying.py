@@ -1,0 +1,61 @@
+"""What becomes of what was typed: a prompt, a word into the turn, a command, a shell command."""
+
+import time
+from typing import TYPE_CHECKING
+
+from dragoman.client import attachments
+from dragoman.engine.faults import Fault
+
+from . import commands
+from .piece import Piece
+
+if TYPE_CHECKING:
+    from .app import Terminal
+
+
+async def taken(app: "Terminal", text: str, queued: bool) -> None:
+    """Do what was typed; what could not be done stands in the editor again."""
+    try:
+        if text.startswith("!") and text[1:].strip():
+            await _shell(app, text[1:].strip())
+            return
+        name, _, words = text[1:].partition(" ")
+        if text.startswith("/") and (own := commands.OWN.get(name.strip())) is not None:
+            await own.act(app, words.strip())
+            return
+        await send(app, text, queued)
+    except Fault:
+        app.writing.give_back(text)
+        raise
+
+
+async def send(app: "Terminal", text: str, queued: bool) -> None:
+    """Say it into the running turn, or give it as a prompt that waits its turn."""
+    bag, desk = app.writing.bag, app.desk
+    content = attachments.prompt(text, desk.cwd, *bag.blocks())
+    simple = len(content) == 1 and not text.startswith("/")
+    if desk.story.turn and not queued and simple and await desk.steer(text):
+        return
+    before = desk.story
+    await desk.send(content)
+    bag.clear()
+    app.writing.show_bag()
+    if desk.story is not before:
+        app.show_session()
+    app.changed()
+
+
+async def _shell(app: "Terminal", command: str) -> None:
+    from .shell import run
+
+    story = app.desk.story
+    piece = story.put(Piece("shell", name=command, at=int(time.time() * 1000)))
+    piece.outcome = "running"
+
+    def changed() -> None:
+        story.touched(piece)
+        app.changed()
+
+    changed()
+    await run(command, app.desk.cwd, piece, changed)
+    app.writing.carry(f"output of {command}", attachments.context(f"$ {command}", piece.text))
