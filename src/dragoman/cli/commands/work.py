@@ -13,7 +13,7 @@ def commands() -> tuple[Command, ...]:
             "terminal",
             "live in it: conversation, approvals, all sessions (also: dragoman alone)",
             group=GROUP,
-            example='dragoman "what is this project?"',
+            example='dragoman terminal "what is this project?"',
             text=(
                 "`dragoman` alone opens it in this folder, `dragoman -c` goes on with the newest\n"
                 "session of the folder, `dragoman -r` lets you pick one, a sentence is a prompt.\n"
