@@ -69,9 +69,7 @@ async def watch(call: "Call", params: Watch) -> None:
     call.reply(Watching(name, last))
     made = hub.watch(
         conn.who,
-        hub.shape("dragoman", Native)
-        if params.passing
-        else hub.shape("dragoman kept", NativeKept),
+        hub.shape("dragoman", Native) if params.passing else hub.shape("dragoman kept", NativeKept),
         conn.link.send_blob,
         conn.is_paused,
         since=params.since,
