@@ -89,7 +89,7 @@ async def board(conn: "ZeroclawHearer", params: Board) -> Any:
             BoardRow(
                 live.state.info() if live is not None else info,
                 live is not None,
-                len(live.inbox) if live is not None else 0,
+                len(live.inbox.waiting) if live is not None else 0,
                 door.present(info.id),
                 waiting.get(info.id, 0),
             )
