@@ -92,6 +92,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/make_hashes.py --check
 
 # Random clients of all protocols on shared sessions, with kills and stops.
 SEEDS ?= 10

@@ -5,7 +5,12 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from tests.mounts import sweep
+
+# A busy machine is no failure; pytest's own limit is left for what hangs.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 _CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 

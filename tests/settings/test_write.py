@@ -61,14 +61,39 @@ def test_a_new_key_after_a_value_of_many_lines() -> None:
     assert 'x = 1\n"""\nmax_steps = 4\n' in after
 
 
-def test_a_new_table_goes_to_the_end() -> None:
+def test_a_new_table_goes_beside_its_like_or_to_the_end() -> None:
     after = write.put(TEXT, split('models."openai/o9".vision'), True)
-    assert after == TEXT + '\n[models."openai/o9"]\nvision = true\n'
+    beside = 'context_window = 5\n\n[models."openai/o9"]\nvision = true\n\n[gateway]\n'
+    assert after == TEXT.replace("context_window = 5\n\n[gateway]\n", beside)
+    assert write.put(TEXT, split("log.level"), "debug") == TEXT + '\n[log]\nlevel = "debug"\n'
+
+
+def test_what_stands_above_the_next_table_stays_above_it() -> None:
+    text = "[acp]\nmax_sessions = 1\n\n# about logs\n[log]\nlevel = 'info'\n"
+    after = write.put(text, split("acp.default_agent"), "a")
+    assert after == text.replace("= 1\n", '= 1\ndefault_agent = "a"\n')
+
+
+SCATTERED = "[agents.b]\nmodel = 'x/y'\n\n[log]\nlevel = 'info'\n\n[agents.c]\nmodel = 'p/q'\n"
+
+
+@pytest.mark.parametrize("key", ["agents.b.max_steps", "agents.c.max_steps", "agents.a.max_steps"])
+def test_tables_that_do_not_stand_together(key: str) -> None:
+    after = write.put(SCATTERED, split(key), 3)
+    assert tomllib.loads(after)["agents"][key.split(".")[1]]["max_steps"] == 3
+    assert [line for line in SCATTERED.splitlines() if line not in after.splitlines()] == []
+    assert tomllib.loads(write.remove(after, split(key))) == tomllib.loads(SCATTERED)
+
+
+def test_line_ends_of_another_system_stay() -> None:
+    after = write.put("[acp]\r\nmax_sessions = 1\r\n", split("acp.max_sessions"), 2)
+    assert after == "[acp]\r\nmax_sessions = 2\r\n"
 
 
 def test_a_key_inside_an_inline_table() -> None:
     after = write.put(TEXT, split("gateway.webhooks.one.cwd"), "/x")
-    assert 'webhooks = { one = { agent = "coder", cwd = "/x" } }' in after
+    assert 'webhooks = { one = { agent = "coder", cwd = "/x"' in after
+    assert tomllib.loads(after)["gateway"]["webhooks"]["one"] == {"agent": "coder", "cwd": "/x"}
 
 
 def test_a_key_beside_dotted_ones() -> None:
@@ -201,7 +226,7 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         ("[log]\nlevel = 'info'\n\n[acp]\nmax_sessions = 1\n", "acp.max_sessions",
          "[log]\nlevel = 'info'\n"),
         ("[acp]\nmax_sessions = 1\n\n# about logs\n[log]\nlevel = 'info'\n", "acp.max_sessions",
-         "# about logs\n[log]\nlevel = 'info'\n"),
+         "[acp]\n\n# about logs\n[log]\nlevel = 'info'\n"),
         ("[acp]\n# mine\nmax_sessions = 1\n", "acp.max_sessions", "[acp]\n# mine\n"),
         ("[agents.a]\nmodel = 'x/y'\n[agents.a.mcp]\nz = 1\n", "agents.a.model",
          "[agents.a]\n[agents.a.mcp]\nz = 1\n"),

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands: enough of the grammar to name a line and to edit one.
+"""On which line each key of a TOML text stands, to name it beside what is wrong with it.
 
 The text has been read by `tomllib` before, so this scanner may trust that it is well formed.
 """
@@ -11,16 +11,11 @@ Path = tuple[str, ...]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A table header or a key with its value. Offsets count characters of the text."""
+    """A table header or a key."""
 
     path: Path
     table: bool
     line: int  # from 1
-    start: int  # of the line
-    end: int  # after the line break of the last line
-    value: int = 0
-    value_end: int = 0
-    inside: Path = ()  # the table it stands in
 
 
 def scan(text: str) -> list[Place]:
@@ -54,13 +49,13 @@ def _places(text: str) -> Iterator[Place]:
             at += 2 if text.startswith("[[", at) else 1
             table, at = _key(text, at)
             end = _line_end(text, at)
-            yield Place(table, True, line, start, end, inside=table)
+            yield Place(table, True, line)
         else:
             path, at = _key(text, at)
             value = _blanks(text, at + 1)  # after the "="
             value_end = _value(text, value)
             end = _line_end(text, value_end)
-            yield Place((*table, *path), False, line, start, end, value, value_end, table)
+            yield Place((*table, *path), False, line)
         line += text.count("\n", start, end)
         at = end
 

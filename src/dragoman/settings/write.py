@@ -11,7 +11,6 @@ from typing import Any
 from dragoman.engine.faults import BadInput
 
 from . import shape
-from .lines import Place, scan
 from .load import BadSettings, read_text
 from .shape import Path
 
@@ -76,49 +75,44 @@ def put(text: str, path: Path, value: Any) -> str:
         if not isinstance(here, dict):
             raise BadInput(f"{shape.join(path)} cannot be set: {part} is not a table in the file.")
     here[path[-1]] = copy.deepcopy(value)
-    changed = _put(text, path, value, wanted)
+    changed = _put(text, path, value)
     _same(changed, wanted, path)
     return changed
 
 
-def _put(text: str, path: Path, value: Any, wanted: dict[str, Any]) -> str:
-    places = scan(text)
-    for place in places:
-        if not place.table and place.path == path:
-            return text[: place.value] + render(value) + text[place.value_end :]
-    for place in places:  # inside an inline table
-        if not place.table and path[: len(place.path)] == place.path:
-            inner = _lookup(wanted, place.path)
-            return text[: place.value] + render(inner) + text[place.value_end :]
-    parent = path[:-1]
-    header = next((one for one in places if one.table and one.path == parent), None)
-    if header is not None:
-        last = _last_of(places, header)
-        return _insert(text, last.end, f"{_key(path[-1:])} = {render(value)}\n")
-    # Keys of the same table written with dots: one more beside them.
-    for place in reversed(places):
-        if not place.table and place.path[: len(parent)] == parent and place.inside != parent:
-            name = path[len(place.inside) :]
-            return _insert(text, place.end, f"{_key(name)} = {render(value)}\n")
-    gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{gap}[{_key(parent)}]\n{_key(path[-1:])} = {render(value)}\n"
+def _put(text: str, path: Path, value: Any) -> str:
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    here: Any = document
+    for depth, part in enumerate(path[:-1]):
+        if part not in here:
+            # Tables in between get no header of their own.
+            here[part] = added = tomlkit.table(is_super_table=depth < len(path) - 2)
+            if depth == len(path) - 2:
+                added[path[-1]] = value
+                if not tomlkit.dumps(document).endswith(added.as_string()):
+                    added.add(tomlkit.nl())  # a blank line before what follows
+        here = here[part]
+    if path[-1] in here:
+        here[path[-1]] = value
+    else:
+        _add(here, path[-1], value)
+    return tomlkit.dumps(document)
 
 
-def _last_of(places: list[Place], header: Place) -> Place:
-    """The last key of a table, or its header when it has none."""
-    last = header
-    for place in places[places.index(header) + 1 :]:
-        if place.table:
-            break
-        last = place
-    return last
+def _add(table: Any, key: str, value: Any) -> None:
+    """Add a key below the last one: comments after that are about what follows."""
+    from tomlkit.items import Table
 
-
-def _insert(text: str, at: int, line: str) -> str:
-    before = text[:at]
-    if before and not before.endswith("\n"):
-        before += "\n"
-    return before + line + text[at:]
+    below: list[Any] = []
+    if isinstance(table, Table):
+        body = table.value.body
+        while body and body[-1][0] is None:
+            below.insert(0, body.pop()[1])
+    table[key] = value
+    for item in below:
+        table.value.append(None, item)
 
 
 def remove(text: str, path: Path) -> str:
@@ -126,46 +120,26 @@ def remove(text: str, path: Path) -> str:
 
     Tables that held nothing else go with it, unless a comment stands in them.
     """
+    import tomlkit
+
     wanted = tomllib.loads(text)
     try:
         above = _lookup(wanted, path[:-1])
         del above[path[-1]]
     except (KeyError, TypeError):
         return text
-    changed = text
-    for place in reversed(scan(text)):
-        if place.path[: len(path)] == path:
-            start = place.start
-            if place.table and changed[:start].endswith("\n\n"):
-                start -= 1  # the blank line above a table goes with it
-            changed = changed[:start] + changed[place.end :]
-        elif not place.table and path[: len(place.path)] == place.path:
-            inner = _lookup(wanted, place.path)
-            if inner:
-                changed = changed[: place.value] + render(inner) + changed[place.value_end :]
-            else:
-                changed = changed[: place.start] + changed[place.end :]
+    document = tomlkit.parse(text)
+    del _lookup(document, path[:-1])[path[-1]]
     for length in range(len(path) - 1, 0, -1):
-        changed = _without_empty(changed, path[:length])
+        table = _lookup(document, path[:length])
+        if table or "#" in table.as_string():
+            break
+        del _lookup(document, path[: length - 1])[path[length - 1]]
+    changed = tomlkit.dumps(document)
+    if not text.endswith("\n\n"):
+        changed = changed.rstrip("\n") + "\n" if changed.strip() else ""
     _same(changed, wanted, path, empty_tables=True)
     return changed
-
-
-def _without_empty(text: str, path: Path) -> str:
-    """The text without the header of this table, if nothing stands below it."""
-    places = scan(text)
-    for at, place in enumerate(places):
-        if not place.table or place.path != path or text[place.start :].lstrip()[:2] == "[[":
-            continue
-        after = places[at + 1] if at + 1 < len(places) else None
-        if after is not None and (not after.table or after.path[: len(path)] == path):
-            return text
-        below = text[place.end : after.start if after else len(text)]
-        if below.strip() and below.splitlines()[0].strip():
-            return text  # a comment directly below a header is about that table
-        before, rest = text[: place.start], text[place.end :].lstrip("\r\n")
-        return before + rest if rest else before.rstrip("\r\n") + ("\n" if before.strip() else "")
-    return text
 
 
 def _same(text: str, wanted: dict[str, Any], path: Path, *, empty_tables: bool = False) -> None:
