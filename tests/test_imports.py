@@ -19,8 +19,8 @@ FACTS = tuple(f"engine.{name}" for name in ("content", "events", "info", "faults
 BEHIND_PORTS = (*PORTS, "observe")
 
 INSIDE = (
-    "engine wire observe dialects transports store agents providers policy sandbox tools settings "
-    "gateway"
+    "engine wire observe http dialects transports store agents providers policy sandbox tools "
+    "settings gateway"
 ).split()
 
 # What each folder may import beside itself. A name stands for itself and all below it.
@@ -29,18 +29,19 @@ MAY: dict[str, tuple[str, ...]] = {
     "engine": (),
     "wire": (),
     "observe": (),
+    "http": (),
     "apps": ("settings.places",),  # for authors of apps, whose programs know nothing else of ours
     "dialects": ("wire", "engine", "observe"),
     "transports": ("wire", "observe"),
     "store": BEHIND_PORTS,
     "agents": (*BEHIND_PORTS, "wire"),  # a hosted agent is driven over its own protocol
-    "providers": BEHIND_PORTS,
+    "providers": (*BEHIND_PORTS, "http"),
     "policy": BEHIND_PORTS,
     "sandbox": BEHIND_PORTS,
     "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
     "settings": (*PORTS, "observe"),
     "client": ("wire", "transports", "settings", "observe", *FACTS),
-    "gateway": ("wire", "transports", "settings", "observe", "engine"),
+    "gateway": ("wire", "transports", "settings", "observe", "engine", "http"),
     "cli": ("client", "settings", "observe", *FACTS),
     "testing": tuple(
         "engine wire observe dialects transports store agents providers policy sandbox tools "

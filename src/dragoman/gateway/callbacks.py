@@ -89,7 +89,7 @@ class Callback:
         return not kinds or str(event.body.__struct_config__.tag) in kinds
 
     async def _post(self, event: Event) -> None:
-        import httpx
+        from dragoman.http.port import HttpFault
 
         body = views.encode(event)
         wait = _FIRST_WAIT
@@ -105,19 +105,19 @@ class Callback:
             if self.settings.secret:
                 headers[HEADER] = sign(self.settings.secret, body)
             try:
-                answer = await self._gate.client().post(
-                    self.settings.url,
-                    content=body,
-                    headers=headers,
-                    timeout=self.settings.timeout_secs,
-                )
-                if answer.status_code < 300:
+                async with asyncio.timeout(self.settings.timeout_secs):
+                    answer = await self._gate.client().fetch(
+                        "POST", self.settings.url, headers=headers, body=body
+                    )
+                if answer.status < 300:
                     return
-                problem = f"status {answer.status_code}"
-                if answer.status_code in (400, 401, 403, 404, 410, 413, 415, 422):
+                problem = f"status {answer.status}"
+                if answer.status in (400, 401, 403, 404, 410, 413, 415, 422):
                     break  # asking again would not change its mind
-            except (httpx.HTTPError, httpx.InvalidURL) as trouble:
-                problem = f"{type(trouble).__name__}: {trouble}"
+            except HttpFault as trouble:
+                problem = str(trouble)
+            except TimeoutError:
+                problem = f"no answer within {self.settings.timeout_secs:g} s"
             if number < tries:
                 await asyncio.sleep(wait * self.settings.retry_factor)
                 wait = min(wait * 2, _LONGEST_WAIT)

@@ -164,7 +164,7 @@ class Gate:
         for connection in tuple(self.connections):
             connection.abort()
         if self._http is not None:
-            await self._http.aclose()
+            await self._http.close()
         self._forget_address()
 
     # --- the server's side (server.Rules) ---
@@ -334,9 +334,9 @@ class Gate:
     def client(self) -> Any:
         """The HTTP client of webhooks out, made when it is first needed."""
         if self._http is None:
-            import httpx
+            from dragoman.http.client import Client
 
-            self._http = httpx.AsyncClient(follow_redirects=False)
+            self._http = Client()
         return self._http
 
 

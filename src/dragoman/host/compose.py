@@ -251,7 +251,9 @@ def provider_configs(
                 headers=given.headers,
                 models=plan.models,
                 connect_timeout=given.connect_timeout_secs,
+                first_timeout=given.first_byte_timeout_secs,
                 read_timeout=given.read_timeout_secs,
+                silence_timeout=given.silence_timeout_secs,
                 retries=given.retries,
             )
     configs.update(more or {})

@@ -58,7 +58,12 @@ def build(
         base_url=_base_url(preset, config, env),
         key=key,
         headers=config.headers,
-        timeouts=Timeouts(config.connect_timeout, config.read_timeout),
+        timeouts=Timeouts(
+            config.connect_timeout,
+            config.read_timeout,
+            config.first_timeout,
+            config.silence_timeout,
+        ),
         rules=rules or RetryRules(retries=config.retries),
     )
 

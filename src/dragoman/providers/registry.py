@@ -28,7 +28,9 @@ class ProviderConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] = {}
     models: tuple[ModelInfo, ...] = ()
     connect_timeout: float = 10.0
+    first_timeout: float | None = None
     read_timeout: float = 120.0
+    silence_timeout: float = 600.0
     retries: int = 5
 
 

@@ -1,7 +1,7 @@
 """A provider behind HTTP: one shared client, one streaming loop, any format."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,28 +10,15 @@ from dragoman.engine.faults import ProviderFailed
 from dragoman.engine.ports import ModelOpened, ModelPart, ModelRequest
 
 from . import failures
+from .reading import Reader, Reading, Silent
 from .retry import RetryRules, with_retry
-from .sse import EventParser, EventTooLong
+from .sse import EventTooLong
 
 if TYPE_CHECKING:
-    import httpx
+    from dragoman.http.port import Answer, Http, HttpFault
 
 _ERROR_BYTES = 64 * 1024
-_DRAIN = 0.1  # seconds given to the end of a finished answer, so that its connection can be kept
-
-
-class Reader(Protocol):
-    """Turns the events of one answer into parts. No I/O."""
-
-    finished: bool
-
-    def take(self, data: bytes) -> Sequence[ModelPart]:
-        """The parts of one event. Raises ProviderFailed, msgspec.DecodeError."""
-        ...
-
-    def end(self) -> Sequence[ModelPart]:
-        """The parts that are due when the stream ends; sets `finished` when it was complete."""
-        ...
+_ERROR_SECONDS = 10.0  # for the text of a refusal: what came by then is shown
 
 
 class Format(Protocol):
@@ -47,10 +34,15 @@ class Format(Protocol):
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """Seconds to connect, and between two bytes of an answer."""
+    """Seconds to connect, to the first byte of an answer, and between two of its bytes.
+
+    `first` is `read` when it is not given. `silence` bounds a stream that moves but says nothing.
+    """
 
     connect: float = 10.0
     read: float = 120.0
+    first: float | None = None
+    silence: float = 600.0
 
 
 class Remote:
@@ -66,6 +58,7 @@ class Remote:
         headers: dict[str, str] | None = None,
         timeouts: Timeouts | None = None,
         rules: RetryRules | None = None,
+        client: "Http | None" = None,
     ) -> None:
         self.name = name
         self.format = format
@@ -80,8 +73,7 @@ class Remote:
             **format.headers(key),
             **(headers or {}),
         }
-        self._client: httpx.AsyncClient | None = None
-        self._opening: asyncio.Lock | None = None
+        self._client = client
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
         url = self.base_url + self.format.path(request)
@@ -98,58 +90,52 @@ class Remote:
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await client.close()
 
     async def _attempt(self, url: str, body: bytes) -> AsyncGenerator[ModelPart, None]:
-        client = await self._open()
-        import httpx
+        from dragoman.http.port import HttpFault
 
+        client = self._client or self._make_client()
         reader = self.format.reader(self.name, self._key)
-        parser = EventParser()
+        reading = Reading(reader, self.timeouts.silence)
         try:
-            async with client.stream("POST", url, content=body, headers=self._headers) as response:
-                await self._check(response)
+            async with client.open("POST", url, headers=self._headers, body=body) as answer:
+                await self._check(answer)
                 yield ModelOpened()
-                chunks = response.aiter_raw()
-                async for chunk in chunks:
-                    for data in parser.feed(chunk):
-                        for part in reader.take(data):
-                            yield part
-                    if reader.finished:
-                        await self._drain(chunks)
-                        return
-                for data in parser.flush():
-                    for part in reader.take(data):
+                answer.into(reading.feed)
+                while await answer.more():
+                    for part in reading.take():
                         yield part
-                for part in reader.end():
-                    yield part
-        except httpx.TimeoutException as error:
-            raise self._unreachable(error, "did not answer in time") from error
-        except httpx.TransportError as error:
-            said = "cannot be reached" if isinstance(error, httpx.ConnectError) else "hung up"
-            raise self._unreachable(error, said) from error
-        except (httpx.InvalidURL, httpx.StreamError) as error:
+                    if reader.finished:
+                        answer.leave()
+                        return
+                    if reading.broken:
+                        break
+                reading.end()
+                while parts := reading.take():
+                    for part in parts:
+                        yield part
+        except HttpFault as error:
+            raise self._failure(error) from error
+        except Silent as error:
             raise ProviderFailed(
-                f"{self.name} cannot be asked at {self.base_url}: {error}", "bad_request"
+                f"{self.name} did not answer in time ({self.base_url}): {error}", "network"
             ) from error
-        except (msgspec.DecodeError, EventTooLong) as error:
+        except (msgspec.DecodeError, EventTooLong, RecursionError) as error:
             raise ProviderFailed(
                 f"{self.name} sent something that cannot be read: {error}", "network"
             ) from error
         if not reader.finished:
             raise ProviderFailed(f"{self.name} hung up in the middle of the answer", "network")
 
-    async def _check(self, response: "httpx.Response") -> None:
+    async def _check(self, answer: "Answer") -> None:
         """Raise what the status or the kind of the body tells."""
-        kind = response.headers.get("content-type", "")
-        if response.status_code == 200 and not kind.startswith(("application/json", "text/html")):
+        status, headers = answer.status, answer.headers
+        kind = headers.get("content-type", "")
+        if status == 200 and not kind.startswith(("application/json", "text/html")):
             return
-        body = b""
-        async for chunk in response.aiter_raw():
-            body += chunk
-            if len(body) >= _ERROR_BYTES:
-                break
-        if response.status_code == 200:
+        body = await _beginning(answer)
+        if status == 200:
             raise ProviderFailed(
                 f"{self.name} answered with {kind} where a stream was asked for: "
                 f"{body[:200].decode('utf-8', 'replace')}",
@@ -157,41 +143,57 @@ class Remote:
                 status=200,
                 hint="Check base_url.",
             )
-        raise failures.from_response(
-            self.name, response.status_code, response.headers, body[:_ERROR_BYTES], self._key
-        )
+        if 300 <= status < 400:
+            raise ProviderFailed(
+                f"{self.name} sends us on to {headers.get('location', 'nowhere')[:200]} "
+                f"({status}), where a key must not follow",
+                "bad_request",
+                status=status,
+                hint="Check base_url.",
+            )
+        raise failures.from_response(self.name, status, headers, body, self._key)
 
-    async def _drain(self, chunks: AsyncIterator[bytes]) -> None:
-        try:
-            async with asyncio.timeout(_DRAIN):
-                async for _ in chunks:
-                    continue
-        except TimeoutError:
-            return  # the connection is closed instead of kept
+    def _failure(self, error: "HttpFault") -> ProviderFailed:
+        from dragoman.http import port
 
-    def _unreachable(self, error: Exception, said: str) -> ProviderFailed:
-        reason = str(error) or type(error).__name__
-        return ProviderFailed(f"{self.name} {said} ({self.base_url}): {reason}", "network")
+        where = f"({self.base_url}): {error}"
+        if isinstance(error, port.BadRequest):
+            return ProviderFailed(f"{self.name} cannot be asked {where}", "bad_request")
+        if isinstance(error, port.Untrusted):
+            return ProviderFailed(
+                f"{self.name} cannot be trusted {where}", "bad_request",
+                hint="Set SSL_CERT_FILE to a file of certificates that vouch for it.",
+            )  # fmt: skip
+        said = (
+            "did not answer in time" if isinstance(error, port.TimedOut)
+            else "cannot be reached" if isinstance(error, port.Unreachable)
+            else "sent something that cannot be read" if isinstance(error, port.NotHttp)
+            else "hung up"
+        )  # fmt: skip
+        return ProviderFailed(f"{self.name} {said} {where}", "network")
 
-    async def _open(self) -> "httpx.AsyncClient":
-        if self._client is None:
-            self._opening = self._opening or asyncio.Lock()
-            async with self._opening:
-                if self._client is None:
-                    # Import and certificates take a while: not in the loop's thread.
-                    self._client = await asyncio.to_thread(self._make_client)
+    def _make_client(self) -> "Http":
+        from dragoman.http.client import Client
+        from dragoman.http.port import Timeouts as Limits
+
+        given = self.timeouts
+        first = given.read if given.first is None else given.first
+        self._client = Client(timeouts=Limits(given.connect, first, given.read))
         return self._client
 
-    def _make_client(self) -> "httpx.AsyncClient":
-        import httpx
 
-        return httpx.AsyncClient(
-            # Plain http has no use for the certificate store, which takes long to load.
-            verify=not self.base_url.startswith("http://"),
-            timeout=httpx.Timeout(
-                connect=self.timeouts.connect, read=self.timeouts.read, write=60.0, pool=30.0
-            ),
-            limits=httpx.Limits(
-                max_connections=512, max_keepalive_connections=32, keepalive_expiry=60.0
-            ),
-        )
+async def _beginning(answer: "Answer") -> bytes:
+    """What can be had of a refusal's text."""
+    from dragoman.http.port import HttpFault
+
+    body = bytearray()
+    answer.into(lambda data: body.extend(data[: _ERROR_BYTES - len(body)]))
+    try:
+        async with asyncio.timeout(_ERROR_SECONDS):
+            while len(body) < _ERROR_BYTES and await answer.more():
+                continue
+    except (HttpFault, TimeoutError):
+        return bytes(body)  # the status says enough
+    if len(body) == _ERROR_BYTES:
+        answer.leave()
+    return bytes(body)

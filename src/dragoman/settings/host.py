@@ -31,7 +31,13 @@ class Provider(Section, frozen=True):
     headers: Annotated[dict[str, str], says("Headers sent with every request.")] = {}
     model: Annotated[str, says("The model to use when an agent names only the provider.")] = ""
     connect_timeout_secs: Annotated[Seconds, says("How long connecting may take.")] = 10
+    first_byte_timeout_secs: Annotated[
+        Seconds | None, says("How long it may think before it answers; not set: read_timeout_secs.")
+    ] = None
     read_timeout_secs: Annotated[Seconds, says("How long it may be silent.")] = 120
+    silence_timeout_secs: Annotated[
+        Seconds, says("How long it may give signs of life without saying anything.")
+    ] = 600
     retries: Annotated[Whole, says("How often it is asked again after a failure.")] = 5
 
 

@@ -89,22 +89,45 @@ def _keep(path: str, token: str) -> None:
 
 def _pair(address: str, code: str, settings: Settings) -> str:
     """Exchange a code (or the first one, which a new gateway tells on loopback) for a token."""
-    import httpx
+    from dragoman.http.port import HttpFault
 
     try:
-        with httpx.Client(verify=tls(address, settings) or True, timeout=_WITHIN) as client:
+        answer = asyncio.run(_exchange(address, code, tls(address, settings)))
+    except (HttpFault, TimeoutError) as problem:
+        raise _silent(address, problem) from None
+    if not isinstance(answer, dict) or "token" not in answer:
+        error = answer.get("error") if isinstance(answer, dict) else None
+        raise BadInput(str((error or {}).get("message", "Pairing failed.")))
+    return str(answer["token"])
+
+
+async def _exchange(address: str, code: str, context: Any) -> Any:
+    from dragoman.http.client import Client
+
+    client = Client(trust=context, env={})  # no proxy stands before a gateway of ours
+    try:
+        async with asyncio.timeout(_WITHIN):
             if not code:
-                code = client.get(f"{address}/pair/code").json().get("pairing_code") or ""
+                found = _decoded((await client.fetch("GET", f"{address}/pair/code")).body)
+                code = str(found.get("pairing_code") or "") if isinstance(found, dict) else ""
             if not code:
                 raise BadInput("The bridge has no token.", "Make one with: dragoman token new")
-            answer = client.post(
-                f"{address}/pair", headers={"X-Pairing-Code": code}, json={"name": "acp-bridge"}
-            ).json()
-    except httpx.HTTPError as problem:
-        raise _silent(address, problem) from None
-    if "token" not in answer:
-        raise BadInput(str(answer.get("error", {}).get("message", "Pairing failed.")))
-    return str(answer["token"])
+            headers = {"X-Pairing-Code": code, "content-type": "application/json"}
+            made = await client.fetch(
+                "POST", f"{address}/pair", headers=headers, body=b'{"name":"acp-bridge"}'
+            )
+            return _decoded(made.body)
+    finally:
+        await client.close()
+
+
+def _decoded(body: bytes) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return None
 
 
 def tls(address: str, settings: Settings) -> Any:

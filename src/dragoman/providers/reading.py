@@ -1,0 +1,139 @@
+"""From an answer's bytes to parts: what came in one read becomes as few parts as can be. No I/O."""
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThought
+
+from .sse import EventParser
+
+
+class Reader(Protocol):
+    """Turns the events of one answer into parts. No I/O."""
+
+    finished: bool
+
+    def take(self, data: bytes) -> Sequence[ModelPart]:
+        """The parts of one event. Raises ProviderFailed, msgspec.DecodeError."""
+        ...
+
+    def end(self) -> Sequence[ModelPart]:
+        """The parts that are due when the stream ends; sets `finished` when it was complete."""
+        ...
+
+
+class Silent(Exception):
+    """A stream that moves says nothing."""
+
+
+class Reading:
+    """One answer on its way: bytes are fed from the socket's read, parts are taken when woken.
+
+    What is wrong with the bytes is raised when the parts before it were taken, so that nothing
+    that was said is lost. A stream that gives only signs of life for `silence` seconds is over.
+    """
+
+    __slots__ = (
+        "_failure",
+        "_heard",
+        "_key",
+        "_parser",
+        "_parts",
+        "_pieces",
+        "_reader",
+        "_silence",
+    )
+
+    def __init__(self, reader: Reader, silence: float) -> None:
+        self._reader = reader
+        self._parser = EventParser()
+        self._silence = silence
+        self._heard = time.monotonic()
+        self._parts: list[ModelPart] = []
+        self._pieces: list[str] = []  # texts that become one part
+        self._key: object = None  # of what they are: ModelText, ModelThought, or a call's id
+        self._failure: Exception | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer said that it is over."""
+        return self._reader.finished
+
+    def feed(self, data: bytes) -> None:
+        """Bytes, in any cut."""
+        if self._failure is not None:
+            return
+        take, pieces = self._reader.take, self._pieces
+        try:
+            for event in self._parser.feed(data):
+                for part in take(event):
+                    if type(part) is ModelText and self._key is ModelText:  # nearly all of them
+                        pieces.append(part.text)
+                    else:
+                        self._add(part)
+        except Exception as error:  # raised where the parts are taken
+            self._failure = error
+        now = time.monotonic()
+        if self._parts or pieces:
+            self._heard = now
+        elif now - self._heard > self._silence and self._failure is None:
+            self._failure = Silent(f"nothing but signs of life for {self._silence:g} s")
+
+    def take(self) -> list[ModelPart]:
+        """The parts so far. Raises what was wrong, when there are none."""
+        self._flush()
+        parts = self._parts
+        if not parts and self._failure is not None:
+            raise self._failure
+        self._parts = []
+        return parts
+
+    def end(self) -> None:
+        """No more bytes will come."""
+        if self._failure is not None:
+            return
+        try:
+            for event in self._parser.flush():
+                for part in self._reader.take(event):
+                    self._add(part)
+            for part in self._reader.end():
+                self._add(part)
+        except Exception as error:  # raised where the parts are taken
+            self._failure = error
+
+    @property
+    def broken(self) -> bool:
+        """Whether the rest cannot be read."""
+        return self._failure is not None
+
+    def _add(self, part: ModelPart) -> None:
+        key: object = None
+        text = ""
+        if type(part) is ModelText:
+            key, text = ModelText, part.text
+        elif type(part) is ModelThought and not part.signature:
+            key, text = ModelThought, part.text
+        elif type(part) is ModelCallArgs:
+            key, text = part.id, part.fragment
+        if key is None or key != self._key:
+            self._flush()
+        if key is None:
+            self._parts.append(part)
+        else:
+            self._key = key
+            self._pieces.append(text)
+
+    def _flush(self) -> None:
+        pieces, key = self._pieces, self._key
+        if pieces:
+            text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+            pieces.clear()
+            self._parts.append(
+                ModelText(text)
+                if key is ModelText
+                else ModelThought(text)
+                if key is ModelThought
+                else ModelCallArgs(str(key), text)
+            )
+        self._key = None
