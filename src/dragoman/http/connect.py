@@ -150,6 +150,8 @@ class _Tunnel(asyncio.Protocol):
                 self._fail("it speaks no HTTP")
             elif status.startswith("1"):
                 self._data = rest
+            elif rest and status == "200":
+                self._fail("it speaks inside the tunnel")
             else:
                 self.opened.set_result(status)
 

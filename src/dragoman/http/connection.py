@@ -113,6 +113,8 @@ class Incoming:
             return
         self._deadline = self._loop.time() + self._between
         pieces = self._pieces
+        if self._done:
+            del pieces[self._size :]  # of an answer that nobody asked for
         if pieces:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             if self._left:
@@ -197,10 +199,10 @@ class Incoming:
 
     async def head(self) -> None:
         """Wait for the status and the headers. Raises HttpFault."""
-        while not self._headed and self._fault is None:
+        while not self._headed:  # what went wrong after it is told after what came
+            if self._fault is not None:
+                raise self._fault
             await self._wait()
-        if self._fault is not None:
-            raise self._fault
 
     def into(self, sink: Callable[[bytes], None]) -> None:
         self._sink = sink
@@ -208,6 +210,8 @@ class Incoming:
             body = b"".join(self._pieces)
             self._pieces.clear()
             self._give(body)
+            if self._done:
+                self._check_packed()
 
     async def more(self) -> bool:
         while not self._news:
@@ -268,16 +272,19 @@ class Incoming:
         """The whole answer is here: the connection is free, if it can be used again."""
         self._timer.cancel()
         connection = self._connection
-        if self._packed is not None and not self._packed.whole:
-            self._fail(HungUp("the packed answer breaks off"))
-            return
         connection.answer = None
         self._parser = None  # it holds on to us
+        if not self._pieces:
+            self._check_packed()
         if self._keep and not connection.lost:
             connection.used += 1
             self._release(connection)
         else:
             connection.abort()
+
+    def _check_packed(self) -> None:
+        if self._packed is not None and not self._packed.whole:
+            self._fail(HungUp("the packed answer breaks off"))
 
     def _broke(self, data: bytes, error: Exception) -> None:
         if self._fault is not None:
@@ -306,8 +313,9 @@ class Incoming:
             self._fault = fault
             self._timer.cancel()
             self._parser = None
-            self._connection.answer = None
-            self._connection.abort()
+            if not self._done:  # else the connection is not ours any more
+                self._connection.answer = None
+                self._connection.abort()
             self._wake()
 
     def _wake(self) -> None:
