@@ -69,8 +69,8 @@ def resident() -> int:
 async def settle(hearer, door) -> None:
     """Wait until all commands are answered; a mutation may have become a prompt."""
     async with asyncio.timeout(10):
-        while hearer._task is not None:
-            await asyncio.wait({hearer._task})
+        while hearer.shell.working:
+            await asyncio.wait(set(hearer.shell.tasks))
         for info in door.live_infos():
             await door.idle(info.id)
         for _ in range(3):  # the last words are said one turn of the loop later

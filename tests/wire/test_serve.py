@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.wire.jsonrpc import Invalid, Reader, Request, Response, Rules, error, reply
+from dragoman.wire.jsonrpc import Invalid, Reader, Request, Response, Rules, error
 from dragoman.wire.link import Blob, Peer
 from dragoman.wire.serve import After, Call, Cancelled, Crowded, Pause, Shell, Table, Verb
 
@@ -65,9 +65,6 @@ class Speaker:
         self.is_prepared = True
         self.preparing = asyncio.Event()
         self.shell = Shell(table, self)
-
-    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
-        return reply(id, value)
 
     def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         if "untellable" in str(problem):

@@ -18,14 +18,18 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import UNSET
 
-from .envelope import ABSENT, Batch, Invalid, Message, Request, Response
+from .envelope import ABSENT, Batch, Invalid, Message, Request, Response, reply
 from .jsonrpc import BatchReply
 from .link import Link
 
 Order = Literal["free", "serial", "pool"]
 Send = Callable[[bytes], None]
-Quick = Callable[[Any], bytes | None]
-"""Makes the whole response of a connection, to be formatted with the number that is its id."""
+Quick = Callable[[Any], Any]
+"""Makes what answers one connection quickly until something else is heard, or None.
+
+Of JSON-RPC: the whole response, to be formatted with the number that is its id. A dialect with an
+envelope of its own says itself what it is.
+"""
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError)
 _BARE = b"{}"
@@ -106,13 +110,16 @@ def reader(params: Any) -> Callable[[Any], Any]:
 class Table:
     """What a dialect tells its shells, once for all connections.
 
+    `answer` writes the response with a result, of a party, a verb and the request's id; without it
+    that is plain JSON-RPC. `bare` are the params of a request that has none.
     `expected` are the exceptions that verbs raise on purpose; every other one is a defect and is
     reported. A `gated` party is asked before each request whether it may pass; one that `prepares`
     is waited for before a request of a lane runs.
     """
 
     __slots__ = (
-        "at_once", "expected", "gated", "pool", "prepares", "read", "strict", "verbs", "waiting",
+        "answer", "at_once", "bare", "expected", "gated", "pool", "prepares", "read", "strict",
+        "verbs", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +128,8 @@ class Table:
         *,
         expected: tuple[type[BaseException], ...],
         read: Callable[[list[bytes]], Sequence[Message]] | None = None,
+        answer: Callable[[Any, Verb, Any, Any], bytes] | None = None,
+        bare: bytes = b"{}",
         gated: bool = False,
         strict: bool = False,
         prepares: bool = False,
@@ -137,6 +146,8 @@ class Table:
             *expected,
         )
         self.read = read
+        self.answer = answer
+        self.bare = bare
         self.gated = gated
         self.strict = strict
         self.prepares = prepares
@@ -150,10 +161,6 @@ class Party(Protocol):
 
     @property
     def link(self) -> Link: ...
-
-    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
-        """The response with a result."""
-        ...
 
     def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         """The response for whatever went wrong."""
@@ -349,7 +356,7 @@ class Shell:
     def take(self, verb: Verb, id: Any, raw: Any, send: Send) -> None:
         """Run a verb and see to it that the request gets its answer."""
         try:
-            params = None if verb.read is None else verb.read(raw)
+            params = None if verb.read is None else verb.read(raw or self._table.bare)
         except _UNREADABLE as problem:
             self.fail(verb, id, _bad_params(problem), send)
             return
@@ -364,7 +371,8 @@ class Shell:
             if type(value) is CoroutineType:  # what is at hand was not enough
                 self._start(Call(self, verb, id, send), value)
             elif id is not UNSET:
-                send(self.party.answer(verb, id, value))
+                answer = self._table.answer
+                send(reply(id, value) if answer is None else answer(self.party, verb, id, value))
         except Exception as problem:
             self.fail(verb, id, problem, send)
 
@@ -467,6 +475,8 @@ class Shell:
     async def _prepared(self, call: Call, params: Any) -> Any:
         if self._table.prepares:
             await self.party.ready()
+            if self.stopped:  # nobody is there any more
+                raise Cancelled
         value = call.verb.run(call if call.verb.direct else self.party, params)
         return await value if type(value) is CoroutineType else value
 
@@ -477,7 +487,8 @@ class Shell:
         if id is UNSET:
             return
         try:
-            said = self.party.answer(verb, id, value)
+            answer = self._table.answer
+            said = reply(id, value) if answer is None else answer(self.party, verb, id, value)
         except Exception as problem:
             self.fail(verb, id, problem, send)
         else:
@@ -581,7 +592,10 @@ class Pause:
 def _bad_params(problem: Exception) -> Exception:
     if isinstance(problem, RecursionError):
         return BadParams("nested too deeply")
-    return BadParams(str(problem))
+    text = str(problem)
+    if text.startswith("Expected `object`") and " - at " not in text:
+        return BadParams("params must be an object")
+    return BadParams(text)
 
 
 def is_same(id: Any, other: Any) -> bool:

@@ -23,7 +23,6 @@ from dragoman.wire.jsonrpc import (
     Response,
     Rules,
     error,
-    reply,
 )
 from dragoman.wire.link import Link
 from dragoman.wire.serve import (
@@ -172,9 +171,6 @@ class AcpHearer:
 
     def invalid(self, message: Invalid) -> bytes:
         return message.reply()
-
-    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
-        return reply(id, value)
 
     def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         if isinstance(problem, UnknownMethod):

@@ -18,7 +18,6 @@ from dragoman.wire.jsonrpc import (
     Response,
     Rules,
     error,
-    reply,
 )
 from dragoman.wire.link import Link
 from dragoman.wire.serve import BadParams, Call, Crowded, Shell, Table, UnknownMethod, Verb
@@ -114,9 +113,6 @@ class HumanlayerHearer:
     def rested(self) -> None:
         if self.shell.ended:
             self.link.close()
-
-    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
-        return reply(id, value)
 
     def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         if isinstance(problem, UnknownMethod):

@@ -38,15 +38,23 @@ if TYPE_CHECKING:
 MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once
 
+_INITIALIZE = VERBS["initialize"]
+_FIRST = Refusal(AUTH_REQUIRED, "First call must be 'initialize'")
+
+
+def _answer(conn: "ZeroclawHearer", verb: Verb, id: Any, value: Any) -> bytes:
+    return reply(id, spoken(value) if conn.camel and not verb.plain else value)
+
+
 TABLE = Table(
     VERBS,
     read=Reader(Rules()).read,
     expected=(Fault, Refusal),
+    answer=_answer,
+    bare=b"",
     gated=True,
     at_once=IN_FLIGHT,
 )
-_INITIALIZE = VERBS["initialize"]
-_FIRST = Refusal(AUTH_REQUIRED, "First call must be 'initialize'")
 
 
 class Held:
@@ -173,9 +181,6 @@ class ZeroclawHearer:
 
     def rested(self) -> None:
         self.link.close()
-
-    def answer(self, verb: Verb, id: Any, value: Any) -> bytes:
-        return reply(id, spoken(value) if self.camel and not verb.plain else value)
 
     def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         """The error response for whatever went wrong."""

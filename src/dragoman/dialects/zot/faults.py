@@ -15,3 +15,20 @@ def told(fault: Fault) -> str:
     if fault.code == "busy":
         return f"agent is busy: {fault}"
     return str(fault)
+
+
+def explained(command: str, problem: BaseException) -> str:
+    """What a client is told of whatever went wrong."""
+    from dragoman.wire.serve import BadParams, Cancelled, Crowded, UnknownMethod
+
+    if isinstance(problem, Fault):
+        return told(problem)
+    if isinstance(problem, UnknownMethod):
+        return "unknown command"
+    if isinstance(problem, BadParams):
+        return f"invalid {command}: {problem}"
+    if isinstance(problem, Crowded):
+        return "agent is busy: too many commands wait"
+    if isinstance(problem, Cancelled):
+        return "the host stopped"
+    return f"internal error: {type(problem).__name__}: {problem}"

@@ -13,6 +13,7 @@ from dragoman.engine.hub import Watch
 from dragoman.engine.session import Session
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob, Link
+from dragoman.wire.serve import Pause
 
 from .faults import told
 from .frames import failure, frame, success
@@ -39,7 +40,6 @@ class Seat:
         self._sole = False
         self._first = ""  # a turn that was given to an idle session: abort means it at once
         self._abort = ""  # a turn to be cancelled when it begins
-        self._resuming = False
         self._watch: Watch
         self._speaker: Speaker
 
@@ -53,7 +53,7 @@ class Seat:
         state = await door.state((await door.load(session_id)).id)
         seat._speaker = Speaker(state.usage, state.cost, seat.works.__contains__)
         seat._watch = await door.watch(
-            session_id, who, seat._speaker, seat._deliver, seat._is_paused, exact=True
+            session_id, who, seat._speaker, seat._deliver, Pause(link, seat._resume), exact=True
         )
         return seat
 
@@ -180,16 +180,7 @@ class Seat:
             if said := self._speaker.speak((Event(self.session_id, 0, words),)):  # type: ignore[arg-type]
                 self.link.send_blob(said)
 
-    def _is_paused(self) -> bool:
-        if not self.link.paused:
-            return False
-        if not self._resuming:
-            self._resuming = True
-            self.link.on_resume(self._resume)
-        return True
-
     def _resume(self) -> None:
-        self._resuming = False
         if self.link.closed or self._watch.closed:
             return
         self._watch.resume()

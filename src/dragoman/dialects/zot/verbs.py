@@ -1,7 +1,7 @@
 """Every command: its parameters, and what it does.
 
-A verb is a plain function where nothing is awaited. It gets the hearer, its parameters and the
-request's id, and returns the response's `data` (None: there is none).
+A verb is a plain function where nothing is awaited. It gets the hearer and its parameters, and
+returns the response's `data` (None: there is none). Of a call the id is (command, id).
 """
 
 from collections.abc import Callable
@@ -15,18 +15,22 @@ from dragoman.engine.content import Image, Text, Usage
 from dragoman.engine.content import Prompt as Content
 from dragoman.engine.door import EFFORTS, Door
 from dragoman.engine.events import Verdict
-from dragoman.engine.faults import BadInput, NothingRunning, UnknownModel
+from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownModel
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.state import State
+from dragoman.wire.codec import mend_text
+from dragoman.wire.serve import Table, Verb, reader
 
 from . import shapes
 from .blocks import message, usage
 from .faults import BUSY
-from .frames import clock_time
+from .frames import clock_time, success
 from .seat import Seat, new_session
 from .speak import EVENTS, request
 
 if TYPE_CHECKING:
+    from dragoman.wire.serve import Call
+
     from .hear import ZotHearer
 
 PROTOCOL = 1
@@ -36,39 +40,6 @@ _DECISIONS: dict[str, Verdict] = {
     "always": "allow_always", "deny": "deny", "no": "deny", "deny_always": "deny_always",
     "edit": "edit", "answer": "answer", "cancelled": "cancelled",
 }  # fmt: skip
-
-
-class Verb:
-    """One command. `waits`: it is a coroutine; `works`: it is answered when its work begins."""
-
-    __slots__ = ("read", "run", "waits", "works")
-
-    def __init__(
-        self,
-        params: type,
-        run: Callable[..., Any],
-        *,
-        waits: bool = False,
-        works: bool = False,
-        read: Callable[[bytes], Any] | None = None,
-    ) -> None:
-        self.run = run
-        self.waits = waits
-        self.works = works
-        self.read = read or _reader(params)
-
-
-def _reader(params: type) -> Callable[[bytes], Any]:
-    if params is shapes.Nothing:
-        return lambda line: None
-    decoder: list[Any] = []
-
-    def read(line: bytes) -> Any:
-        if not decoder:
-            decoder.append(msgspec.json.Decoder(params))
-        return decoder[0].decode(line)
-
-    return read
 
 
 # --- where the client is ---
@@ -138,7 +109,7 @@ def refuse_when_working(hearer: "ZotHearer") -> None:
 # --- the commands of the protocol document ---
 
 
-async def hello(hearer: "ZotHearer", params: shapes.Hello, request_id: str) -> dict[str, Any]:
+async def hello(hearer: "ZotHearer", params: shapes.Hello) -> dict[str, Any]:
     if params.session:
         refuse_when_working(hearer)
         await sit(hearer, params.session)
@@ -170,23 +141,26 @@ def read_prompt(line: bytes) -> Content:
     return tuple(blocks)
 
 
-_read_prompt = _reader(shapes.Prompt)
+_read_prompt = reader(shapes.Prompt)
 
 
-async def prompt(hearer: "ZotHearer", content: Content, request_id: str) -> None:
-    await (await seat_of(hearer)).prompt(content, request_id)
+async def prompt(call: "Call", content: Content) -> None:
+    """The seat answers when the turn begins, in its place among the events."""
+    await (await seat_of(call.conn)).prompt(content, call.id[1])
+    call.finish()
 
 
-def abort(hearer: "ZotHearer", params: None, request_id: str) -> None:
+def abort(hearer: "ZotHearer", params: None) -> None:
     if hearer.seat is not None:
         hearer.seat.abort()
 
 
-async def compact(hearer: "ZotHearer", params: None, request_id: str) -> None:
-    await (await seat_of(hearer)).compact(request_id)
+async def compact(call: "Call", params: None) -> None:
+    await (await seat_of(call.conn)).compact(call.id[1])
+    call.finish()
 
 
-def get_state(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+def get_state(hearer: "ZotHearer", params: None) -> dict[str, Any]:
     provider, model = model_of(hearer)
     settings, state = hearer.desk.settings, state_of(hearer)
     busy = hearer.seat is not None and hearer.seat.busy
@@ -203,20 +177,18 @@ def get_state(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, A
     return data
 
 
-def get_messages(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+def get_messages(hearer: "ZotHearer", params: None) -> dict[str, Any]:
     state = state_of(hearer)
     return {"messages": [message(said) for said in state.messages] if state else []}
 
 
-async def clear(hearer: "ZotHearer", params: None, request_id: str) -> None:
+async def clear(hearer: "ZotHearer", params: None) -> None:
     refuse_when_busy(hearer)
     if hearer.seat is not None:
         await door_of(hearer).clear(hearer.seat.session_id, hearer.who)
 
 
-async def set_model(
-    hearer: "ZotHearer", params: shapes.SetModel, request_id: str
-) -> dict[str, Any]:
+async def set_model(hearer: "ZotHearer", params: shapes.SetModel) -> dict[str, Any]:
     refuse_when_busy(hearer)
     door = door_of(hearer)
     provider, _ = model_of(hearer)
@@ -235,7 +207,7 @@ async def set_model(
     return {"model": found.id}
 
 
-def get_models(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+def get_models(hearer: "ZotHearer", params: None) -> dict[str, Any]:
     provider, _ = model_of(hearer)
     return {
         "models": [
@@ -252,16 +224,14 @@ def get_models(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, 
     }
 
 
-def ping(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+def ping(hearer: "ZotHearer", params: None) -> dict[str, Any]:
     return {"pong": True}
 
 
 # --- our additions ---
 
 
-async def set_reasoning(
-    hearer: "ZotHearer", params: shapes.SetReasoning, request_id: str
-) -> dict[str, Any]:
+async def set_reasoning(hearer: "ZotHearer", params: shapes.SetReasoning) -> dict[str, Any]:
     refuse_when_busy(hearer)
     effort = params.reasoning or ""
     if effort not in EFFORTS:
@@ -271,7 +241,7 @@ async def set_reasoning(
     return {"reasoning": effort}
 
 
-async def steer(hearer: "ZotHearer", content: Content, request_id: str) -> dict[str, Any]:
+async def steer(hearer: "ZotHearer", content: Content) -> dict[str, Any]:
     nothing = "nothing is running: send it as a prompt"
     if hearer.seat is None:
         raise BadInput(nothing)
@@ -284,7 +254,7 @@ async def steer(hearer: "ZotHearer", content: Content, request_id: str) -> dict[
     return {"steered": True}
 
 
-async def approve(hearer: "ZotHearer", params: shapes.Approve, request_id: str) -> dict[str, Any]:
+async def approve(hearer: "ZotHearer", params: shapes.Approve) -> dict[str, Any]:
     door = door_of(hearer)
     state = state_of(hearer)
     ask_id = params.approval or ""
@@ -307,9 +277,7 @@ async def approve(hearer: "ZotHearer", params: shapes.Approve, request_id: str) 
     return {"approval": ask_id, "decision": settled.verdict}
 
 
-async def list_sessions(
-    hearer: "ZotHearer", params: shapes.ListSessions, request_id: str
-) -> dict[str, Any]:
+async def list_sessions(hearer: "ZotHearer", params: shapes.ListSessions) -> dict[str, Any]:
     limit = max(1, min(params.limit or 100, _MOST_LISTED))
     query = SessionQuery(cwd=params.cwd, limit=limit, cursor=params.cursor or "")
     page = await door_of(hearer).list(query)
@@ -336,19 +304,19 @@ def _row(hearer: "ZotHearer", info: SessionInfo) -> dict[str, Any]:
     }
 
 
-async def open_session(hearer: "ZotHearer", params: shapes.Open, request_id: str) -> dict[str, Any]:
+async def open_session(hearer: "ZotHearer", params: shapes.Open) -> dict[str, Any]:
     refuse_when_working(hearer)
     await sit(hearer, params.session or "new", params.agent or "", params.cwd or "")
     state = state_of(hearer)
     assert state is not None
     data: dict[str, Any] = {"agent": state.agent, "session": state.id}
-    data["state"] = get_state(hearer, None, "")
+    data["state"] = get_state(hearer, None)
     if state.asks:
         data["approvals"] = [request(ask) for ask in state.asks.values()]
     return data
 
 
-def get_capabilities(hearer: "ZotHearer", params: None, request_id: str) -> dict[str, Any]:
+def get_capabilities(hearer: "ZotHearer", params: None) -> dict[str, Any]:
     return {
         "commands": sorted(VERBS),
         "events": EVENTS,
@@ -360,21 +328,49 @@ def get_capabilities(hearer: "ZotHearer", params: None, request_id: str) -> dict
     }
 
 
+def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) -> Verb:
+    read = params if params is read_prompt else params and reader(params)
+    return Verb(run, order="serial", direct=direct, read=read and _mending(read))
+
+
+def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """Half a surrogate pair in a command's fields is mended."""
+
+    def mended(line: bytes) -> Any:
+        try:
+            return read(line)
+        except msgspec.DecodeError:
+            whole = mend_text(line)
+            if whole == line:
+                raise
+        return read(whole)
+
+    return mended
+
+
 VERBS: dict[str, Verb] = {
-    "abort": Verb(shapes.Nothing, abort),
-    "approve": Verb(shapes.Approve, approve, waits=True),
-    "clear": Verb(shapes.Nothing, clear, waits=True),
-    "compact": Verb(shapes.Nothing, compact, waits=True, works=True),
-    "get_capabilities": Verb(shapes.Nothing, get_capabilities),
-    "get_messages": Verb(shapes.Nothing, get_messages),
-    "get_models": Verb(shapes.Nothing, get_models),
-    "get_state": Verb(shapes.Nothing, get_state),
-    "hello": Verb(shapes.Hello, hello, waits=True),
-    "list_sessions": Verb(shapes.ListSessions, list_sessions, waits=True),
-    "open": Verb(shapes.Open, open_session, waits=True),
-    "ping": Verb(shapes.Nothing, ping),
-    "prompt": Verb(shapes.Prompt, prompt, waits=True, works=True, read=read_prompt),
-    "set_model": Verb(shapes.SetModel, set_model, waits=True),
-    "set_reasoning": Verb(shapes.SetReasoning, set_reasoning, waits=True),
-    "steer": Verb(shapes.Prompt, steer, waits=True, read=read_prompt),
+    "abort": _verb(abort),
+    "approve": _verb(approve, shapes.Approve),
+    "clear": _verb(clear),
+    "compact": _verb(compact, direct=True),
+    "get_capabilities": _verb(get_capabilities),
+    "get_messages": _verb(get_messages),
+    "get_models": _verb(get_models),
+    "get_state": _verb(get_state),
+    "hello": _verb(hello, shapes.Hello),
+    "list_sessions": _verb(list_sessions, shapes.ListSessions),
+    "open": _verb(open_session, shapes.Open),
+    # Plain pings are answered by the hearer's own `pong`, with the same bytes.
+    "ping": Verb(ping),
+    "prompt": _verb(prompt, read_prompt, direct=True),
+    "set_model": _verb(set_model, shapes.SetModel),
+    "set_reasoning": _verb(set_reasoning, shapes.SetReasoning),
+    "steer": _verb(steer, read_prompt),
 }
+
+
+def _answer(hearer: "ZotHearer", verb: Verb, id: tuple[str, str], value: Any) -> bytes:
+    return success(*id, value)
+
+
+TABLE = Table(VERBS, answer=_answer, expected=(Fault,), prepares=True, waiting=4_095)

@@ -5,27 +5,17 @@ from typing import Any
 
 import msgspec
 
-from dragoman.wire.serve import BadParams, Verb
+from dragoman.wire.serve import Verb
 
 from .. import shapes
 from . import handshake, options, sessions, turns
-
-_OBJECT = b"{"[0]
 
 
 def _verb(
     params: type, run: Callable[..., Any], *, direct: bool = False, waits: bool | None = None
 ) -> Verb:
     """A method. What `waits` looks at once whether it can be done, then goes on as a task."""
-    decode: Callable[[bytes], Any] = msgspec.json.Decoder(params).decode
-
-    def read(raw: msgspec.Raw) -> Any:
-        given = bytes(raw) or b"{}"
-        if given[0] != _OBJECT:
-            raise BadParams("params must be an object")
-        return decode(given)
-
-    return Verb(run, direct=direct, waits=waits, read=read)
+    return Verb(run, direct=direct, waits=waits, read=msgspec.json.Decoder(params).decode)
 
 
 VERBS: dict[str, Verb] = {
