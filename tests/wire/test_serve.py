@@ -10,7 +10,8 @@ import pytest
 
 from dragoman.wire.jsonrpc import Invalid, Reader, Request, Response, Rules, error
 from dragoman.wire.link import Blob, Peer
-from dragoman.wire.serve import After, Call, Cancelled, Crowded, Pause, Shell, Table, Verb
+from dragoman.wire.serve import Call, Pause, Shell
+from dragoman.wire.verbs import After, Cancelled, Crowded, Table, Verb
 
 
 class Number(msgspec.Struct):
@@ -292,11 +293,14 @@ async def test_a_strict_table_answers_everything_in_order() -> None:
 
     verbs = {
         "slow": Verb(slow, order="serial"),
+        "bad": Verb(broken, order="serial"),
+        "bad later": Verb(broken_later, order="serial"),
         "now": Verb(lambda conn, _: "now", order="serial", quick=lambda conn: b'{"id":%d}'),
     }
     party = Speaker(table(verbs, strict=True))
     batch = b"[" + ask("now", 4) + b"," + ask("slow", 5) + b"]"
     lines = [ask("slow", 1), ask("now", 2), ask("nothing", 3), b"{", batch, ask("now", 6)]
+    lines += [ask("bad later", 7), ask("bad", 8), ask("now", 9), ask("bad later", 10), b"}"]
     party.shell.hear(lines)
     await settle()
     assert party.link.heard() == []
@@ -304,9 +308,9 @@ async def test_a_strict_table_answers_everything_in_order() -> None:
     await settle()
     said = party.link.heard()
     ids = [[item["id"] for item in one] if isinstance(one, list) else one["id"] for one in said]
-    assert ids == [1, 2, 3, None, [4, 5], 6]
-    party.shell.hear([ask("now", 7)])
-    assert party.link.heard() == [{"id": 7}]
+    assert ids == [1, 2, 3, None, [4, 5], 6, 7, 8, 9, 10, None]
+    party.shell.hear([ask("now", 11)])
+    assert party.link.heard() == [{"id": 11}]
 
 
 async def test_a_strict_connection_that_is_too_full_ends() -> None:

@@ -13,182 +13,17 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import CoroutineType
-from typing import Any, Literal, Protocol
+from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from .envelope import ABSENT, Batch, Invalid, Message, Request, Response, reply
 from .jsonrpc import BatchReply
 from .link import Link
+from .verbs import UNREADABLE, After, Cancelled, Crowded, Table, UnknownMethod, Verb, bad_params
 
-Order = Literal["free", "serial", "pool"]
 Send = Callable[[bytes], None]
-Quick = Callable[[Any], Any]
-"""Makes what answers one connection quickly until something else is heard, or None.
-
-Of JSON-RPC: the whole response, to be formatted with the number that is its id. A dialect with an
-envelope of its own says itself what it is.
-"""
-
-_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError)
 _BARE = b"{}"
-
-
-class BadParams(Exception):
-    """Params that cannot be read: what is wrong with them."""
-
-
-class UnknownMethod(Exception):
-    """There is no verb of this name."""
-
-
-class Crowded(Exception):
-    """Too many requests of one connection wait already; the argument is how many may."""
-
-
-class Cancelled(Exception):
-    """Whoever answers the request was stopped."""
-
-
-class After:
-    """A result, and what is to be done once it was sent."""
-
-    __slots__ = ("result", "then")
-
-    def __init__(self, result: Any, then: Callable[[], None]) -> None:
-        self.result = result
-        self.then = then
-
-
-class Verb:
-    """One method.
-
-    `run` gets the connection and the params. A `direct` one gets the call instead; when it returns
-    None it answers by itself, at once or later. What `waits` is, or returns, a coroutine. The
-    result of a `plain` one is written as it is, whatever the connection's spelling. `quick` makes
-    the answer to requests without params; it holds until something else is heard.
-    """
-
-    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "simple", "waits")
-
-    def __init__(
-        self,
-        run: Callable[[Any, Any], Any],
-        params: Any = None,
-        *,
-        order: Order = "free",
-        direct: bool = False,
-        plain: bool = False,
-        waits: bool | None = None,
-        quick: Quick | None = None,
-        read: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.run = run
-        self.read = read or (None if params is None else reader(params))
-        self.order = order
-        self.direct = direct
-        self.plain = plain
-        self.waits = asyncio.iscoroutinefunction(run) if waits is None else waits
-        self.quick = quick
-        self.simple = order == "free" and not direct and not self.waits
-
-
-def reader(params: Any) -> Callable[[Any], Any]:
-    """Reads params of this type; its decoder is made when it is first needed."""
-    decode: Callable[[Any], Any] | None = None
-
-    def read(raw: Any) -> Any:
-        nonlocal decode
-        if decode is None:
-            decode = msgspec.json.Decoder(params).decode
-        return decode(raw)
-
-    return read
-
-
-class Table:
-    """What a dialect tells its shells, once for all connections.
-
-    `answer` writes the response with a result, of a party, a verb and the request's id; without it
-    that is plain JSON-RPC. `bare` are the params of a request that has none.
-    `expected` are the exceptions that verbs raise on purpose; every other one is a defect and is
-    reported. A `gated` party is asked before each request whether it may pass; one that `prepares`
-    is waited for before a request of a lane runs.
-    """
-
-    __slots__ = (
-        "answer", "at_once", "bare", "expected", "gated", "pool", "prepares", "read", "strict",
-        "verbs", "waiting",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        verbs: Mapping[str, Verb],
-        *,
-        expected: tuple[type[BaseException], ...],
-        read: Callable[[list[bytes]], Sequence[Message]] | None = None,
-        answer: Callable[[Any, Verb, Any, Any], bytes] | None = None,
-        bare: bytes = b"{}",
-        gated: bool = False,
-        strict: bool = False,
-        prepares: bool = False,
-        at_once: int = 4_096,
-        pool: int = 64,
-        waiting: int = 65_536,
-    ) -> None:
-        self.verbs = verbs
-        self.expected: tuple[type[BaseException], ...] = (
-            BadParams,
-            UnknownMethod,
-            Crowded,
-            Cancelled,
-            *expected,
-        )
-        self.read = read
-        self.answer = answer
-        self.bare = bare
-        self.gated = gated
-        self.strict = strict
-        self.prepares = prepares
-        self.at_once = at_once
-        self.pool = pool
-        self.waiting = waiting
-
-
-class Party(Protocol):
-    """A dialect's side of one connection, as its shell needs it."""
-
-    @property
-    def link(self) -> Link: ...
-
-    def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
-        """The response for whatever went wrong."""
-        ...
-
-    def trouble(self, verb: Verb | None, problem: BaseException) -> None:
-        """Report a defect of ours."""
-        ...
-
-    def rested(self) -> None:
-        """The client will say nothing more, or shall not be heard, and has all its answers."""
-        ...
-
-
-class RpcParty(Party, Protocol):
-    """The same, where requests come as JSON-RPC."""
-
-    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
-        """Why this request may not pass; asked when the table is gated."""
-        ...
-
-    def invalid(self, message: Invalid) -> bytes:
-        """The response to what is no message."""
-        ...
-
-    def responded(self, response: Response) -> None:
-        """The client answered a request of ours."""
-        ...
 
 
 class Call:
@@ -230,7 +65,9 @@ class Call:
 
     def fail(self, problem: BaseException) -> None:
         if not self.done:
-            self._shell.fail(self.verb, self.id, problem, self._send)
+            said = self._shell.told(self.verb, self.id, problem)
+            if said is not None:
+                self._send(said)
             self.finish()
 
     def say(self, answer: bytes) -> None:
@@ -357,8 +194,8 @@ class Shell:
         """Run a verb and see to it that the request gets its answer."""
         try:
             params = None if verb.read is None else verb.read(raw or self._table.bare)
-        except _UNREADABLE as problem:
-            self.fail(verb, id, _bad_params(problem), send)
+        except UNREADABLE as problem:
+            self.fail(verb, id, bad_params(problem), send)
             return
         except Exception as problem:
             self.fail(verb, id, problem, send)
@@ -495,17 +332,26 @@ class Shell:
             send(said)
 
     def fail(self, verb: Verb | None, id: Any, problem: BaseException, send: Send) -> None:
-        """Send what went wrong; report it when nobody meant it to."""
+        """Send what went wrong."""
+        said = self.told(verb, id, problem)
+        if said is not None:
+            self.say(said, send)
+
+    def told(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes | None:
+        """The response for what went wrong; it is reported when nobody meant it to."""
         if not isinstance(problem, self._table.expected):
             self.party.trouble(verb, problem)
         if id is UNSET:
-            return  # a notification never gets an answer
+            return None  # a notification never gets an answer
         try:
-            said = self.party.failure(verb, id, problem)
+            return self._failure(verb, id, problem)
         except Exception as again:  # it cannot be told as it is
             self.party.trouble(verb, again)
-            said = self.party.failure(verb, id, RuntimeError(type(problem).__name__))
-        self.say(said, send)
+            return self._failure(verb, id, RuntimeError(type(problem).__name__))
+
+    def _failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
+        made: bytes = self.party.failure(verb, id, problem)
+        return made
 
     def say(self, answer: bytes, send: Send) -> None:
         """Send an answer that is written already, in its place when the order is strict."""
@@ -587,15 +433,6 @@ class Pause:
     def _resume(self) -> None:
         self._armed = False
         self._resumed()
-
-
-def _bad_params(problem: Exception) -> Exception:
-    if isinstance(problem, RecursionError):
-        return BadParams("nested too deeply")
-    text = str(problem)
-    if text.startswith("Expected `object`") and " - at " not in text:
-        return BadParams("params must be an object")
-    return BadParams(text)
 
 
 def is_same(id: Any, other: Any) -> bool:

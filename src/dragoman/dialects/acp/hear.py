@@ -25,16 +25,8 @@ from dragoman.wire.jsonrpc import (
     error,
 )
 from dragoman.wire.link import Link
-from dragoman.wire.serve import (
-    BadParams,
-    Cancelled,
-    Crowded,
-    Shell,
-    Table,
-    UnknownMethod,
-    Verb,
-    is_same,
-)
+from dragoman.wire.serve import Shell, is_same
+from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
 from .faults import CANCELLED, TurnFailed, code_of, data_of, line_of

@@ -20,7 +20,8 @@ from dragoman.wire.jsonrpc import (
     error,
 )
 from dragoman.wire.link import Link
-from dragoman.wire.serve import BadParams, Call, Crowded, Shell, Table, UnknownMethod, Verb
+from dragoman.wire.serve import Call, Shell
+from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from . import shapes
 from .desk import Desk

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.wire.serve import Verb
+from dragoman.wire.verbs import Verb
 
 from . import shapes
 from .faults import Wrong
 
 if TYPE_CHECKING:
-    from dragoman.wire.serve import Call, Quick
+    from dragoman.wire.serve import Call
+    from dragoman.wire.verbs import Quick
 
     from .hear import HumanlayerHearer
 

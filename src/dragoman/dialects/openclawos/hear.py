@@ -10,7 +10,8 @@ from msgspec import Raw
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.wire.codec import ascii_encode, is_utf8, mend_text
-from dragoman.wire.serve import BadParams, Cancelled, Crowded, Shell, Table, UnknownMethod, Verb
+from dragoman.wire.serve import Shell
+from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .faults import Wrong, error_of
 from .shapes import Request

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.wire.serve import Verb
+from dragoman.wire.verbs import Verb
 
 from . import grants, hooks, shapes, watching
 from .faults import Wrong

@@ -24,7 +24,8 @@ from dragoman.wire.jsonrpc import (
     reply,
 )
 from dragoman.wire.link import Link
-from dragoman.wire.serve import BadParams, Crowded, Pause, Shell, Table, UnknownMethod, Verb
+from dragoman.wire.serve import Pause, Shell
+from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from .desk import Desk, log
 from .faults import AUTH_REQUIRED, Refusal, code_of, message_of

@@ -19,7 +19,7 @@ def told(fault: Fault) -> str:
 
 def explained(command: str, problem: BaseException) -> str:
     """What a client is told of whatever went wrong."""
-    from dragoman.wire.serve import BadParams, Cancelled, Crowded, UnknownMethod
+    from dragoman.wire.verbs import BadParams, Cancelled, Crowded, UnknownMethod
 
     if isinstance(problem, Fault):
         return told(problem)

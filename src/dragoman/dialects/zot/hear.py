@@ -18,7 +18,8 @@ from .shapes import MAX_LINE, Envelope
 
 if TYPE_CHECKING:
     from dragoman.engine.events import Who
-    from dragoman.wire.serve import Shell, Verb
+    from dragoman.wire.serve import Shell
+    from dragoman.wire.verbs import Verb
 
     from .desk import Desk
     from .seat import Seat
@@ -135,7 +136,7 @@ class ZotHearer:
 
         verb, shell, send = VERBS.get(command), self.shell, self.link.send
         if verb is None:
-            from dragoman.wire.serve import UnknownMethod
+            from dragoman.wire.verbs import UnknownMethod
 
             shell.fail(None, (command, request_id), UnknownMethod(command), send)
         else:

@@ -19,7 +19,7 @@ from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownModel
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.state import State
 from dragoman.wire.codec import mend_text
-from dragoman.wire.serve import Table, Verb, reader
+from dragoman.wire.verbs import Table, Verb, reader
 
 from . import shapes
 from .blocks import message, usage

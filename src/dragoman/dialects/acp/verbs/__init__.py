@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.wire.serve import Verb
+from dragoman.wire.verbs import Verb
 
 from .. import shapes
 from . import handshake, options, sessions, turns

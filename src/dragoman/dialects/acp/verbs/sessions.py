@@ -11,7 +11,7 @@ from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.wire.codec import encode
-from dragoman.wire.serve import After
+from dragoman.wire.verbs import After
 
 from ..attach import Attachment
 from ..commands import all_commands, listed

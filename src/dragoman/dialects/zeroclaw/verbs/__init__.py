@@ -1,6 +1,6 @@
 """Every method of the protocol, by name."""
 
-from dragoman.wire.serve import Verb
+from dragoman.wire.verbs import Verb
 
 from . import core
 from .agents import VERBS as AGENTS

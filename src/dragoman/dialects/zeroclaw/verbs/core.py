@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
-from dragoman.wire.serve import Verb
+from dragoman.wire.verbs import Verb
 
 from ..desk import PROTOCOL
 from ..faults import VERSION_MISMATCH, Refusal

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.faults import BadInput
-from dragoman.wire.serve import Quick, Verb
+from dragoman.wire.verbs import Quick, Verb
 
 from ..spelling import heard
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.wire.serve import Verb
+from dragoman.wire.verbs import Verb
 
 from ..table import verb
 from . import host, sessions, shapes, watching

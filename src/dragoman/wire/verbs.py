@@ -1,0 +1,186 @@
+"""What a dialect tells the shell of its connections: its verbs, its table, its failures."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from .envelope import Invalid, Message, Request, Response
+from .link import Link
+
+Order = Literal["free", "serial", "pool"]
+Quick = Callable[[Any], Any]
+"""Makes what answers one connection quickly until something else is heard, or None.
+
+Of JSON-RPC: the whole response, to be formatted with the number that is its id. A dialect with an
+envelope of its own says itself what it is.
+"""
+
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError)
+
+
+class BadParams(Exception):
+    """Params that cannot be read: what is wrong with them."""
+
+
+class UnknownMethod(Exception):
+    """There is no verb of this name."""
+
+
+class Crowded(Exception):
+    """Too many requests of one connection wait already; the argument is how many may."""
+
+
+class Cancelled(Exception):
+    """Whoever answers the request was stopped."""
+
+
+class After:
+    """A result, and what is to be done once it was sent."""
+
+    __slots__ = ("result", "then")
+
+    def __init__(self, result: Any, then: Callable[[], None]) -> None:
+        self.result = result
+        self.then = then
+
+
+class Verb:
+    """One method.
+
+    `run` gets the connection and the params. A `direct` one gets the call instead; when it returns
+    None it answers by itself, at once or later. What `waits` is, or returns, a coroutine. The
+    result of a `plain` one is written as it is, whatever the connection's spelling. `quick` makes
+    the answer to requests without params; it holds until something else is heard.
+    """
+
+    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "simple", "waits")
+
+    def __init__(
+        self,
+        run: Callable[[Any, Any], Any],
+        params: Any = None,
+        *,
+        order: Order = "free",
+        direct: bool = False,
+        plain: bool = False,
+        waits: bool | None = None,
+        quick: Quick | None = None,
+        read: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.run = run
+        self.read = read or (None if params is None else reader(params))
+        self.order = order
+        self.direct = direct
+        self.plain = plain
+        self.waits = asyncio.iscoroutinefunction(run) if waits is None else waits
+        self.quick = quick
+        self.simple = order == "free" and not direct and not self.waits
+
+
+def reader(params: Any) -> Callable[[Any], Any]:
+    """Reads params of this type; its decoder is made when it is first needed."""
+    decode: Callable[[Any], Any] | None = None
+
+    def read(raw: Any) -> Any:
+        nonlocal decode
+        if decode is None:
+            decode = msgspec.json.Decoder(params).decode
+        return decode(raw)
+
+    return read
+
+
+class Table:
+    """What a dialect tells its shells, once for all connections.
+
+    `answer` writes the response with a result, of a party, a verb and the request's id; without it
+    that is plain JSON-RPC. `bare` are the params of a request that has none.
+    `expected` are the exceptions that verbs raise on purpose; every other one is a defect and is
+    reported. A `gated` party is asked before each request whether it may pass; one that `prepares`
+    is waited for before a request of a lane runs.
+    """
+
+    __slots__ = (
+        "answer", "at_once", "bare", "expected", "gated", "pool", "prepares", "read", "strict",
+        "verbs", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        verbs: Mapping[str, Verb],
+        *,
+        expected: tuple[type[BaseException], ...],
+        read: Callable[[list[bytes]], Sequence[Message]] | None = None,
+        answer: Callable[[Any, Verb, Any, Any], bytes] | None = None,
+        bare: bytes = b"{}",
+        gated: bool = False,
+        strict: bool = False,
+        prepares: bool = False,
+        at_once: int = 4_096,
+        pool: int = 64,
+        waiting: int = 65_536,
+    ) -> None:
+        self.verbs = verbs
+        self.expected: tuple[type[BaseException], ...] = (
+            BadParams,
+            UnknownMethod,
+            Crowded,
+            Cancelled,
+            *expected,
+        )
+        self.read = read
+        self.answer = answer
+        self.bare = bare
+        self.gated = gated
+        self.strict = strict
+        self.prepares = prepares
+        self.at_once = at_once
+        self.pool = pool
+        self.waiting = waiting
+
+
+class Party(Protocol):
+    """A dialect's side of one connection, as its shell needs it."""
+
+    @property
+    def link(self) -> Link: ...
+
+    def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
+        """The response for whatever went wrong."""
+        ...
+
+    def trouble(self, verb: Verb | None, problem: BaseException) -> None:
+        """Report a defect of ours."""
+        ...
+
+    def rested(self) -> None:
+        """The client will say nothing more, or shall not be heard, and has all its answers."""
+        ...
+
+
+class RpcParty(Party, Protocol):
+    """The same, where requests come as JSON-RPC."""
+
+    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
+        """Why this request may not pass; asked when the table is gated."""
+        ...
+
+    def invalid(self, message: Invalid) -> bytes:
+        """The response to what is no message."""
+        ...
+
+    def responded(self, response: Response) -> None:
+        """The client answered a request of ours."""
+        ...
+
+
+def bad_params(problem: Exception) -> BadParams:
+    """What is wrong with params that cannot be read."""
+    if isinstance(problem, RecursionError):
+        return BadParams("nested too deeply")
+    text = str(problem)
+    if text.startswith("Expected `object`") and " - at " not in text:
+        return BadParams("params must be an object")
+    return BadParams(text)
