@@ -12,6 +12,7 @@ import msgspec
 from dragoman.daemon.guests import Guests
 from dragoman.engine.door import Door
 from dragoman.gateway import open_gateway, tokens
+from dragoman.host.descendants import Kin
 from dragoman.host.desks import Desks
 from dragoman.settings.host import Gateway, Limits
 from dragoman.settings.model import Settings
@@ -66,7 +67,7 @@ async def serving(
         Settings(), gateway=Gateway(**{"port": 0, **gateway}), limits=limits or Limits()
     )
     composed = SimpleNamespace(
-        door=door, settings=settings, config=None, places=SimpleNamespace(data_dir="")
+        door=door, settings=settings, config=None, places=SimpleNamespace(data_dir=""), kin=Kin()
     )
     desks = Desks(door, settings)
     guests = Guests(settings.limits.max_clients, lambda link: None)

@@ -100,17 +100,41 @@ async def test_tokens_are_stored_as_hashes_only():
 # --- pairing ---
 
 
-async def test_the_first_code_is_told_on_loopback_until_somebody_has_paired():
+async def test_no_code_is_told_to_anybody_for_coming_from_here(capfd):
     async with serving(token=False) as served, served.stranger() as client:
-        told = (await client.get("/pair/code")).json()
-        assert told["success"] and told["pairing_required"] and told["pairing_code"]
-        paired = await client.post("/pair", headers={"X-Pairing-Code": told["pairing_code"]})
+        code = capfd.readouterr().err.split("with the code ")[1].split()[0]
+        for method in ("GET", "POST", "HEAD", "OPTIONS", "PUT"):
+            for path in ("/pair/code", "/pair/code/", "/api/pair-codes", "/api/pair/code"):
+                answer = await client.request(method, path)
+                assert code not in answer.text and answer.status_code in (401, 404, 405), path
+        paired = await client.post("/pair", headers={"X-Pairing-Code": code})
         token = paired.json()["token"]
         bearer = {"authorization": f"Bearer {token}"}
         assert (await client.get("/api/status", headers=bearer)).status_code == 200
-        assert (await client.get("/pair/code")).json()["pairing_code"] is None
-        again = await client.post("/pair", headers={"X-Pairing-Code": told["pairing_code"]})
+        again = await client.post("/pair", headers={"X-Pairing-Code": code})
         assert again.status_code == 403
+
+
+async def test_a_link_works_once_and_not_for_long():
+    async with serving() as served, served.stranger() as client:
+        made = await served.gate.pairing(link=True)
+        address, _, secret = made["link"].partition("/#enter=")
+        assert address == made["address"] == served.gate.address and made["expires_in"] <= 120
+        assert len(secret) > 40
+        for wrong in (secret[:-1], secret.lower(), secret + "x", secret.removeprefix("link_")):
+            refused = await client.post("/pair", json={"code": wrong, "browser": True})
+            assert refused.status_code == 403, wrong
+        entered = await client.post("/pair", json={"code": secret, "browser": True})
+        assert entered.status_code == 200 and "dragoman_" in entered.headers["set-cookie"]
+        assert "token" not in entered.json()
+        client.cookies.clear()
+    async with serving() as served, served.stranger() as client:
+        secret = await tokens.new_link(served.door.host.store)
+        tries = [client.post("/pair", json={"code": secret}) for _ in range(2)]
+        answers = await asyncio.gather(*tries)
+        assert sorted(one.status_code for one in answers) == [200, 403]
+        late = await tokens.new_link(served.door.host.store, seconds=-1)
+        assert (await client.post("/pair", json={"code": late})).status_code == 403
 
 
 async def test_a_code_works_once_even_for_two_who_come_together():

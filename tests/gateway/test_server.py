@@ -202,12 +202,13 @@ async def test_too_many_connections_are_told_so():
 
     async with serving(limits=Limits(max_clients=3)) as served:
         ask = f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode()
+        known = f"GET /api/tokens HTTP/1.1\r\n{HEAD}Authorization: Bearer {served.token}\r\n\r\n"
         held = []
         async with asyncio.timeout(5):
             for _ in range(3):
                 reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-                writer.write(ask)
-                assert b"200 OK" in await reader.readuntil(b"ok\n")
+                writer.write(known.encode())
+                assert b"200 OK" in await reader.readuntil(b"]")
                 held.append((reader, writer))
             assert (await served.raw(ask)).startswith(b"HTTP/1.1 503")
             for reader, writer in held:
@@ -215,6 +216,59 @@ async def test_too_many_connections_are_told_so():
                 await reader.read()
                 writer.close()
             assert b"200 OK" in await served.raw(ask, until_closed=False)
+
+
+async def test_silent_connections_of_one_address_do_not_keep_others_out():
+    from dragoman.settings.host import Limits
+
+    async with serving(limits=Limits(max_clients=16)) as served:
+        ask = f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode()
+        held = []
+        async with asyncio.timeout(10):
+            bearer = f"Authorization: Bearer {served.token}\r\n"
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            writer.write(f"GET /api/tokens HTTP/1.1\r\n{HEAD}{bearer}\r\n".encode())
+            assert b"200 OK" in await reader.readuntil(b"]")
+            for number in range(40):
+                held.append(await asyncio.open_connection("127.0.0.1", served.port))
+                if number % 2:  # half of a head, and what is answered and then stays
+                    held[-1][1].write(b"GET / HTTP/1.1\r\nHost:" if number % 4 == 1 else ask)
+            assert b"200 OK" in await served.raw(ask, until_closed=False)
+            assert len(served.gate.connections) <= 5
+            # Whoever is known stays.
+            writer.write(f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode())
+            assert b"200 OK" in await reader.readuntil(b"ok\n")
+            for _, one in [*held, (reader, writer)]:
+                one.close()
+
+
+async def test_a_refusal_says_whether_the_connection_goes_on():
+    async with serving() as served:
+        bare = f"GET /api/sessions HTTP/1.1\r\n{HEAD}\r\n"
+        last = f"GET /livez HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n"
+        said = await served.raw((bare + bare + last).encode())
+        assert said.count(b"HTTP/1.1 401") == 2 and said.endswith(b"ok\n")
+        assert b"connection: close" not in said.split(b"HTTP/1.1 200")[0].lower()
+        for body in ("Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"):
+            request = f"POST /api/sessions HTTP/1.1\r\n{HEAD}{body}{last}"
+            said = await served.raw(request.encode())
+            assert said.startswith(b"HTTP/1.1 401") and said.count(b"HTTP/1.1") == 1
+            assert b"connection: close" in said.lower()
+
+
+async def test_a_body_with_two_ends_is_refused_and_nothing_after_it_is_read():
+    async with serving() as served:
+        bearer = f"{HEAD}Authorization: Bearer {served.token}\r\nContent-Type: application/json\r\n"
+        hidden = f"DELETE /api/tokens/x HTTP/1.1\r\n{bearer}\r\n"
+        for both in (
+            "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+            "Content-Length: 4\r\nTransfer-Encoding: identity\r\n",
+        ):
+            text = f"POST /api/sessions HTTP/1.1\r\n{bearer}{both}\r\n0\r\n\r\n{hidden}"
+            said = await served.raw(text.encode())
+            assert said.count(b"HTTP/1.1") == 1 and said.split()[1] in (b"400", b"501")
+            assert b"connection: close" in said.lower()
 
 
 async def test_every_answer_has_the_headers_that_protect_it():

@@ -114,6 +114,7 @@ class Daemon:
 
         self._gateway = await open_gateway(self.composed, self.desks, self.guests)
         self.composed.door.facts["gateway"] = self._gateway.address
+        self.composed.door.facts["pairing"] = self._gateway.pairing
         log.info("listening", dialect="gateway", address=self._gateway.address)
 
     async def _start_apps(self) -> None:

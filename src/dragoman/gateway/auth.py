@@ -73,8 +73,11 @@ class Auth:
             if given and via != "cookie":
                 raise _unknown("The token is not known here.")
             if not self.required and request.local:
-                request.authed, request.via = True, "open"
-                return
+                # Coming from this machine says nothing: a command of ours does, and other users do.
+                if await request.is_owner():
+                    request.authed, request.via = True, "open"
+                    return
+                raise _unknown("A token is needed: this is no program of the host's owner.")
             raise _unknown("A token is needed.")
         request.authed, request.token_id, request.via = True, token.id, via
         if via == "cookie":

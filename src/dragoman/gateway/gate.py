@@ -1,6 +1,7 @@
 """The gateway itself: listens, admits, finds the route, and keeps what is open."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import sys
@@ -17,7 +18,7 @@ from .auth import HEADER, Auth
 from .board import ShortShape
 from .http import Answer, Refusal, Request, Response, Stream, problem
 from .metrics import Meter
-from .origin import Origins
+from .origin import Origins, is_loopback
 from .outlet import Outlet
 from .routes import all_routes
 from .routes.table import LARGE, SMALL, Call, find, run
@@ -57,7 +58,7 @@ class Gate:
         self.meter.join(self.door.host)
         self.short = ShortShape(self.door)
         self.cwd = os.getcwd()
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # the oldest first
         self.links: dict[Any, str] = {}  # WebSocket -> id of the token it came with
         self.address = ""
         self.auth = Auth(self.door.host.store, required=given.require_pairing, cookie="dragoman")
@@ -90,6 +91,15 @@ class Gate:
         self._note_address()
         if self.auth.required:
             await self._show_code()
+        else:
+            self._say(
+                "require_pairing = false: every program of this user is let in without a token"
+            )
+        if not secure and not is_loopback(host):
+            self._say(
+                f"warning: {self.address} can be reached from other machines without TLS: "
+                "tokens and all that is said can be read on the way (set tls_cert and tls_key)"
+            )
         self.spawn(self._stay_awake())
         for name, one in given.callbacks.items():
             if one.enabled and one.url:
@@ -132,9 +142,14 @@ class Gate:
             return
         path = os.path.join(folder, "gateway.json")
         row = {"address": self.address + self.prefix, "pid": os.getpid()}
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # A new file takes the name's place: what the name led to, a link perhaps, is not written.
+        fresh = f"{path}.{os.getpid()}"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(msgspec.json.encode(row))
+        os.replace(fresh, path)
         self._address_file = path
 
     def _forget_address(self) -> None:
@@ -145,6 +160,16 @@ class Gate:
         code = await self.auth.first_code()
         if code:
             self._say(f"open {self.address}{self.prefix}/ and pair with the code {code}")
+
+    async def pairing(self, *, link: bool = False) -> dict[str, Any]:
+        """A new code for whoever asks over the Unix socket, or a link that works once."""
+        shelf, place = self.auth.shelf, self.address + self.prefix
+        if not link:
+            code = await tokens.new_code(shelf)
+            return {"code": code, "address": place, "expires_in": tokens.CODE_SECONDS}
+        secret = await tokens.new_link(shelf)
+        made = {"link": f"{place}/#enter={secret}", "address": place}
+        return {**made, "expires_in": tokens.LINK_SECONDS}
 
     def _say(self, text: str) -> None:
         print(f"dragoman: {text}", file=sys.stderr, flush=True)
@@ -169,14 +194,36 @@ class Gate:
 
     # --- the server's side (server.Rules) ---
 
+    def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
+        from dragoman.transports.neighbour import is_ours
+
+        return is_ours(peer, here, self.composed.kin.refuses)
+
     def joined(self, connection: Connection) -> bool:
-        if len(self.connections) >= self.limits.max_clients:
+        most = self.limits.max_clients
+        self._make_room(connection, most)
+        if len(self.connections) >= most:
             return False
-        self.connections.add(connection)
+        self.connections[connection] = None
         return True
 
+    def _make_room(self, connection: Connection, most: int) -> None:
+        """Those of one address that have not shown who they are take a quarter at most.
+
+        The one that has been silent longest goes, not the newest: that may be its owner.
+        """
+        address = connection.peer.rpartition(":")[0]
+        if len(self.connections) < most // 4:
+            return
+        unknown = [one for one in self.connections
+                   if not one.welcome and one.peer.rpartition(":")[0] == address]  # fmt: skip
+        if len(unknown) >= max(1, most // 4):
+            self.connections.pop(unknown[0])
+            self.meter.refusals["crowded_out"] += 1
+            unknown[0].abort()
+
     def left(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
 
     def limit(self, request: Request) -> int:
         self.origins.check(request)

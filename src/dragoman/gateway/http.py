@@ -1,6 +1,6 @@
 """What an HTTP exchange is made of: the request as routes see it, and the three kinds of answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -47,8 +47,8 @@ class Request:
     """One request: its head, and its body once that has arrived."""
 
     __slots__ = (
-        "authed", "body", "headers", "local", "method", "parts", "path", "peer", "query",
-        "route", "secure", "target", "token_id", "values", "via",
+        "authed", "body", "headers", "is_owner", "local", "method", "parts", "path", "peer",
+        "query", "route", "secure", "target", "token_id", "values", "via",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,7 @@ class Request:
         self.authed = False
         self.token_id = ""  # of the token it came with
         self.via = ""  # header | protocol | query | cookie | open
+        self.is_owner: Callable[[], Awaitable[bool]] = _nobody  # asks who is at the other end
 
     def header(self, name: str, default: str = "") -> str:
         return self.headers.get(name, default)
@@ -96,6 +97,10 @@ class Request:
     @property
     def upgrades(self) -> bool:
         return self.header("upgrade").lower() == "websocket"
+
+
+async def _nobody() -> bool:
+    return False
 
 
 def split_target(target: str) -> tuple[str, tuple[str, ...], dict[str, str]]:

@@ -99,6 +99,16 @@ def host_name(host: str) -> str | None:
     return found.hostname.lower().rstrip(".") if found.hostname else None
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens at this address."""
+    if host.lower() in _OWN_NAMES:
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)

@@ -26,6 +26,10 @@ class Rules(Protocol):
         """Add the headers that every answer has."""
         ...
 
+    def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
+        """Whether a program of the host's owner is at the other end; called in a thread."""
+        ...
+
     def joined(self, connection: "Connection") -> bool:
         """A client connected; False refuses it."""
         ...

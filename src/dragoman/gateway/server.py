@@ -28,8 +28,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_limit", "_linger", "_outlet",
-        "_request", "_rules", "_spawn", "_task", "_timer", "lost", "paused", "peer", "secure",
-        "token_id", "transport",
+        "_owner", "_request", "_rules", "_spawn", "_task", "_timer", "lost", "paused",
+        "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
     def __init__(self, rules: Rules, spawn: Callable[[Awaitable[Any]], Any], secure: bool) -> None:
@@ -48,9 +48,11 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._ahead = 0
         self._held = False
+        self._owner: bool | None = None  # whether it comes from a program of the owner's, if known
         self.lost = False
         self.paused = False
         self.token_id = ""
+        self.welcome = False  # somebody we know
         self.peer = ""
         self.transport: Any = None
 
@@ -158,6 +160,10 @@ class Connection(asyncio.Protocol):
             local=host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1"),
             secure=self.secure,
         )
+        request.is_owner = self._is_owner
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            # Two ends of one body: whoever stands between may see another one than we do.
+            raise Refusal(400, "bad_request", "A body has a length or chunks, not both.")
         self._body.clear()
         self._limit = self._rules.limit(request)
         length = request.header("content-length")
@@ -168,16 +174,28 @@ class Connection(asyncio.Protocol):
         self._task = self._spawn(self._admit(request))
         return False
 
+    async def _is_owner(self) -> bool:
+        """Whether a program of the host's owner is at the other end; looked up once."""
+        if self._owner is None:
+            ends = [self.transport.get_extra_info(name)[:2] for name in ("peername", "sockname")]
+            self._owner = await asyncio.to_thread(self._rules.is_owner, *ends)
+        return self._owner
+
     async def _admit(self, request: Request) -> None:
         try:
             await self._rules.admit(request)
         except Refusal as refusal:
             self._task = None
-            # What follows is the body of something we will not do.
-            has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
-            self._answer_now(refusal.response(), close=has_body)
+            # What follows may be the body of something we will not do.
+            if (
+                "content-length" not in request.headers
+                and "transfer-encoding" not in request.headers
+            ):
+                self._h11.next_event()  # the end of a request without a body
+            self._answer_now(refusal.response(), close=self._h11.their_state is not h11.DONE)
             return
         self.token_id = request.token_id
+        self.welcome = self.welcome or request.authed
         self._task = None
         self._release()
         if not self.lost:

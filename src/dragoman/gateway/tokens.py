@@ -1,8 +1,9 @@
 """Tokens and pairing codes, as they are kept in the store: only their hashes.
 
 A token is `tok_<id>_<secret>`: the id finds its row, the secret is compared in constant time. A
-pairing code is short and works once, for ten minutes. Other processes may add and revoke at any
-time, so nothing is remembered here.
+pairing code is short and works once, for ten minutes; the secret of a link is long and works once,
+for two. Both are found by their hash, so how long that takes says nothing. Other processes may add
+and revoke at any time, so nothing is remembered here.
 """
 
 import hmac
@@ -16,6 +17,8 @@ import msgspec
 TOKENS = "tokens"
 CODES = "pairing"
 CODE_SECONDS = 600
+LINK_SECONDS = 120
+_LINK = "link_"
 _ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # nothing that looks like something else
 _ID = 12  # characters of an id: tok_ and eight hexadecimal digits
 
@@ -98,13 +101,24 @@ async def revoke_token(shelf: Shelf, id: str) -> bool:
 
 async def new_code(shelf: Shelf, seconds: int = CODE_SECONDS) -> str:
     """A fresh pairing code; codes that are over are forgotten on the way."""
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    await _keep(shelf, letters, seconds)
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+async def new_link(shelf: Shelf, seconds: int = LINK_SECONDS) -> str:
+    """A code for a link that a program opens: nobody types it, so nobody can guess it."""
+    secret = f"{_LINK}{secrets.token_urlsafe(32)}"
+    await _keep(shelf, secret, seconds)
+    return secret
+
+
+async def _keep(shelf: Shelf, text: str, seconds: int) -> None:
     now = int(time())
     for key, raw in await shelf.pairs(CODES):  # type: ignore[attr-defined]
         if _code.decode(raw).expires_at < now:
             await shelf.put(CODES, key, None)
-    letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
-    await shelf.put(CODES, _hash(letters), msgspec.json.encode(Code(now + seconds)))
-    return f"{letters[:4]}-{letters[4:]}"
+    await shelf.put(CODES, _hash(text), msgspec.json.encode(Code(now + seconds)))
 
 
 async def is_code(shelf: Shelf, text: str) -> bool:
@@ -124,4 +138,6 @@ async def use_code(shelf: Shelf, text: str) -> bool:
 
 
 def _plain(text: str) -> str:
+    if text.startswith(_LINK):
+        return text[:64]
     return "".join(char for char in text.upper() if char.isalnum())[:64]

@@ -48,6 +48,7 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     rows += _sockets(where, env)
     rows += _models(loaded, env)
     rows += _sandbox(loaded)
+    rows += _gateway(loaded)
     rows += _programs(loaded)
     return rows
 
@@ -249,6 +250,26 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
             "commands may talk to Unix sockets: whoever listens there (Docker, D-Bus, tmux) can "
             "start programs outside of the sandbox for them",
             "Set sandbox.trust_unix_sockets false.",
+        )  # fmt: skip
+
+
+def _gateway(loaded: Loaded) -> Iterator[Row]:
+    from dragoman.gateway.origin import is_loopback
+
+    given = loaded.settings.gateway
+    if not given.enabled:
+        return
+    if not given.tls_cert and not is_loopback(given.host):
+        yield Row(
+            "warn", "gateway",
+            f"{given.host}:{given.port} can be reached from other machines without TLS: tokens and "
+            "all that is said can be read on the way",
+            "Set gateway.tls_cert and gateway.tls_key, or gateway.host 127.0.0.1.",
+        )  # fmt: skip
+    if not given.require_pairing:
+        yield Row(
+            "warn", "gateway", "every program of this user is let in without a token",
+            "Set gateway.require_pairing true.",
         )  # fmt: skip
 
 

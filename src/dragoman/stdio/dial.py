@@ -65,7 +65,7 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     if code:
         token = _pair(tokens.address(where, settings), code, settings)
     elif settings.store.path == ":memory:":
-        token = _pair(tokens.address(where, settings), "", settings)
+        token = _pair(tokens.address(where, settings), _asked_code(where), settings)
     elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
         address = tokens.address(where, settings)
         raise NotThere(
@@ -80,6 +80,19 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     return token
 
 
+def _asked_code(where: Places) -> str:
+    """A code of the running daemon, over its own socket. Raises NotThere."""
+    from dragoman.client.address import socket_path
+    from dragoman.client.plain import Plain
+    from dragoman.client.problems import NotRunning
+
+    try:
+        with Plain(socket_path(where.config_dir), "dragoman acp-bridge") as host:
+            return str(host.call("dragoman/pair")["code"])
+    except NotRunning as problem:
+        raise NotThere(str(problem), "Start it with: dragoman daemon") from None
+
+
 def _keep(path: str, token: str) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -88,7 +101,7 @@ def _keep(path: str, token: str) -> None:
 
 
 def _pair(address: str, code: str, settings: Settings) -> str:
-    """Exchange a code (or the first one, which a new gateway tells on loopback) for a token."""
+    """Exchange a code for a token."""
     from dragoman.http.port import HttpFault
 
     try:
@@ -107,11 +120,6 @@ async def _exchange(address: str, code: str, context: Any) -> Any:
     client = Client(trust=context, env={})  # no proxy stands before a gateway of ours
     try:
         async with asyncio.timeout(_WITHIN):
-            if not code:
-                found = _decoded((await client.fetch("GET", f"{address}/pair/code")).body)
-                code = str(found.get("pairing_code") or "") if isinstance(found, dict) else ""
-            if not code:
-                raise BadInput("The bridge has no token.", "Make one with: dragoman token new")
             headers = {"X-Pairing-Code": code, "content-type": "application/json"}
             made = await client.fetch(
                 "POST", f"{address}/pair", headers=headers, body=b'{"name":"acp-bridge"}'

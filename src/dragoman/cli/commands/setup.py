@@ -52,6 +52,17 @@ def commands() -> tuple[Command, ...]:
             ),
         ),
         Command(
+            "open",
+            "open the dashboard in a browser, with a link that works once",
+            group=GROUP,
+            example="dragoman open",
+            text=(
+                "The browser is let in without a code. With --print the link is only shown;\n"
+                "whoever uses it first is let in, so it is nothing to pass around."
+            ),
+            flags=(*COMMON, Flag("print", "show the link, open nothing", kind=bool)),
+        ),
+        Command(
             "pair",
             "show a code that lets a browser or another machine in",
             group=GROUP,

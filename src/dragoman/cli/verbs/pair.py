@@ -1,6 +1,8 @@
 """`dragoman pair`: a code that lets a browser or another machine in."""
 
-from .. import say
+from dragoman.client.problems import NotRunning
+
+from .. import reach, say
 from ..places import warn
 
 TYPE_CHECKING = False
@@ -8,16 +10,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def new_code(args: "Any") -> "dict[str, Any]":
+    """Of the running daemon, over its own socket; without one straight into the store."""
+    try:
+        with reach.daemon(args) as host:
+            return dict(host.call("dragoman/pair"))
+    except NotRunning:
+        from dragoman.host import tokens
+
+        warn(args.config_dir)
+        where, settings = tokens.read_settings(args.config_dir)
+        code = tokens.new_code(args.config_dir)
+        return {"code": code, "address": tokens.address(where, settings), "expires_in": 600}
+
+
 def run(args: "Any") -> int:
     """Print the code and where to use it."""
-    from dragoman.host.tokens import address, new_code, read_settings
-
-    warn(args.config_dir)
-    where, settings = read_settings(args.config_dir)
-    code = new_code(args.config_dir)
-    place = address(where, settings)
+    found = new_code(args)
+    code, place = found["code"], found["address"]
     if args.json:
-        say.json({"code": code, "address": place, "expires_in": 600})
+        say.json(found)
     else:
         say.err(f"Open {place}/ and give this code. It works once, for ten minutes.")
         say.out(code)

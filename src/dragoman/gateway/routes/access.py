@@ -56,15 +56,6 @@ class Me(msgspec.Struct, frozen=True):
     pairing_required: bool = True
 
 
-async def pair_code(call: Call) -> PairCode:
-    """The first code, for programs on this machine, until somebody has paired."""
-    required = call.gate.auth.required
-    code = None
-    if required and call.request.local:
-        code = await call.gate.auth.first_code()
-    return PairCode(True, required, code)
-
-
 async def pair(call: Call) -> Any:
     body: Pairing = call.body
     code = call.request.header("x-pairing-code") or body.code
@@ -131,8 +122,6 @@ async def clients(call: Call) -> list[ClientView]:
 __all__ = ["HEADER", "ROUTES"]
 
 ROUTES = [
-    Route("GET", "/pair/code", pair_code, "The first pairing code", "access", returns=PairCode,
-          open=True),
     Route("POST", "/pair", pair, "Exchange a pairing code for a token", "access", body=Pairing,
           optional_body=True, returns=Paired, open=True, may_fail=(400, 403, 415, 429)),
     Route("GET", "/api/me", me, "Whether this client is let in", "access", returns=Me, open=True),

@@ -7,7 +7,7 @@ import { ApprovalsPage, HomePage } from "./approvals.js";
 import { ClientsPage } from "./clients.js";
 import { WirePage } from "./wire.js";
 import { ConfigPage } from "./config.js";
-import { showLogin } from "./login.js";
+import { showLogin, takeSecret } from "./login.js";
 import { newSession, showKeys } from "./dialogs.js";
 
 const root = document.getElementById("app");
@@ -30,6 +30,7 @@ class App {
     const me = await get("/api/me").catch(() => null);
     if (!me) { fill(root, h("p.lost", null, "The host cannot be reached. This page tries again.")); setTimeout(() => this.start(), 2000); return; }
     if (!me.authed) { this.lock(); return; }
+    takeSecret();  // a browser that is let in already needs none
     this.locked = false;
     this.draw();
     await this.refresh();

@@ -16,6 +16,7 @@ def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) 
 VERBS = {
     "dragoman/hello": _verb(watching.hello, shapes.Name),
     "dragoman/status": _verb(host.status),
+    "dragoman/pair": _verb(host.pair, shapes.Pair),
     "dragoman/agents": _verb(host.agents),
     "dragoman/models": _verb(host.models, shapes.Models),
     "dragoman/config": _verb(host.config, shapes.Config),

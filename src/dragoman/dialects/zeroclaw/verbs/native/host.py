@@ -18,6 +18,7 @@ from .shapes import (
     ModelList,
     ModelRow,
     Models,
+    Pair,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ async def status(conn: "ZeroclawHearer", _: None) -> Any:
         "sandbox": facts.get("sandbox", str)(),
         "mcp": facts.get("mcp", list)(),
     }
+
+
+async def pair(conn: "ZeroclawHearer", params: Pair) -> Any:
+    pairing = conn.door.facts.get("pairing")
+    if pairing is None:
+        raise BadInput("The daemon runs without its gateway.", "Start it without --no-gateway.")
+    return await pairing(link=params.link)
 
 
 def agents(conn: "ZeroclawHearer", _: None) -> Any:

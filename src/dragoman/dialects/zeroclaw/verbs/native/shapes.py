@@ -139,6 +139,10 @@ class Board(Params, frozen=True):
     limit: int = 100
 
 
+class Pair(Params, frozen=True):
+    link: bool = False  # a link that works once, instead of a code
+
+
 class Config(Params, frozen=True):
     op: Literal["get", "set", "unset", "explain", "reload"] = "get"
     path: str = ""
