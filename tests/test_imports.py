@@ -14,8 +14,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "dragoman"
 
-PORTS = tuple(f"engine.{name}" for name in ("ports", "content", "events", "info", "faults"))
-FACTS = tuple(f"engine.{name}" for name in ("content", "events", "info", "faults"))
+_FACTS = ("ask", "content", "events", "faults", "info", "shown", "visible")
+PORTS = tuple(f"engine.{name}" for name in ("ports", "ask", "content", "events", "info", "faults"))
+FACTS = tuple(f"engine.{name}" for name in _FACTS)
 BEHIND_PORTS = (*PORTS, "observe")
 
 INSIDE = (

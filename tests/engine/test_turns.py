@@ -208,7 +208,7 @@ async def test_allow_always_holds_for_the_session_and_not_for_another():
     sid, tape = await start(door)
     work = await door.prompt(sid, (Text("go"),), ME)
     asked = await tape.until(ev.Asked)
-    await door.answer(asked.body.ask.id, "allow_always", ME)
+    await door.answer(asked.body.ask.id, "allow_always", ME, scope="tool")
     await work.done
     await (await door.prompt(sid, (Text("go"),), ME)).done
     assert len(tape.of(ev.Asked)) == 1

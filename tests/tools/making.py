@@ -23,6 +23,7 @@ class Env:
     files: Any = None
     terminals: Any = None
     vision = True
+    seen: Any = None
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd

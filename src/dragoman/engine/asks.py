@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import events as ev
-from .content import ToolCall
+from . import rules
+from .ask import Rule
 from .events import Ask, Settled, Verdict, Who
-from .faults import AlreadySettled, BadInput, TooMany, UnknownAsk
+from .faults import AlreadySettled, BadInput, Changed, TooMany, UnknownAsk
 from .ids import token
 from .ledger import Ledger
-from .ports import Answer, Judgement, Tool
+from .ports import Answer, Tool
 from .state import NONE, without
 
 _OPEN_LIMIT = 64  # questions one session may have open
@@ -33,39 +34,17 @@ class Asks:
         self._waiting: Mapping[str, asyncio.Future[Settled]] = NONE
         self._timers: Mapping[str, asyncio.TimerHandle] = NONE
 
-    async def about(
-        self,
-        turn_id: str,
-        call: ToolCall,
-        tool: Tool,
-        judgement: Judgement,
-        patience: float,
-    ) -> Settled:
-        """Ask whether a tool call may run; returns when somebody decided (`patience`: seconds)."""
-        args = call.args or {}
-        ask = Ask(
-            id=f"ask_{token()}",
-            session=self._ledger.id,
-            kind="tool",
-            title=f"Approve {call.name}?",
-            at=self._ledger.home.clock.now_ms(),
-            turn=turn_id,
-            call_id=call.id,
-            tool=call.name,
-            args=args,
-            summary=self._summary(tool, args),
-            risk=judgement.risk,
-            reason=judgement.reason,
-            expires_at=self._expiry(patience),
-        )
+    async def about(self, ask: Ask) -> Settled:
+        """Ask about a tool call; returns when somebody decided."""
         return await self._ask(ask)
 
-    def _summary(self, tool: Tool, args: dict[str, Any]) -> str:
+    def summary(self, tool: Tool, args: dict[str, Any]) -> str:
+        """A call in a line, as its tool says it."""
         try:
             return tool.summary(args)
         except Exception as error:  # arguments the tool itself will refuse
             self._ledger.home.trouble("no summary", error, tool=tool.spec.name)
-            return str(args)[:2_000]
+            return str(args)
 
     async def human(
         self,
@@ -158,8 +137,18 @@ class Asks:
         *,
         comment: str = "",
         text: str = "",
+        scope: str = "",
+        lasts: str = "",
+        digest: str = "",
     ) -> Settled:
-        """Settle a question. The first answer wins; a later one raises AlreadySettled."""
+        """Settle a question. The first answer wins; a later one raises AlreadySettled.
+
+        An answer for always is remembered as far as `scope` says (one that the question offers;
+        none: the narrowest) and as long as `lasts` says. `digest` is that of the question which
+        was looked at; Changed when it is another one.
+        """
+        if verdict in ("allow_always", "deny_always"):
+            await self._ledger.home.rules.room()
         state = self._ledger.state
         ask = state.asks.get(ask_id)
         if ask is None:
@@ -170,14 +159,26 @@ class Asks:
                 f"'{verdict}' does not answer this {ask.kind}.",
                 f"Use one of: {', '.join(allowed)}.",
             )
-        settled = Settled(ask_id, verdict, by, comment, text, ask.call_id, ask.tool)
+        if digest and digest != ask.digest:
+            raise Changed(
+                f"The answer is about {digest}, but {ask_id} asks about {ask.digest or 'nothing'}.",
+                "Look at the question again, then answer with its digest.",
+                digest=ask.digest,
+            )
+        verdict, rule, words = self._rule(ask, verdict, by, scope, lasts)
+        settled = Settled(
+            ask_id, verdict, by, comment, text, ask.call_id, ask.tool, ask.digest,
+            rule.id if rule else "", words,
+        )  # fmt: skip
         bodies: list[ev.Kept] = [settled]
-        if verdict == "allow_always" or verdict == "deny_always":
-            bodies.append(ev.Allowed(ask.tool, deny=verdict == "deny_always"))
+        if rule is not None:
+            bodies.append(ev.Allowed(ask.tool, rule.deny, rule.id, words))
         if state.status == "waiting_input" and len(state.asks) == 1:
             # A call that waited across a restart has no task: the turn is taken up again below.
             bodies.append(ev.StatusChanged("waiting_input", "running" if state.turn else "idle"))
         done = self._ledger.put(*bodies)
+        if rule is not None:
+            done = self._ledger.home.spawn(self._remember(done, rule))
         try:
             await asyncio.shield(done)
         except asyncio.CancelledError:  # whoever answered has left: the answer counts all the same
@@ -186,6 +187,33 @@ class Asks:
             raise
         self._answered(settled, done)
         return settled
+
+    async def _remember(self, done: "asyncio.Future[None]", rule: Rule) -> None:
+        """Keep a rule once its answer is stored, and before anything goes on because of it."""
+        await done
+        await self._ledger.home.rules.keep(rule)
+
+    def _rule(
+        self, ask: Ask, verdict: Verdict, by: Who | None, scope: str, lasts: str
+    ) -> tuple[Verdict, Rule | None, str]:
+        """The verdict, the rule that comes of it, and what is said of that."""
+        if verdict not in ("allow_always", "deny_always"):
+            if scope or lasts:
+                raise BadInput(
+                    f"'{verdict}' is not remembered, so it has no scope.",
+                    "Use allow_always or deny_always, or leave the scope out.",
+                )
+            return verdict, None, ""
+        if verdict == "deny_always":
+            given = rules.refusing(ask, scope, lasts)
+        elif (ask.firm or not ask.scopes) and not scope:
+            why = f"{ask.tool} is in always_ask" if ask.firm else "it cannot be remembered"
+            return "allow", None, f"only this time: {why}"
+        else:
+            given = rules.chosen(ask, scope, lasts)
+        deny = verdict == "deny_always"
+        rule = self._ledger.home.rules.made(ask, *given, self._ledger.state, deny=deny, by=by)
+        return verdict, rule, rule.sentence
 
     def _answered(self, settled: Settled, done: "asyncio.Future[None]") -> None:
         """Go on with what waited for this answer."""
@@ -227,7 +255,7 @@ class Asks:
 
 
 def already(before: Settled) -> AlreadySettled:
-    who: Any = before.by
+    who = before.by
     name = (who.name or who.peer or who.dialect) if who else "the host"
     dialect = who.dialect if who else "dragoman"
     return AlreadySettled(

@@ -7,17 +7,19 @@ result. However it ends, every call gets exactly one result.
 
 import asyncio
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from . import events as ev
+from .ask import Seen
 from .asks import Asks
 from .content import Detail, PlanEntry, Text, ToolCall, text_of
 from .ending import ABORTED, NOT_RUN
-from .events import Settled
 from .faults import BadInput, Fault, Refused
 from .gear import Gear
 from .hooks import Block, context_of
 from .ledger import Ledger
+from .permit import Grant, No, permit
 from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
 from .ports.tools import LOOKING
 from .underway import Underway
@@ -67,25 +69,16 @@ class Calls:
         if isinstance(result, Block):
             await self._end(call, "denied", f"Blocked: {result.reason}")
             return
-        call = ToolCall(call.id, call.name, result, call.raw)
-        judgement = self.judge(call, tool)
-        if judgement.verdict == "deny":
-            await self._end(call, "denied", judgement.reason or "Denied by policy.")
+        # A copy of our own: nobody else holds what is asked about and then run.
+        call = ToolCall(call.id, call.name, deepcopy(result), call.raw)
+        try:
+            grant = await permit(self, call, tool)
+        except No as no:
+            await self._end(call, no.outcome, no.text)
+            if no.stop:
+                raise asyncio.CancelledError from no
             return
-        if judgement.verdict == "ask":
-            settled = self.asks.settled_for(call.id)
-            if settled is None:
-                self.turn.check_open()
-                settled = await self.ask(call, tool, judgement)
-            if settled.verdict == "edit":
-                await self._end(call, "done", settled.text)
-                return
-            if settled.verdict not in ("allow", "allow_always"):
-                await self._end(call, "denied", _refusal(settled))
-                if settled.verdict == "cancelled" and self.turn.cancelled:
-                    raise asyncio.CancelledError
-                return
-        await self._execute(call, tool, judgement.reach)
+        await self._execute(call, tool, grant)
 
     async def announce(self, call: ToolCall) -> dict[str, Any] | Block:
         """Tell apps of a call that is to run; its arguments as they leave them, or their no."""
@@ -116,25 +109,21 @@ class Calls:
         except Exception as error:
             self.ledger.home.trouble("policy broke", error, tool=call.name)
             return Judgement("deny", f"The policy could not judge this call of {call.name}.")
-        if judgement.verdict == "ask" and self._allowed(call):
-            return Judgement("allow", risk=judgement.risk, reach=judgement.reach)
         return judgement
 
-    def _allowed(self, call: ToolCall) -> bool:
-        """Whether an earlier answer or a setting of the session already allows this call."""
-        state = self.ledger.state
-        extra = state.extra
-        if call.name in state.allowed:
-            return True
+    def allowed(self, call: ToolCall) -> bool:
+        """Whether a setting of the session already allows this call."""
+        extra = self.ledger.state.extra
         if extra.get("skip_permissions"):
             until = extra.get("skip_permissions_until")
             return until is None or self.ledger.home.clock.now_ms() < until
         return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
 
-    async def ask(self, call: ToolCall, tool: Tool, judgement: Judgement) -> Settled:
-        """Ask a human whether the call may run."""
-        patience = self.profile.approval_timeout
-        return await self.asks.about(self.turn.id, call, tool, judgement, patience)
+    def env(
+        self, call_id: str, reach: Sequence[Reach] = (), seen: Sequence[Seen] | None = None
+    ) -> "Env":
+        """What a tool sees while it runs, or looks at what it would do."""
+        return Env(self, call_id, reach, seen)
 
     async def afford(self, *, action: bool = False) -> None:
         """Raise Refused when the agent's budget is used up."""
@@ -142,7 +131,7 @@ class Calls:
         if budget is not None:
             await budget.afford(self.ledger.state.agent, action=action)
 
-    async def _execute(self, call: ToolCall, tool: Tool, reach: Sequence[Reach]) -> None:
+    async def _execute(self, call: ToolCall, tool: Tool, grant: Grant) -> None:
         assert call.args is not None
         ledger, turn = self.ledger, self.turn
         try:
@@ -150,7 +139,7 @@ class Calls:
         except Refused as fault:
             await self._end(call, "denied", str(fault))
             raise  # the model could do nothing about it: the turn ends here
-        started = ev.CallStarted(turn.id, call.id, call.name, call.args)
+        started = ev.CallStarted(turn.id, call.id, call.name, call.args, grant.rules, grant.why)
         if tool.spec.repeatable:  # nothing is lost if its mark is: it may be run again
             turn.check_open()
             ledger.put(started).add_done_callback(ledger.unheard)
@@ -160,7 +149,7 @@ class Calls:
         outcome: ev.CallOutcome = "done"
         is_error = False
         try:
-            result = await tool.run(call.args, Env(self, call.id, reach))
+            result = await tool.run(call.args, self.env(call.id, grant.reach, grant.seen))
             content, is_error, detail = result.content, result.is_error, result.detail
             if is_error:
                 outcome = "failed"
@@ -202,11 +191,14 @@ class Calls:
 class Env:
     """What a tool sees of its session (`ports.ToolEnv`)."""
 
-    __slots__ = ("_calls", "call_id", "reach", "vision")
+    __slots__ = ("_calls", "call_id", "reach", "seen", "vision")
 
-    def __init__(self, calls: Calls, call_id: str, reach: Sequence[Reach] = ()) -> None:
+    def __init__(
+        self, calls: Calls, call_id: str, reach: Sequence[Reach], seen: Sequence[Seen] | None
+    ) -> None:
         self._calls = calls
         self.reach = reach
+        self.seen = seen
         self.call_id = call_id
         self.vision = calls.gear.vision
 
@@ -261,12 +253,3 @@ class Env:
 
     async def plan(self, entries: Sequence[PlanEntry]) -> None:
         await self._calls.ledger.keep(self._calls.turn, ev.Planned(tuple(entries)))
-
-
-def _refusal(settled: Settled) -> str:
-    """What the model is told when a human, or nobody, let the call pass."""
-    if settled.verdict in ("deny", "deny_always"):
-        return f"Denied by user: {settled.comment}" if settled.comment else "Denied by user."
-    if settled.verdict == "expired":
-        return "Denied: nobody decided about this call in time."
-    return "Denied: the request for permission was dismissed without a decision."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from . import events as ev
+from .ask import Rule
 from .content import Message, Prompt, text_of
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .faults import (
@@ -183,7 +184,9 @@ class Door:
         if session is not None:
             session.ledger.emit(ev.Deleted(by))
         self.deletions += 1
-        return await self.host.delete(session_id)
+        gone = await self.host.delete(session_id)
+        await self.host.rules.forget(session_id)
+        return gone
 
     # --- driving ---
 
@@ -381,12 +384,28 @@ class Door:
         *,
         comment: str = "",
         text: str = "",
+        scope: str = "",
+        lasts: str = "",
+        digest: str = "",
     ) -> Settled:
-        """Answer an approval or a question. Raises UnknownAsk, AlreadySettled, BadInput."""
+        """Answer an approval or a question. See `Asks.answer`.
+
+        Raises UnknownAsk, AlreadySettled, BadInput, Changed.
+        """
         row = await self.ask(ask_id)
         if row.settled is not None:
             from .asks import already
 
             raise already(row.settled)
         session = await self.host.get(row.ask.session)
-        return await session.asks.answer(ask_id, verdict, by, comment=comment, text=text)
+        return await session.asks.answer(
+            ask_id, verdict, by, comment=comment, text=text, scope=scope, lasts=lasts, digest=digest
+        )
+
+    async def rules(self) -> Sequence[Rule]:
+        """Answers that are remembered, oldest first."""
+        return await self.host.rules.all()
+
+    async def remove_rule(self, rule_id: str) -> Rule:
+        """Withdraw a remembered answer. Raises UnknownRule."""
+        return await self.host.rules.remove(rule_id)

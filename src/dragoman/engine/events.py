@@ -8,6 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from .ask import Ask as Ask
+from .ask import AskKind as AskKind
+from .ask import Verdict as Verdict
+from .ask import Who as Who
 from .content import Block, Detail, Image, Message, PlanEntry, Text, Usage
 
 Status = Literal[
@@ -26,48 +30,6 @@ Stop = Literal["end_turn", "tool_use", "length", "refusal", "error", "aborted", 
 Outcome = Literal["completed", "cancelled", "failed", "interrupted"]
 Level = Literal["info", "warning", "error"]
 CallOutcome = Literal["done", "failed", "denied", "cancelled", "unknown"]
-AskKind = Literal["tool", "question"]
-Verdict = Literal[
-    "allow",
-    "allow_always",
-    "deny",
-    "deny_always",
-    "edit",  # the tool does not run; `text` becomes its result
-    "answer",  # reply to a question, in `text`
-    "cancelled",  # dismissed, or the turn was cancelled
-    "expired",
-]
-
-
-class Who(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The client behind an act: its dialect, how it is connected, and the name it gave."""
-
-    dialect: str
-    peer: str = ""
-    name: str = ""
-    id: str = ""
-
-
-class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A question to a human. Stored until somebody answers; the first answer wins."""
-
-    id: str
-    session: str
-    kind: AskKind
-    title: str
-    at: int
-    turn: str = ""
-    call_id: str = ""
-    tool: str = ""
-    args: dict[str, Any] | None = None
-    summary: str = ""
-    choices: tuple[str, ...] = ()
-    risk: str = ""
-    reason: str = ""
-    expires_at: int | None = None
-    external: bool = (
-        False  # asked by a client (humanlayer createApproval), no tool call of ours waits
-    )
 
 
 # --- kept ------------------------------------------------------------------------------------
@@ -128,6 +90,8 @@ class CallStarted(msgspec.Struct, frozen=True, tag="call_started", omit_defaults
     call_id: str
     name: str
     args: dict[str, Any] | None = None  # as they are run, after hooks changed them
+    rules: tuple[str, ...] = ()  # remembered answers that allowed it
+    why: str = ""  # what those say
 
 
 class CallEnded(msgspec.Struct, frozen=True, tag="call_ended", omit_defaults=True):
@@ -161,6 +125,9 @@ class Settled(msgspec.Struct, frozen=True, tag="settled", omit_defaults=True):
     text: str = ""
     call_id: str = ""
     tool: str = ""
+    digest: str = ""  # of what was asked
+    rule: str = ""  # that came of it
+    scope: str = ""  # what is remembered, in words
 
 
 class StatusChanged(msgspec.Struct, frozen=True, tag="status", omit_defaults=True):
@@ -207,11 +174,15 @@ class Cleared(msgspec.Struct, frozen=True, tag="cleared", omit_defaults=True):
     by: Who | None = None
 
 
-class Allowed(msgspec.Struct, frozen=True, tag="allowed"):
-    """A tool that is not asked about any more in this session (or is refused, when `deny`)."""
+class Allowed(msgspec.Struct, frozen=True, tag="allowed", omit_defaults=True):
+    """An answer that is remembered as a rule. Without one: from before there were rules, when it
+    meant all calls of a tool; then only a refusal still counts.
+    """
 
     tool: str
     deny: bool = False
+    rule: str = ""
+    scope: str = ""
 
 
 class Archived(msgspec.Struct, frozen=True, tag="archived"):

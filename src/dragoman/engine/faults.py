@@ -46,6 +46,16 @@ class UnknownAsk(Fault):
     code = "unknown_approval"
 
 
+class UnknownRule(Fault):
+    code = "unknown_rule"
+
+
+class Changed(Fault):
+    """What was shown, or is meant, is not what is there now. `data` has what is there."""
+
+    code = "changed"
+
+
 class AlreadySettled(Fault):
     """The approval was answered before. `data` has `by` and `verdict`."""
 

@@ -26,6 +26,7 @@ from .opening import OpenSpec as OpenSpec
 from .opening import WallClock
 from .ports import Agents, Budget, Clock, Models, Store
 from .ports.commands import Command, Commands
+from .rules import Rules
 from .state import State
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Host:
         self.is_alive = is_alive
         self.clock: Clock = clock or WallClock()
         self.hooks = hooks or Hooks()
+        self.rules = Rules(store, self.clock)
         self.offers = offers or Offers()
         self.max_sessions = max_sessions
         self.on_trouble = trouble

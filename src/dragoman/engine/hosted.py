@@ -11,11 +11,12 @@ from . import events as ev
 from .calls import Calls
 from .content import Detail, Image, Text, ToolCall
 from .events import Settled
+from .faults import Refused
 from .hooks import Block
-from .ports import Answer, ToolSpec
+from .permit import No, judged, remembered, said
+from .ports import Answer, Preview, ToolSpec
 from .ports.tools import LOOKING
-
-_SUMMARY = 2_000
+from .question import question
 
 
 class Shown:
@@ -23,7 +24,7 @@ class Shown:
 
     def __init__(self, spec: ToolSpec, summary: str) -> None:
         self.spec = spec
-        self._summary = summary[:_SUMMARY]
+        self._summary = summary
 
     def summary(self, args: dict[str, Any]) -> str:
         return self._summary
@@ -71,12 +72,23 @@ class Hosted:
             if isinstance(result, Block):
                 return Settled("", "deny", comment=f"Blocked: {result.reason}")
         tool = Shown(ToolSpec(call.name, "", {}, kind), summary)  # type: ignore[arg-type]
-        judged = calls.judge(_as_ours(call, kind), tool)
-        if judged.verdict == "allow":
-            return Settled("", "allow")
-        if judged.verdict == "deny":
-            return Settled("", "deny", comment=judged.reason or "Denied by policy.")
-        return await calls.ask(call, tool, judged)
+        ours = _as_ours(call, kind)
+        try:
+            judgement = judged(calls, ours, tool)
+            rules = await remembered(calls, call, judgement)
+            if judgement.verdict == "allow":
+                return Settled("", "allow")
+            if rules:
+                return Settled("", "allow", comment=said(rules), rule=rules[0].id)
+            if not judgement.firm and calls.allowed(ours):
+                return Settled("", "allow")
+            about = calls.asks.summary(tool, call.args or {})
+            ask = question(calls, call, judgement, Preview(), about)
+        except No as no:
+            return Settled("", "deny", comment=no.text)
+        except Refused as fault:
+            return Settled("", "deny", comment=str(fault))
+        return await calls.asks.about(ask)
 
     async def question(self, call_id: str, question: str, choices: Sequence[str]) -> Answer:
         calls = self._calls

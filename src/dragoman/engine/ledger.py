@@ -17,6 +17,7 @@ from .faults import StaleEpoch
 from .hooks import Hooks
 from .hub import Hub, Watch
 from .ports import Agents, Batch, Budget, Clock, Entry, Store
+from .rules import Rules
 from .state import State
 from .underway import Underway
 
@@ -32,6 +33,7 @@ class Home(Protocol):
     hooks: Hooks
     hub: Hub  # of all sessions
     budget: Budget | None
+    rules: Rules
 
     def trouble(self, what: str, error: BaseException, **data: Any) -> None: ...
 

@@ -28,7 +28,7 @@ class State:
     """What a session is now. Only `apply` changes it."""
 
     __slots__ = (
-        "_info", "active_ms", "agent", "allowed", "answers", "archived", "asks", "began_at", "cost",
+        "_info", "active_ms", "agent", "answers", "archived", "asks", "began_at", "cost",
         "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
         "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
         "query", "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn",
@@ -74,7 +74,6 @@ class State:
         # id again, so an answer must not outlive its call.
         self.answers: Mapping[str, Settled] = NONE
         self.keys: Mapping[str, str] = NONE
-        self.allowed: frozenset[str] = _NO_NAMES
         self.denied: frozenset[str] = _NO_NAMES
         # Calls the model asked for that have no result yet: call id -> (name, started).
         self.journal: Mapping[str, tuple[str, bool]] = NONE
@@ -272,10 +271,8 @@ def _cleared(state: State, body: ev.Cleared, at: int) -> None:
 
 
 def _allowed(state: State, body: ev.Allowed, at: int) -> None:
-    if body.deny:
+    if body.deny and not body.rule:  # from before there were rules; those are the host's
         state.denied = state.denied | {body.tool}
-    else:
-        state.allowed = state.allowed | {body.tool}
 
 
 def _archived(state: State, body: ev.Archived, at: int) -> None:

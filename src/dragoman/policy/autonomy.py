@@ -14,6 +14,7 @@ from dragoman.engine.ports import Judgement, ToolSpec
 from .commands import Assessment, assess, matches
 from .mentions import mentioned
 from .paths import FORBIDDEN, Boundary
+from .reading import Unknown, read
 
 _LOOKING = frozenset({"read", "search", "think"})
 _TALKING = frozenset({"ask_user", "plan"})  # they reach nothing but the human
@@ -25,6 +26,7 @@ _PATH_KEYS = frozenset(
     | {"root", "source", "destination", "src", "dst", "from", "to", "target"}
     | {"old_path", "new_path"}
 )
+_COMMAND_KEYS = ("command", "cmd", "script")  # as the tool reads them
 _REMEMBERED = 256
 _READ_HINT = "Change the mode to supervised or full to let it act."
 
@@ -100,7 +102,8 @@ class AutonomyPolicy:
         args = call.args or {}
         boundary = self.boundary(mode, cwd, roots)
         if names & _SHELL:
-            return self._shell(str(args.get("command") or ""), names, mode, boundary)
+            command = next((args[key] for key in _COMMAND_KEYS if args.get(key)), "")
+            return self._shell(str(command), names, mode, boundary)
         if spec.kind in _TOUCHING:
             reason = _trespass(args, boundary, spec.kind in _CHANGING)
             if reason:
@@ -108,10 +111,13 @@ class AutonomyPolicy:
         if mode == "full":
             return Judgement("allow")
         if mode == "supervised" and self._asks_always(names):
-            return Judgement("ask", f"{spec.name} is in always_ask.", _risk_of(spec))
+            return Judgement("ask", f"{spec.name} is in always_ask.", _risk_of(spec), firm=True)
         if spec.kind in _LOOKING or self._approves(names):
             return Judgement("allow")
-        return Judgement("ask", f"{spec.name} needs your approval.", _risk_of(spec))
+        reason = f"{spec.name} needs your approval."
+        files = _files(args, boundary) if spec.kind in _TOUCHING else ()
+        access: Any = "write" if spec.kind in _CHANGING else "read"
+        return Judgement("ask", reason, _risk_of(spec), files=files, access=access)
 
     def _asks_always(self, names: set[str]) -> bool:
         return "*" in self.rules.always_ask or not names.isdisjoint(self.rules.always_ask)
@@ -142,12 +148,14 @@ class AutonomyPolicy:
                 return Judgement("deny", reason, "high")
             return Judgement("allow", risk=found.risk)
         if self._asks_always(names):
-            return Judgement("ask", found.reason or "bash is in always_ask.", found.risk)
+            reason = found.reason or "bash is in always_ask."
+            return Judgement("ask", reason, found.risk, firm=True)
         if outside:
             return Judgement("ask", outside, "high")
         if listed or (self._approves(names) and found.risk != "high"):
             return Judgement("allow", risk=found.risk)
-        return Judgement("ask", found.reason or "Commands need your approval.", found.risk)
+        reason = found.reason or "Commands need your approval."
+        return Judgement("ask", reason, found.risk, commands=argvs(command))
 
     def _listed(self, found: Assessment) -> bool:
         """Every program is in allowed_commands; one of high risk by its name, not by "*"."""
@@ -185,6 +193,34 @@ def _trespass(args: dict[str, Any], boundary: Boundary, write: bool) -> str:
             except Fault:
                 continue
     return ""
+
+
+def _files(args: dict[str, Any], boundary: Boundary) -> tuple[str, ...]:
+    """The files among the arguments, canonical."""
+    found: list[str] = []
+    for key in _PATH_KEYS & args.keys():
+        value = args[key]
+        for path in value if isinstance(value, list) else (value,):
+            if isinstance(path, str) and path:
+                try:
+                    found.append(boundary.resolve(path))
+                except Fault:
+                    return ()  # the tool says what is wrong with it
+    return tuple(found)
+
+
+def argvs(command: str) -> tuple[tuple[str, ...], ...]:
+    """The words of every program of a plain command that writes nowhere by redirection."""
+    try:
+        found = read(command)
+    except Unknown:
+        return ()
+    for simple in found:
+        if any(word.glob for word in simple.words[:1]) or any(
+            not one.copies and one.target != os.devnull for one in simple.redirects
+        ):
+            return ()
+    return tuple(simple.argv for simple in found)
 
 
 def _objection(path: str, boundary: Boundary) -> tuple[str, bool]:

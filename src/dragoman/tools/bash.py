@@ -13,7 +13,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 
-from .args import brief, decode, schema, text, whole
+from .args import decode, schema, text, whole
 from .bounds import BoundsOf
 from .environ import environment
 from .output import MAX_BYTES, Capture, Outputs, Progress
@@ -21,6 +21,7 @@ from .running import Command
 from .work import insist
 
 _LONGEST = 7 * 24 * 3600.0
+_ALIASES = {"cmd": "command", "script": "command"}
 _MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command starts
 
 
@@ -67,10 +68,11 @@ class Bash:
         self._extra_env = dict(extra_env or {})
 
     def summary(self, args: dict[str, Any]) -> str:
-        return f"$ {brief(args.get('command', '?'), 500)}"
+        command = next((args[key] for key in ("command", *_ALIASES) if args.get(key)), "?")
+        return f"$ {command}"
 
     async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
-        asked = decode(BashArgs, args, {"cmd": "command", "script": "command"})
+        asked = decode(BashArgs, args, _ALIASES)
         if not asked.command.strip():
             raise BadInput("command is required")
         if "\0" in asked.command:

@@ -70,12 +70,20 @@ def load(bounds: Bounds, path: str, shown: str, limit: int, halt: Halt) -> Conte
 
 
 def replace(
-    bounds: Bounds, path: str, shown: str, data: bytes, halt: Halt, expected: Stamp | None = None
+    bounds: Bounds,
+    path: str,
+    shown: str,
+    data: bytes,
+    halt: Halt,
+    expected: Stamp | None = None,
+    *,
+    new: bool = False,
 ) -> None:
     """Put `data` in the place of a file: all of it or nothing, also when halted half-way.
 
     The mode of an existing file is kept, missing directories are made. `expected` is what was read
-    before; when the file is another one by now, BadInput is raised and nothing changes.
+    before; when the file is another one by now, BadInput is raised and nothing changes. With `new`
+    there must be no file yet.
     """
     try:
         directory, name = bounds.open_parent(path, _DIRECTORY_MODE)
@@ -92,9 +100,10 @@ def replace(
         )
         try:
             _fill(fd, data, before, halt)
-            _still_the_same(directory, name, before, expected, shown)
+            _still_the_same(directory, name, new, expected, shown)
             halt.check()
-            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            if not (new and _linked(directory, temporary, name, shown)):
+                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=directory)
@@ -138,8 +147,27 @@ def _fill(fd: int, data: bytes, before: os.stat_result | None, halt: Halt) -> No
         os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
+def _linked(directory: int, temporary: str, name: str, shown: str) -> bool:
+    """Give a new file its name without taking a place that somebody was quicker to take.
+
+    False where the file system knows no second names.
+    """
+    try:
+        os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except FileExistsError as error:
+        raise _appeared(shown) from error
+    except OSError:
+        return False
+    os.unlink(temporary, dir_fd=directory)
+    return True
+
+
+def _appeared(shown: str) -> BadInput:
+    return BadInput(f"{shown} was made by somebody else meanwhile.", "Nothing was changed.")
+
+
 def _still_the_same(
-    directory: int, name: str, before: os.stat_result | None, expected: Stamp | None, shown: str
+    directory: int, name: str, new: bool, expected: Stamp | None, shown: str
 ) -> None:
     try:
         now = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -147,6 +175,8 @@ def _still_the_same(
         now = None
     if now is not None and not stat.S_ISREG(now.st_mode):
         raise Refused(f"Path refused: {shown}.", "It is not a regular file (any more).")
+    if new and now is not None:
+        raise _appeared(shown)
     if expected is not None and (now is None or stamp_of(now) != expected):
         hint = "Read it again and repeat the edit."
         raise BadInput(f"{shown} changed while it was edited.", hint)

@@ -1,20 +1,22 @@
 """The tool `edit`: exact replacements in a text file."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, Preview, ToolEnv, ToolSpec
 from dragoman.sandbox.launch import Confine, Unconfined
 
 from .args import brief, decode, schema, text
 from .bounds import Bounds, BoundsOf
-from .diff import MAX_SHOWN
-from .disk import Stamp, load, replace
+from .diff import CONTEXT, MAX_SHOWN
+from .disk import Content, load, replace
 from .read import ALIASES
 from .replacing import Pair, Replaced, replace_all
+from .seen import expect, seen
 from .work import Halt, in_thread
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -25,6 +27,15 @@ _NEW = ("newText", "new_text", "new_string", "newString", "new_str", "replace")
 class EditArgs(msgspec.Struct):
     path: str
     edits: list[dict[str, str]] = []
+
+
+class Edited(NamedTuple):
+    """What was there, what comes in its place, and the file as it was read."""
+
+    old: str
+    result: Replaced
+    data: bytes
+    before: Content
 
 
 class Edit:
@@ -64,24 +75,54 @@ class Edit:
         count = len(edits) if isinstance(edits, list) else 1
         return f"Edit {brief(args.get('path', '?'))} ({count} change{'' if count == 1 else 's'})"
 
-    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
-        asked = decode(EditArgs, _gathered(args), ALIASES)
-        pairs = [_pair(number, edit) for number, edit in enumerate(asked.edits, 1)]
+    async def preview(self, args: dict[str, Any], env: ToolEnv) -> Preview:
+        asked, pairs = _asked(args)
         bounds = self._bounds(env)
         path = bounds.resolve(asked.path, write=True)
         if env.files is not None:
             old = await env.files.read_text(path)
             result = replace_all(old, pairs, asked.path)
+            before = old.encode("utf-8", "replace")
+        else:
+            edited = await in_thread(lambda halt: _edited(bounds, path, asked, pairs, halt))
+            result, before = edited.result, edited.before.data
+        return Preview(_hunks(path, result), (seen(path, before),))
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked, pairs = _asked(args)
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path, write=True)
+        if env.files is not None:
+            old = await env.files.read_text(path)
+            expect(env, path, old.encode("utf-8", "replace"), asked.path)
+            result = replace_all(old, pairs, asked.path)
             await env.files.write_text(path, result.new)
         else:
-            old, result, data, stamp = await in_thread(
-                lambda halt: _edited(bounds, path, asked, pairs, halt)
-            )
+            edited = await in_thread(lambda halt: _edited(bounds, path, asked, pairs, halt))
+            old, result, data, before = edited
+            expect(env, path, before.data, asked.path)
             await in_thread(
-                lambda halt: replace(bounds, path, asked.path, data, halt, stamp),
+                lambda halt: replace(bounds, path, asked.path, data, halt, before.stamp),
                 guard=self._confine.guard(bounds, path),
             )
         return Outcome((Text(_clean(result.shown)),), detail=_detail(path, old, result))
+
+
+def _asked(args: dict[str, Any]) -> tuple[EditArgs, list[Pair]]:
+    asked = decode(EditArgs, _gathered(args), ALIASES)
+    return asked, [_pair(number, edit) for number, edit in enumerate(asked.edits, 1)]
+
+
+def _hunks(path: str, result: Replaced) -> tuple[Change, ...]:
+    """The changed lines, with some lines around them."""
+    lines = result.old_lines
+    found: list[Change] = []
+    for start, end, new in result.changes:
+        first, last = max(0, start - CONTEXT), min(len(lines), end + CONTEXT)
+        old = lines[first:last]
+        made = [*lines[first:start], *new, *lines[end:last]]
+        found.append(Change(path, _clean("\n".join(old)), _clean("\n".join(made)), first + 1))
+    return tuple(found)
 
 
 def _gathered(args: dict[str, Any]) -> dict[str, Any]:
@@ -108,10 +149,7 @@ def _pair(number: int, edit: dict[str, str]) -> Pair:
     return old, new
 
 
-def _edited(
-    bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt
-) -> tuple[str, Replaced, bytes, Stamp]:
-    """What was there, what comes in its place, and what the file was when it was read."""
+def _edited(bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt) -> Edited:
     content = load(bounds, path, asked.path, MAX_BYTES, halt)
     if b"\0" in content.data[:8192]:
         raise BadInput(f"{asked.path} looks binary; refusing to edit it as text")
@@ -122,7 +160,7 @@ def _edited(
         data = result.new.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise BadInput("newText: it has a character that UTF-8 cannot encode") from error
-    return old, result, data, content.stamp
+    return Edited(old, result, data, content)
 
 
 def _clean(text: str) -> str:

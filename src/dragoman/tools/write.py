@@ -5,16 +5,18 @@ from typing import Any
 
 import msgspec
 
+from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, Preview, ToolEnv, ToolSpec
 from dragoman.sandbox.launch import Confine, Unconfined
 
 from .args import brief, decode, schema, text
 from .bounds import Bounds, BoundsOf
 from .diff import MAX_SHOWN
-from .disk import load, replace
+from .disk import Content, load, replace
 from .read import ALIASES
+from .seen import expect, seen
 from .work import Halt, in_thread
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -51,20 +53,38 @@ class Write:
         size = len(str(args.get("content", "")))
         return f"Write {brief(args.get('path', '?'))} ({size} character{'' if size == 1 else 's'})"
 
-    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
-        asked = decode(WriteArgs, args, {**ALIASES, "text": "content", "contents": "content"})
-        try:
-            data = asked.content.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise BadInput("content: it has a character that UTF-8 cannot encode") from error
-        if len(data) > MAX_BYTES:
-            raise BadInput(f"content: {len(data)} bytes are more than the limit of {MAX_BYTES}")
+    async def preview(self, args: dict[str, Any], env: ToolEnv) -> Preview:
+        asked, _ = _asked(args)
         bounds = self._bounds(env)
         path = bounds.resolve(asked.path, write=True)
         if env.files is not None:
-            exists = await in_thread(lambda halt: os.path.exists(path))
-            old = await env.files.read_text(path) if exists else None
+            data = await _buffer(env, path)
+        else:
+            found = await in_thread(lambda halt: _found(bounds, path, asked.path, halt))
+            data = found.data if found is not None else None
+        change = _change(path, data, asked.content)
+        return Preview((change,), (seen(path, data),))
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked, data = _asked(args)
+        bounds = self._bounds(env)
+        path = bounds.resolve(asked.path, write=True)
+        if env.files is not None:
+            before = await _buffer(env, path)
+            expect(env, path, before, asked.path)
+            old = None if before is None else before.decode()
             await env.files.write_text(path, asked.content)
+        elif env.seen is not None:  # a human saw what is replaced: nothing else is
+            found = await in_thread(lambda halt: _found(bounds, path, asked.path, halt))
+            expect(env, path, found.data if found is not None else None, asked.path)
+            old = found.data.decode("utf-8", "replace") if found is not None else None
+            stamp = found.stamp if found is not None else None
+            await in_thread(
+                lambda halt: replace(
+                    bounds, path, asked.path, data, halt, stamp, new=stamp is None
+                ),
+                guard=self._confine.guard(bounds, path),
+            )
         else:
             old = await in_thread(lambda halt: _old(bounds, path, asked.path, halt))
             # Judged, looked at, and now behind the same walls as a command.
@@ -80,6 +100,40 @@ class Write:
         if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
             diffs = (Diff(path, old, asked.content),)
         return Outcome((Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),)))
+
+
+def _asked(args: dict[str, Any]) -> tuple[WriteArgs, bytes]:
+    asked = decode(WriteArgs, args, {**ALIASES, "text": "content", "contents": "content"})
+    try:
+        data = asked.content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadInput("content: it has a character that UTF-8 cannot encode") from error
+    if len(data) > MAX_BYTES:
+        raise BadInput(f"content: {len(data)} bytes are more than the limit of {MAX_BYTES}")
+    return asked, data
+
+
+async def _buffer(env: ToolEnv, path: str) -> bytes | None:
+    """What a client's editor has of a file; None when there is none."""
+    assert env.files is not None
+    if not await in_thread(lambda halt: os.path.exists(path)):
+        return None
+    return (await env.files.read_text(path)).encode("utf-8", "replace")
+
+
+def _found(bounds: Bounds, path: str, shown: str, halt: Halt) -> Content | None:
+    """The file to be replaced, whole; None when there is none."""
+    if not os.path.lexists(path):
+        return None
+    return load(bounds, path, shown, MAX_BYTES, halt)
+
+
+def _change(path: str, data: bytes | None, new: str) -> Change:
+    if data is None:
+        return Change(path, None, new)
+    if b"\0" in data:
+        return Change(path, "", new, note=f"(replaces a binary file of {len(data)} bytes)")
+    return Change(path, data.decode("utf-8", "replace"), new)
 
 
 def _old(bounds: Bounds, path: str, shown: str, halt: Halt) -> str | None:

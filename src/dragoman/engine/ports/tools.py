@@ -1,10 +1,11 @@
 """Tools, what they see of a session, and the policy that judges their calls."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from ..ask import Access, Change, Seen
 from ..content import Detail, Image, PlanEntry, Text, ToolCall
 from ..events import Mode
 from .models import ToolSpec
@@ -92,6 +93,15 @@ class ToolEnv(Protocol):
     def terminals(self) -> "Terminals | None": ...
 
     @property
+    def seen(self) -> "Sequence[Seen] | None":
+        """The files as a human saw them before allowing the call; None: nobody had to.
+
+        A tool that changes files raises Changed, and changes nothing, when one of them is another
+        by now (`Previewing`).
+        """
+        ...
+
+    @property
     def vision(self) -> bool:
         """The model can see images."""
         ...
@@ -116,6 +126,22 @@ class Tool(Protocol):
 
     def summary(self, args: dict[str, Any]) -> str:
         """One line for a human who must decide about this call."""
+        ...
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a call would change, against the files as they are now."""
+
+    changes: tuple[Change, ...] = ()
+    seen: tuple[Seen, ...] = ()
+
+
+@runtime_checkable
+class Previewing(Protocol):
+    """A tool that can tell what it would change."""
+
+    async def preview(self, args: dict[str, Any], env: ToolEnv) -> Preview:
+        """Change nothing. Raises what `run` would raise."""
         ...
 
 
@@ -150,6 +176,10 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
     risk: Literal["low", "medium", "high"] = "low"
     reach: tuple[Reach, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
+    # What a tool that reads or changes files touches inside of the boundary, canonical.
+    files: tuple[str, ...] = ()
+    access: Access = "write"
+    firm: bool = False  # to be asked every time, whatever was remembered (always_ask)
 
 
 class Policy(Protocol):

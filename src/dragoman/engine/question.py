@@ -1,0 +1,155 @@
+"""Makes the question about a tool call: what would run, what it would change, what can be kept.
+
+A question is whole or it is not asked: what is too large to be shown is refused. Its digest stands
+for the arguments as they will run, the folder they run in and the content of every file that the
+difference was made against; `digest_of` is computed again just before the call runs.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .ask import Access, Ask, Scope, Seen
+from .content import ToolCall
+from .faults import Refused
+from .first_words import first_words
+from .ids import token
+from .ports import Judgement, Preview, Previewing, Reach, Tool
+from .rules import SHELLS, hash_of
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+MOST = 12 * 1024 * 1024  # bytes of a question on the wire
+ROUNDS = 3  # how often a call is asked about when its files change meanwhile
+_WIDE = frozenset({"", "/", os.path.expanduser("~")})  # too wide to be offered as a folder
+_WORDS = 200  # characters of a command that a scope repeats
+
+
+async def preview(tool: Tool, args: dict[str, Any], env: Any) -> Preview:
+    """What the call would change; nothing when the tool cannot tell."""
+    if isinstance(tool, Previewing):
+        return await tool.preview(args, env)
+    return Preview()
+
+
+def digest_of(call: ToolCall, cwd: str, seen: Sequence[Seen], reach: Sequence[Reach] = ()) -> str:
+    """Stands for what runs, where, against which files, and what it may touch outside."""
+    from hashlib import sha256
+
+    place = os.path.realpath(cwd)
+    parts = [call.name, hash_of(call.args), place, *(f"{one.path}\0{one.hash}" for one in seen)]
+    parts += [f"{one.path}\0{one.write}" for one in reach]
+    return sha256("\0\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def question(
+    calls: "Calls",
+    call: ToolCall,
+    judgement: Judgement,
+    looked: Preview,
+    summary: str,
+    again: str = "",
+) -> Ask:
+    """The question about a call. Raises Refused when nobody could be shown all of it."""
+    state = calls.ledger.state
+    reason = f"{again} {judgement.reason}".strip()
+    seconds = calls.profile.approval_timeout
+    now = calls.ledger.home.clock.now_ms()
+    ask = Ask(
+        id=f"ask_{token()}",
+        session=state.id,
+        kind="tool",
+        title=f"Approve {call.name}?",
+        at=now,
+        turn=calls.turn.id,
+        call_id=call.id,
+        tool=call.name,
+        args=call.args or {},
+        summary=summary,
+        risk=judgement.risk,
+        reason=reason,
+        expires_at=now + int(seconds * 1000) if seconds > 0 else None,
+        cwd=state.cwd,
+        changes=looked.changes,
+        digest=digest_of(call, state.cwd, looked.seen, judgement.reach),
+        scopes=() if judgement.firm else scopes_of(call, judgement),
+        firm=judgement.firm,
+    )
+    size = _size(ask)
+    if size > MOST:
+        raise Refused(
+            f"This call of {call.name} is too large to be shown to a human: {size} bytes; the "
+            f"limit is {MOST}.",
+            "Do it in smaller steps.",
+        )
+    return ask
+
+
+def _size(ask: Ask) -> int:
+    try:
+        return len(msgspec.json.encode(ask))
+    except UnicodeEncodeError:  # lone surrogates, which are mended when it is stored
+        from .events import Asked, encode_body
+
+        return len(encode_body(Asked(ask)))
+
+
+def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
+    """What can be remembered about a call, the narrowest first; the words are the call's own."""
+    outside = {(one.path, one.folder, one.write) for one in judgement.reach}
+    if call.name in SHELLS or not (judgement.files or outside):
+        found = [_exact(call)]
+        if not outside:
+            found += _first_words(judgement)
+            what = "every command, whatever it does" if call.name in SHELLS else call.name
+            found.append(Scope("tool", "tool", f"this tool: {what}"))
+        return tuple(found)
+    if not outside:
+        access: Access = judgement.access
+        found = _files(judgement.files, _folder(judgement.files), access)
+        found.append(Scope("tool", "tool", f"this tool: {call.name}"))
+        return tuple(found)
+    writes = any(write for _, _, write in outside)
+    paths = tuple(path for path, _, _ in sorted(outside))
+    folders = {folder for _, folder, _ in outside}
+    folder = folders.pop() if len(folders) == 1 else ""
+    return tuple(_files(paths, folder or _folder(paths), "write" if writes else "read"))
+
+
+def _exact(call: ToolCall) -> Scope:
+    command = (call.args or {}).get("command")
+    if not isinstance(command, str) or not command.strip():
+        return Scope("exact", "exact", f"{call.name} with exactly these arguments")
+    if len(command) <= _WORDS:
+        return Scope("exact", "exact", f"this exact command: {command}")
+    rest = f"{len(command) - _WORDS:,} more characters"
+    return Scope("exact", "exact", f"this exact command: {command[:_WORDS]}… ({rest})")
+
+
+def _first_words(judgement: Judgement) -> list[Scope]:
+    argv = first_words(judgement.commands)
+    if not argv:
+        return []
+    from shlex import join
+
+    return [Scope("prefix", "prefix", f"commands that begin with: {join(argv)}", argv=argv)]
+
+
+def _folder(paths: Sequence[str]) -> str:
+    folders = [path if os.path.isdir(path) else os.path.dirname(path) for path in paths]
+    return os.path.commonpath(folders)
+
+
+def _files(paths: Sequence[str], folder: str, access: Access) -> list[Scope]:
+    verb = "reading" if access == "read" else "writing"
+    found: list[Scope] = []
+    if len(set(paths)) == 1 and not os.path.isdir(paths[0]):
+        words = f"{verb} this file: {paths[0]}"
+        found.append(Scope("file", "file", words, path=paths[0], access=access))
+    if folder not in _WIDE:
+        words = f"{verb} files below {folder}"
+        found.append(Scope("folder", "folder", words, path=folder, access=access))
+    return found
