@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.engine.ask import Rule
 from dragoman.engine.content import PlanEntry
 from dragoman.engine.events import Ask, Body, Event, Settled, Who
 from dragoman.engine.info import SessionInfo
@@ -40,6 +41,23 @@ class Approval(msgspec.Struct, frozen=True):
     ask: Ask
     settled: Settled | None = None
     settled_at: int | None = None
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a question as it is to be shown: nothing in it hides."""
+
+    kind: str  # command, diff, text, note
+    label: str
+    text: str
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One question whole: its row, and how it reads."""
+
+    approval: Approval
+    title: str
+    parts: list[Part]
+    text: str
 
 
 class AgentRow(msgspec.Struct, frozen=True):
@@ -123,6 +141,14 @@ class History(msgspec.Struct, frozen=True):
 
 class Approvals(msgspec.Struct, frozen=True):
     approvals: list[Approval]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    rules: list[Rule]
+
+
+class OneRule(msgspec.Struct, frozen=True):
+    rule: Rule
 
 
 class Answered(msgspec.Struct, frozen=True):

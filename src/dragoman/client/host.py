@@ -7,13 +7,24 @@ from uuid import uuid4
 
 import msgspec
 
+from dragoman.engine.ask import Rule
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event, Settled, TurnBegan, Verdict
 from dragoman.engine.info import SessionInfo
 
 from . import answers
 from .address import socket_path
-from .answers import AgentRow, Approval, Board, ClientRow, CommandRow, Facts, Finished, ModelRow
+from .answers import (
+    AgentRow,
+    Approval,
+    Board,
+    ClientRow,
+    CommandRow,
+    Facts,
+    Finished,
+    ModelRow,
+    Question,
+)
 from .problems import ConnectionGone
 from .stream import Stream, event_of
 from .wire import Wire
@@ -293,14 +304,39 @@ class HostClient:
         )
         return found.approvals
 
+    async def question(self, ask_id: str) -> Question:
+        """One question whole, as it is to be shown. Raises UnknownAsk."""
+        return await self._ask("approval", Question, id=ask_id)
+
     async def answer(
-        self, ask_id: str, verdict: Verdict, *, comment: str = "", text: str = ""
+        self,
+        ask_id: str,
+        verdict: Verdict,
+        *,
+        comment: str = "",
+        text: str = "",
+        scope: str = "",
+        lasts: str = "",
+        digest: str = "",
     ) -> Settled:
-        """Answer an approval or a question. Raises AlreadySettled, UnknownAsk."""
+        """Answer an approval or a question. Raises AlreadySettled, UnknownAsk, Changed.
+
+        `scope` is one that the question offers and `lasts` session, project or agent, when an
+        answer is for always; `digest` is that of the question which was seen.
+        """
         answer = await self._ask(
-            "answer", answers.Answered, id=ask_id, verdict=verdict, comment=comment, text=text
-        )
+            "answer", answers.Answered, id=ask_id, verdict=verdict, comment=comment, text=text,
+            scope=scope, lasts=lasts, digest=digest,
+        )  # fmt: skip
         return answer.settled
+
+    async def rules(self) -> Sequence[Rule]:
+        """Answers that are remembered, oldest first."""
+        return (await self._ask("rules", answers.Rules)).rules
+
+    async def remove_rule(self, rule_id: str) -> Rule:
+        """Withdraw a remembered answer. Raises UnknownRule."""
+        return (await self._ask("removeRule", answers.OneRule, id=rule_id)).rule
 
 
 def _given(params: dict[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str = ""
     changes: tuple[Change, ...] = ()
     digest: str = ""
-    scopes: tuple[Scope, ...] = ()  # what can be remembered, the narrowest first
+    scopes: tuple[Scope, ...] = ()  # what can be remembered; the first when none is named
     firm: bool = False  # asked every time (always_ask): nothing can be remembered
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from . import events as ev
 from .ask import Rule
-from .content import Message, Prompt, text_of
+from .content import Message, Prompt, ToolCall, text_of
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .faults import (
     BadInput,
@@ -27,7 +27,7 @@ from .hub import Shape, Watch
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
-from .ports import AgentProfile, AskRow, ModelInfo
+from .ports import AgentProfile, AskRow, Judgement, ModelInfo
 from .ports.config import ConfigPort
 from .state import State
 from .visitors import Visitors
@@ -405,6 +405,12 @@ class Door:
     async def rules(self) -> Sequence[Rule]:
         """Answers that are remembered, oldest first."""
         return await self.host.rules.all()
+
+    async def remembered(self, session_id: str, call: ToolCall) -> Sequence[Rule]:
+        """The rules that allow a call of an agent that runs elsewhere; none when one denies it."""
+        state = await self.state(session_id)
+        found = await self.host.rules.about(call, Judgement("ask"), state)
+        return () if any(rule.deny for rule in found) else found
 
     async def remove_rule(self, rule_id: str) -> Rule:
         """Withdraw a remembered answer. Raises UnknownRule."""

@@ -6,17 +6,14 @@ not what the human saw (a file has changed, a link leads elsewhere), the human i
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .ask import Rule, Seen
 from .content import ToolCall
 from .events import CallOutcome, Settled
 from .faults import Fault
 from .ports import Judgement, Preview, Reach, Tool
-from .question import ROUNDS, digest_of, preview, question
-
-if TYPE_CHECKING:
-    from .calls import Calls
+from .question import ROUNDS, Place, digest_of, preview, question
 
 _CHANGED = "It is not any more what you were asked about, so you are asked again."
 
@@ -40,7 +37,7 @@ class No(Exception):
         self.stop = stop  # the whole turn was cancelled
 
 
-async def permit(calls: "Calls", call: ToolCall, tool: Tool) -> Grant:
+async def permit(calls: Place, call: ToolCall, tool: Tool) -> Grant:
     """What allows a call to run now; raises No."""
     again = ""
     for _ in range(ROUNDS):
@@ -73,7 +70,7 @@ async def permit(calls: "Calls", call: ToolCall, tool: Tool) -> Grant:
     )
 
 
-def judged(calls: "Calls", call: ToolCall, tool: Tool) -> Judgement:
+def judged(calls: Place, call: ToolCall, tool: Tool) -> Judgement:
     """What policy says; raises No when it denies."""
     judgement = calls.judge(call, tool)
     if judgement.verdict == "deny":
@@ -81,7 +78,7 @@ def judged(calls: "Calls", call: ToolCall, tool: Tool) -> Judgement:
     return judgement
 
 
-async def remembered(calls: "Calls", call: ToolCall, judgement: Judgement) -> Sequence[Rule]:
+async def remembered(calls: Place, call: ToolCall, judgement: Judgement) -> Sequence[Rule]:
     """The rules that allow a call which would be asked about; raises No when one denies it."""
     rules = calls.ledger.home.rules
     if judgement.verdict == "allow" and not await rules.deny_any():
@@ -107,7 +104,7 @@ def refusal(settled: Settled) -> str:
 
 
 async def _ask(
-    calls: "Calls", call: ToolCall, tool: Tool, judgement: Judgement, looked: Preview, again: str
+    calls: Place, call: ToolCall, tool: Tool, judgement: Judgement, looked: Preview, again: str
 ) -> Settled:
     before = calls.asks.settled_for(call.id)  # it waited across a restart
     if before is not None:
@@ -124,7 +121,7 @@ async def _ask(
     return await calls.asks.about(ask)
 
 
-async def _look(calls: "Calls", call: ToolCall, tool: Tool, judgement: Judgement) -> Preview:
+async def _look(calls: Place, call: ToolCall, tool: Tool, judgement: Judgement) -> Preview:
     """What the call would change now; what is wrong with it is its result, and nobody is asked."""
     try:
         return await preview(tool, call.args or {}, calls.env(call.id, judgement.reach))
@@ -143,5 +140,5 @@ def _within(looked: Preview, judgement: Judgement) -> bool:
     return not paths or all(one.path in paths for one in looked.seen)
 
 
-def _digest(calls: "Calls", call: ToolCall, looked: Preview, judgement: Judgement) -> str:
+def _digest(calls: Place, call: ToolCall, looked: Preview, judgement: Judgement) -> str:
     return digest_of(call, calls.ledger.state.cwd, looked.seen, judgement.reach)

@@ -7,20 +7,39 @@ difference was made against; `digest_of` is computed again just before the call 
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from .ask import Access, Ask, Scope, Seen
+from .asks import Asks
 from .content import ToolCall
 from .faults import Refused
 from .first_words import first_words
 from .ids import token
-from .ports import Judgement, Preview, Previewing, Reach, Tool
+from .ledger import Ledger
+from .ports import AgentProfile, Judgement, Preview, Previewing, Reach, Tool, ToolEnv
 from .rules import SHELLS, hash_of
+from .shown import COMMANDS
+from .underway import Underway
 
-if TYPE_CHECKING:
-    from .calls import Calls
+
+class Place(Protocol):
+    """The turn that a call belongs to, as far as permission goes (`engine/calls.py`)."""
+
+    ledger: Ledger
+    asks: Asks
+    turn: Underway
+    profile: AgentProfile
+
+    def judge(self, call: ToolCall, tool: Tool) -> Judgement: ...
+
+    def allowed(self, call: ToolCall) -> bool: ...
+
+    def env(
+        self, call_id: str, reach: Sequence[Reach] = (), seen: Sequence[Seen] | None = None
+    ) -> ToolEnv: ...
+
 
 MOST = 12 * 1024 * 1024  # bytes of a question on the wire
 ROUNDS = 3  # how often a call is asked about when its files change meanwhile
@@ -46,7 +65,7 @@ def digest_of(call: ToolCall, cwd: str, seen: Sequence[Seen], reach: Sequence[Re
 
 
 def question(
-    calls: "Calls",
+    calls: Place,
     call: ToolCall,
     judgement: Judgement,
     looked: Preview,
@@ -98,15 +117,21 @@ def _size(ask: Ask) -> int:
 
 
 def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
-    """What can be remembered about a call, the narrowest first; the words are the call's own."""
+    """What can be remembered about a call; the words are the call's own.
+
+    The first is what an answer for always means that names none: this exact command, this file;
+    of a tool that neither runs commands nor touches files, the tool.
+    """
     outside = {(one.path, one.folder, one.write) for one in judgement.reach}
     if call.name in SHELLS or not (judgement.files or outside):
-        found = [_exact(call)]
-        if not outside:
-            found += _first_words(judgement)
-            what = "every command, whatever it does" if call.name in SHELLS else call.name
-            found.append(Scope("tool", "tool", f"this tool: {what}"))
-        return tuple(found)
+        exact = _exact(call)
+        if outside:
+            return (exact,)
+        what = "every command, whatever it does" if call.name in SHELLS else call.name
+        tool = Scope("tool", "tool", f"this tool: {what}")
+        if call.name in SHELLS or COMMANDS & (call.args or {}).keys():
+            return (exact, *_first_words(judgement), tool)
+        return (tool, exact)
     if not outside:
         access: Access = judgement.access
         found = _files(judgement.files, _folder(judgement.files), access)

@@ -12,7 +12,7 @@ import msgspec
 from .ask import Ask, Change, Scope
 from .visible import on_a_line, visible
 
-_COMMANDS = frozenset({"command", "cmd", "script"})
+COMMANDS = frozenset({"command", "cmd", "script"})
 _PATHS = frozenset({"path", "file_path", "filePath", "filename", "file"})
 _TEXTS = frozenset({"content", "contents", "text"})
 _OLD = ("oldText", "old_text", "old_string", "oldString", "old_str", "search")
@@ -111,7 +111,7 @@ def _label(change: Change) -> str:
 def _argument(name: str, value: Any) -> Part:
     label = "input" if name == PLAIN else on_a_line(name)
     if isinstance(value, str):
-        if name in _COMMANDS:
+        if name in COMMANDS:
             return Part("command", label, visible(value, strict=True))
         return Part("text", label, visible(value, strict=name in _PATHS))
     edits = [value] if isinstance(value, dict) else value

@@ -4,8 +4,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from dragoman.engine import shown
+from dragoman.engine.ask import Ask
 from dragoman.engine.content import Detail, Image, Text, text_of
 from dragoman.engine.events import CallEnded
+from dragoman.engine.visible import on_a_line, visible
 
 _KINDS: dict[str, str] = {
     "read": "read",
@@ -36,8 +39,10 @@ def title_of(name: str, args: dict[str, Any] | None) -> str:
     for key in _MAIN:
         value = (args or {}).get(key)
         if isinstance(value, str) and value.strip():
-            line = " ".join(value.split())
-            return f"{name}: {line if len(line) <= _TITLE else line[:_TITLE] + '…'}"
+            line = visible(" ".join(value.split()), strict=True)
+            if len(line) > _TITLE:
+                line = f"{line[:_TITLE]}… ({len(line) - _TITLE:,} more characters)"
+            return f"{name}: {line}"
     return name
 
 
@@ -61,14 +66,12 @@ def locations_of(name: str, args: dict[str, Any] | None, cwd: str) -> list[Field
 
 
 def proposal_of(name: str, args: dict[str, Any] | None, cwd: str) -> list[Fields]:
-    """What an edit would change, as differences; empty for other tools."""
+    """What an edit would change, as differences; empty for other tools.
+
+    What a write replaces is not known by its arguments: its question and its result tell.
+    """
     path = path_of(args, cwd)
-    if not path or args is None:
-        return []
-    if name == "write":
-        new = args.get("content")
-        return [_diff(path, None, new)] if isinstance(new, str) and len(new) <= _DIFF else []
-    if name != "edit":
+    if not path or args is None or name != "edit":
         return []
     edits = args.get("edits")
     found = []
@@ -79,6 +82,38 @@ def proposal_of(name: str, args: dict[str, Any] | None, cwd: str) -> list[Fields
         if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) <= _DIFF:
             found.append(_diff(path, old, new))
     return found
+
+
+def question_of(ask: Ask) -> list[Fields]:
+    """All that is asked: the differences against the files as they are now, and the rest as text.
+
+    Differences are exact, since the client draws them; when something in them hides, it is written
+    out beside them.
+    """
+    found = [_diff(one.path, one.old, one.new) for one in ask.changes]
+    said = [
+        part
+        for part in shown.parts(ask)
+        if part.kind != "note" and (part.kind != "diff" or _hides(ask) or not found)
+    ]
+    if not ask.changes and len(said) == 1 and said[0].kind != "diff":
+        return [text_content(said[0].text)]
+    for kind, label, text in said:
+        if kind == "command":
+            found.append(text_content(f"$ {text}"))
+        else:
+            found.append(text_content(f"{label}: {text}" if label else text))
+    return found or [text_content(visible(ask.summary or ask.title))]
+
+
+def _hides(ask: Ask) -> bool:
+    return any(
+        change.note
+        or visible(change.new) != change.new
+        or visible(change.old or "") != (change.old or "")
+        or on_a_line(change.path) != change.path
+        for change in ask.changes
+    )
 
 
 def _diff(path: str, old: str | None, new: str) -> Fields:

@@ -19,6 +19,8 @@ DOCUMENT: dict[str, int] = {
     "wrong_state": INVALID_PARAMS,
     "already_active": INVALID_PARAMS,
     "unknown_approval": INVALID_PARAMS,
+    "unknown_rule": INVALID_PARAMS,
+    "changed": INVALID_PARAMS,
 }
 # Today's specification keeps -32000 for "sign in first" and -32002 for "no such thing".
 ECOSYSTEM: dict[str, int] = DOCUMENT | {

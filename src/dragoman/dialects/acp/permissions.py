@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from dragoman.engine import shown
+from dragoman.engine.ask import LASTING
 from dragoman.engine.events import Ask, Settled, Verdict
 from dragoman.engine.faults import AlreadySettled, UnknownAsk, UnknownSession
+from dragoman.engine.visible import on_a_line, visible
 from dragoman.wire.jsonrpc import CallFailed, LinkLost, TooManyCalls
 
 from . import calls
@@ -18,25 +21,30 @@ if TYPE_CHECKING:
     from .attach import Attachment
     from .hear import AcpHearer
 
-_OPTIONS = (
-    {"optionId": "allow-once", "name": "Allow once", "kind": "allow_once"},
-    {"optionId": "allow-always", "name": "Always allow", "kind": "allow_always"},
-    {"optionId": "reject-once", "name": "Reject", "kind": "reject_once"},
-    {"optionId": "reject-always", "name": "Always reject", "kind": "reject_always"},
-)
-_VERDICTS: dict[str, Verdict] = {
+_ONCE = {"optionId": "allow-once", "name": "Allow once", "kind": "allow_once"}
+_NO = {"optionId": "reject-once", "name": "Reject", "kind": "reject_once"}
+_PLAIN: dict[str, Verdict] = {
     "allow-once": "allow",
     "allow-always": "allow_always",
     "reject-once": "deny",
     "reject-always": "deny_always",
 }
+_WIDER = ("session", "project")  # for how long the wider scopes are offered: a menu stays short
 NO_FORMS = (
     "This client cannot take a free answer: it offers no elicitation form. "
     "Ask again with choices, or go on without an answer."
 )
 _DISMISSED = "the human dismissed the question"
 
-Answer = tuple[Verdict, str, str]  # verdict, text, comment
+
+class Answer(NamedTuple):
+    verdict: Verdict
+    text: str = ""
+    comment: str = ""
+    scope: str = ""
+    lasts: str = ""
+
+
 Reading = Callable[[Any], Answer]
 
 
@@ -55,14 +63,15 @@ class Questions:
         if ask.id in self._open:
             return
         if ask.kind == "tool":
-            self._request("session/request_permission", self._permission(ask), ask, _read_verdict)
+            reading = partial(_read_verdict, ask)
+            self._request("session/request_permission", self._permission(ask), ask, reading)
         elif self._connection.client.forms:
             self._request("elicitation/create", self._form(ask), ask, _read_form)
         elif ask.choices:
             reading = partial(_read_choice, ask.choices)
             self._request("session/request_permission", self._choice(ask), ask, reading)
         elif not self._connection.desk.others_may_answer(self._attachment):
-            self._connection.spawn(self._settle(ask.id, ("cancelled", "", NO_FORMS)))
+            self._connection.spawn(self._settle(ask, Answer("cancelled", "", NO_FORMS)))
 
     def settled(self, body: Settled) -> None:
         """Somebody answered: a request of ours that is still open is taken back."""
@@ -97,18 +106,18 @@ class Questions:
         if isinstance(trouble, LinkLost):
             return  # the question outlives its connection
         if isinstance(trouble, CallFailed):
-            answer: Answer = ("cancelled", "", f"the client could not ask: {trouble.message}")
+            answer = Answer("cancelled", "", f"the client could not ask: {trouble.message}")
         else:
             answer = _read(future.result(), read)
-        self._connection.spawn(self._settle(ask.id, answer))
+        self._connection.spawn(self._settle(ask, answer))
 
-    async def _settle(self, ask_id: str, answer: Answer) -> None:
-        verdict, text, comment = answer
+    async def _settle(self, ask: Ask, answer: Answer) -> None:
         connection = self._connection
         try:
             await connection.door.answer(
-                ask_id, verdict, connection.who, text=text, comment=comment
-            )
+                ask.id, answer.verdict, connection.who, text=answer.text, comment=answer.comment,
+                scope=answer.scope, lasts=answer.lasts, digest=ask.digest,
+            )  # fmt: skip
         except (AlreadySettled, UnknownAsk, UnknownSession):
             return  # somebody was quicker, or the session is gone: this answer is too late
 
@@ -116,24 +125,21 @@ class Questions:
 
     def _permission(self, ask: Ask) -> dict[str, Any]:
         cwd = self._connection.cwd_of(ask.session)
-        content = calls.proposal_of(ask.tool, ask.args, cwd)
-        if not content:
-            content = [calls.text_content(ask.summary or ask.title)]
         real = self._connection.quirks.real_call_ids and ask.call_id
         known = self._connection.kind_of(ask.session, ask.tool)
         call: dict[str, Any] = {
             "toolCallId": real or f"approval-{ask.id}",
-            "title": ask.title,
+            "title": shown.title(ask),
             "kind": calls.kind_of(ask.tool, known),
             "status": "pending",
-            "rawInput": {"tool": ask.tool, "summary": ask.summary},
-            "content": content,
+            "rawInput": _raw(ask),
+            "content": calls.question_of(ask),
         }
         if places := calls.locations_of(ask.tool, ask.args, cwd):
             call["locations"] = places
         return {
             "sessionId": ask.session,
-            "options": _OPTIONS,
+            "options": options_of(ask),
             "toolCall": call,
             "_meta": {"dragoman": _meta(ask)},
         }
@@ -142,16 +148,16 @@ class Questions:
         return {
             "sessionId": ask.session,
             "options": [
-                {"optionId": f"choice-{place}", "name": choice, "kind": "allow_once"}
+                {"optionId": f"choice-{place}", "name": visible(choice), "kind": "allow_once"}
                 for place, choice in enumerate(ask.choices)
             ],
             "toolCall": {
                 "toolCallId": f"ask-user-{ask.id}",
-                "title": ask.title,
+                "title": visible(ask.title),
                 "kind": "other",
                 "status": "pending",
-                "rawInput": {"tool": ask.tool, "summary": ask.title},
-                "content": [calls.text_content(ask.title)],
+                "rawInput": {"tool": ask.tool, "summary": visible(ask.title)},
+                "content": [calls.text_content(visible(ask.title))],
             },
             "_meta": {"dragoman": _meta(ask)},
         }
@@ -166,7 +172,7 @@ class Questions:
         return {
             "mode": "form",
             **scope,
-            "message": ask.title,
+            "message": visible(ask.title),
             "requestedSchema": {
                 "type": "object",
                 "properties": {"answer": field},
@@ -176,6 +182,34 @@ class Questions:
         }
 
 
+def options_of(ask: Ask) -> list[dict[str, str]]:
+    """The answers on offer. Each that is remembered says what of and for how long.
+
+    A client that knows only "always" gets `allow-always`, which is the narrowest.
+    """
+    always = "allow_always"
+    found = [_ONCE]
+    if ask.firm or not ask.scopes:
+        name = f"Always allow (not kept: {ask.tool} is asked about every time)"
+        found.append({"optionId": "allow-always", "name": visible(name), "kind": always})
+    for place, (words, scope) in enumerate(shown.offers(ask)):
+        for lasts in scope.lasts[:1] if place == 0 else [k for k in _WIDER if k in scope.lasts]:
+            key = "allow-always" if place == 0 else f"allow-always:{scope.id}:{lasts}"
+            name = f"Always allow {words} ({LASTING[lasts]})"
+            found.append({"optionId": key, "name": name, "kind": always})
+    never = f"Always reject {on_a_line(ask.tool)} ({LASTING['session']})"
+    return [*found, _NO, {"optionId": "reject-always", "name": never, "kind": "reject_always"}]
+
+
+def _raw(ask: Ask) -> dict[str, Any]:
+    """The input: the tool, a summary, and the exact arguments unless those are the summary."""
+    summary = visible(ask.summary, strict=True)
+    said: dict[str, Any] = {"tool": ask.tool, "summary": summary}
+    if list((ask.args or {}).values()) != [summary.removeprefix("$ ")]:
+        said["input"] = ask.args or {}
+    return said
+
+
 def _meta(ask: Ask) -> dict[str, Any]:
     given = {
         "askId": ask.id,
@@ -183,6 +217,9 @@ def _meta(ask: Ask) -> dict[str, Any]:
         "risk": ask.risk,
         "reason": ask.reason,
         "expiresAt": ask.expires_at,
+        "digest": ask.digest,
+        "cwd": ask.cwd,
+        "scopes": [{"id": scope.id, "lasts": scope.lasts} for scope in ask.scopes],
     }
     return {key: value for key, value in given.items() if value}
 
@@ -190,7 +227,7 @@ def _meta(ask: Ask) -> dict[str, Any]:
 def _read(raw: msgspec.Raw, read: Reading) -> Answer:
     value = msgspec.json.decode(raw) if raw else None
     if not isinstance(value, dict):
-        return ("cancelled", "", "the client's answer could not be understood")
+        return Answer("cancelled", "", "the client's answer could not be understood")
     return read(value)
 
 
@@ -201,19 +238,24 @@ def _selected(value: dict[str, Any]) -> str:
     return ""
 
 
-def _read_verdict(value: dict[str, Any]) -> Answer:
+def _read_verdict(ask: Ask, value: dict[str, Any]) -> Answer:
     option = _selected(value)
-    if option and option not in _VERDICTS:
-        return ("cancelled", "", f"the client chose an option that was not offered: {option}")
-    return (_VERDICTS.get(option, "cancelled"), "", "")
+    if not option:
+        return Answer("cancelled")
+    if option not in {one["optionId"] for one in options_of(ask)}:
+        return Answer("cancelled", "", f"the client chose an option that was not offered: {option}")
+    if option in _PLAIN:
+        return Answer(_PLAIN[option])
+    _, scope, lasts = option.split(":")
+    return Answer("allow_always", scope=scope, lasts=lasts)
 
 
 def _read_choice(choices: tuple[str, ...], value: dict[str, Any]) -> Answer:
     option = _selected(value)
     offered = {f"choice-{place}": choice for place, choice in enumerate(choices)}
     if option in offered:
-        return ("answer", offered[option], "")
-    return ("cancelled", "", _DISMISSED)
+        return Answer("answer", offered[option], "")
+    return Answer("cancelled", "", _DISMISSED)
 
 
 def _read_form(value: dict[str, Any]) -> Answer:
@@ -221,7 +263,7 @@ def _read_form(value: dict[str, Any]) -> Answer:
     if value.get("action") == "accept" and isinstance(content, dict):
         given = content.get("answer")
         if isinstance(given, str):
-            return ("answer", given, "")
+            return Answer("answer", given, "")
     if value.get("action") == "decline":
-        return ("deny", "", "the human declined to answer")
-    return ("cancelled", "", _DISMISSED)
+        return Answer("deny", "", "the human declined to answer")
+    return Answer("cancelled", "", _DISMISSED)

@@ -6,11 +6,15 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.engine import shown
 from dragoman.engine.content import ToolCall
 from dragoman.engine.events import Ask, Settled, Verdict, Who
 from dragoman.engine.faults import AlreadySettled, BadInput, Fault, UnknownAsk, UnknownSession
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports import AskRow
+from dragoman.engine.ports import AskRow, Judgement
+from dragoman.engine.question import digest_of, scopes_of
+from dragoman.engine.shown import PLAIN
+from dragoman.engine.visible import visible
 
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
@@ -27,6 +31,7 @@ from .shapes import (
     HumanContact,
     NewApproval,
     OfApproval,
+    OfferedScope,
     OfSession,
     Option,
     Success,
@@ -37,7 +42,6 @@ WINDOW_MS = 300_000  # how old a call may be that an approval without its id is 
 EDITS = frozenset({"edit", "write", "multiedit"})
 SKIPPED = "Auto-accepted (dangerous skip permissions enabled)"
 ACCEPTED = "Auto-accepted (auto-accept mode enabled)"
-_PLAIN = "\u0000value"  # holds an input that is no object: no tool has an argument of this name
 _STATUS: dict[str, str] = {
     "allow": "approved",
     "allow_always": "approved",
@@ -57,8 +61,8 @@ def input_of(ask: Ask) -> Any:
     """The tool's input as it was given."""
     if ask.kind == "question":
         return {"question": ask.title, "choices": ask.choices}
-    if ask.args is not None and _PLAIN in ask.args:
-        return ask.args[_PLAIN]
+    if ask.args is not None and PLAIN in ask.args:
+        return ask.args[PLAIN]
     return ask.args
 
 
@@ -110,6 +114,12 @@ def approval_of(row: AskRow, run_id: str) -> Approval:
         type=kind_of(ask),
         function_call=call,
         human_contact=contact,
+        question=(shown.whole(ask) if ask.kind == "tool" else "") or UNSET,
+        digest=ask.digest or UNSET,
+        scopes=[OfferedScope(one.id, words, one.lasts) for words, one in shown.offers(ask)]
+        or UNSET,
+        responded_by=str(settled.by) if settled is not None and settled.by else UNSET,
+        remembered=(visible(settled.scope) if settled is not None else "") or UNSET,
     )
 
 
@@ -182,16 +192,22 @@ async def decide(desk: Desk, who: Who, params: Decision) -> Success:
             raise UnknownAsk(ask_id)
         comment = params.comment or ""
         text = comment if verdict == "answer" else ""
-        await desk.door.answer(ask_id, verdict, who, comment=comment, text=text)
+        if verdict == "allow" and (params.always or params.scope or params.lasts):
+            verdict = "allow_always"
+        settled = await desk.door.answer(
+            ask_id, verdict, who, comment=comment, text=text, scope=params.scope or "",
+            lasts=params.lasts or "", digest=params.digest or "",
+        )  # fmt: skip
     except UnknownAsk:
         return Success(False, _missing(ask_id, kind))
     except AlreadySettled as fault:
         return Success(False, _decided(ask_id, fault))
-    except BadInput:
-        return Success(False, _mismatch(ask_id, ask))
+    except BadInput as fault:
+        wrong = reason(fault) if params.scope or params.lasts else _mismatch(ask_id, ask)
+        return Success(False, wrong)
     except Fault as fault:
         return Success(False, f"failed to update approval: {reason(fault)}")
-    return Success(True)
+    return Success(True, remembered=visible(settled.scope), rule_id=settled.rule)
 
 
 def _missing(ask_id: str, kind: str) -> str:
@@ -226,6 +242,8 @@ async def approve_pending(
         ask = row.ask
         if ask.kind == "question" or (edits_only and ask.tool.lower() not in EDITS):
             continue
+        if ask.firm:
+            continue  # always_ask: whatever else is said
         try:
             await desk.door.answer(ask.id, "allow", who, comment=comment)
         except AlreadySettled:
@@ -244,6 +262,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
     tool = params.tool_name or ""
     info = await _session(desk, params)
     call_id = params.tool_use_id or await _newest_call(desk, info.id, tool)
+    call = ToolCall(call_id, tool, _args(params.tool_input))
     ask = Ask(
         id=f"local-{uuid4()}",
         session=info.id,
@@ -252,12 +271,18 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
         at=door.now_ms(),
         call_id=call_id,
         tool=tool,
-        args=_args(params.tool_input),
+        args=call.args,
         external=True,
+        cwd=info.cwd,
+        digest=digest_of(call, info.cwd, ()),
+        scopes=scopes_of(call, Judgement("ask")),
     )
     try:
         await door.put_ask(ask)
         comment = _permitted(info.extra, tool, door.now_ms())
+        if not comment:
+            rules = await door.remembered(info.id, call)
+            comment = "; ".join(f"{rule.id}: {rule.sentence}" for rule in rules)
         if comment:
             await door.answer(ask.id, "allow", who, comment=comment)
     except AlreadySettled:
@@ -305,7 +330,7 @@ async def _newest_call(desk: Desk, session_id: str, tool: str) -> str:
 
 def _args(given: Any) -> dict[str, Any] | None:
     value = msgspec.json.decode(given) if isinstance(given, Raw) else given
-    return value if value is None or isinstance(value, dict) else {_PLAIN: value}
+    return value if value is None or isinstance(value, dict) else {PLAIN: value}
 
 
 def _permitted(extra: dict[str, Any], tool: str, now: int) -> str:

@@ -72,6 +72,11 @@ class Decision(msgspec.Struct, gc=False):
     type: str | None = None
     decision: str | None = None
     comment: str | None = None
+    # Ours: remember an approval, and name what was seen.
+    always: bool | None = None
+    scope: str | None = None
+    lasts: str | None = None
+    digest: str | None = None
 
 
 class NewApproval(msgspec.Struct):
@@ -142,6 +147,8 @@ class Interrupted(msgspec.Struct, frozen=True):
 class Success(msgspec.Struct, frozen=True, omit_defaults=True):
     success: bool
     error: str = ""
+    remembered: str = ""
+    rule_id: str = ""
     failed_sessions: list[str] = []
 
 
@@ -300,6 +307,14 @@ class HumanContact(msgspec.Struct, frozen=True):
     status: ContactStatus
 
 
+class OfferedScope(msgspec.Struct, frozen=True):
+    """What an approval for always would cover; `id` names it in `sendDecision`."""
+
+    id: str
+    name: str
+    lasts: tuple[str, ...]
+
+
 class Approval(msgspec.Struct, frozen=True):
     """One record for both generations of clients: flat members and the nested ones."""
 
@@ -317,3 +332,9 @@ class Approval(msgspec.Struct, frozen=True):
     type: str
     function_call: FunctionCall | UnsetType = UNSET
     human_contact: HumanContact | UnsetType = UNSET
+    # Ours: all that is asked as text that hides nothing, and what can be remembered.
+    question: str | UnsetType = UNSET
+    digest: str | UnsetType = UNSET
+    scopes: list[OfferedScope] | UnsetType = UNSET
+    responded_by: str | UnsetType = UNSET
+    remembered: str | UnsetType = UNSET

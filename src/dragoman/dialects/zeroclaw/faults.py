@@ -21,6 +21,8 @@ _CODES = {
     "unknown_model": INVALID_PARAMS,
     "unknown_approval": INVALID_PARAMS,
     "already_settled": INVALID_PARAMS,
+    "unknown_rule": INVALID_PARAMS,
+    "changed": INVALID_PARAMS,
     "busy": SESSION_BUSY,
     "in_use": SESSION_BUSY,
     "limit": SESSION_LIMIT,

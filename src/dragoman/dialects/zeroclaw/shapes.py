@@ -58,6 +58,9 @@ class Approve(Params, frozen=True):
     decision: str
     replacement: str | None = None
     comment: str | None = None
+    scope: str | None = None  # of those that the question offers
+    lasts: str | None = None  # session, project, agent
+    digest: str | None = None  # of the question that was seen
 
 
 class Overrides(msgspec.Struct, frozen=True):

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import events as ev
+from dragoman.engine import shown
 from dragoman.engine.content import Image, Text, ToolCall, text_of
 from dragoman.engine.door import Door
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import Fault
-from dragoman.observe.redact import HIDDEN, is_secret, scrub
+from dragoman.engine.visible import visible
 from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import notification
 from dragoman.wire.link import Blob
@@ -149,14 +150,16 @@ class Updates:
             if self._questions is not None:
                 self._questions.ask(ask)
                 return []
-            more = {"question": ask.title, "choices": ask.choices}
+            more = {"question": visible(ask.title), "choices": ask.choices}
+        else:
+            more = asking(ask)
         limit = (ask.expires_at - ask.at) // 1000 if ask.expires_at is not None else FOR_EVER
         return [
             self._update(
                 "approval_request",
                 request_id=ask.id,
                 tool_name=ask.tool or ask.title,
-                arguments_summary=summary(ask.args) or ask.summary,
+                arguments_summary=summary(ask),
                 timeout_secs=limit,
                 **more,
             )
@@ -212,16 +215,27 @@ class Updates:
         return self._windows[model]
 
 
-def summary(args: dict[str, Any] | None, room: int = 80) -> str:
-    """Arguments in one line: `path` first, long values cut, secrets hidden."""
-    if not args:
-        return ""
-    names = sorted(args, key=lambda name: name != "path")
-    return ", ".join(f"{name}: {_shown(name, args[name], room)}" for name in names[:32])
+def summary(ask: Ask) -> str:
+    """All that is asked, in text that hides nothing: every argument whole, and every change."""
+    if ask.kind == "question":
+        return visible(ask.summary)
+    said = []
+    for kind, label, text in shown.parts(ask):
+        if kind == "diff":
+            said.append(f"{label}\n{text}\n")
+        elif kind != "note":
+            said.append(f"{label}: {text}" if label else text)
+    return ", ".join(said)
 
 
-def _shown(name: str, value: Any, room: int) -> str:
-    if is_secret(name):
-        return HIDDEN
-    text = scrub(value if isinstance(value, str) else encode(value).decode())
-    return text if len(text) <= room else f"{text[: room - 1]}…"
+def asking(ask: Ask) -> dict[str, Any]:
+    """What a client needs to answer for always, and to say what it answers."""
+    more: dict[str, Any] = {}
+    if ask.digest:
+        more["digest"] = ask.digest
+    if ask.scopes:
+        more["scopes"] = [
+            {"id": scope.id, "name": words, "lasts": scope.lasts}
+            for words, scope in shown.offers(ask)
+        ]
+    return more

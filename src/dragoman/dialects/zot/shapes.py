@@ -47,6 +47,9 @@ class Approve(msgspec.Struct, gc=False):
     allow: bool | None = None
     comment: str | None = None
     text: str | None = None
+    scope: str | None = None
+    lasts: str | None = None
+    digest: str | None = None
 
 
 class ListSessions(msgspec.Struct, gc=False):

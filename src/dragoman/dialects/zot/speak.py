@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoman.engine import events as ev
+from dragoman.engine import shown
 from dragoman.engine.content import ToolCall, Usage
 from dragoman.engine.events import Ask, Event
+from dragoman.engine.visible import visible
 from dragoman.wire.link import Blob
 
 from .blocks import blocks, result_blocks, usage
@@ -176,7 +178,12 @@ class Speaker:
     def settled(self, body: ev.Settled, at: int) -> None:
         who = body.by
         by = (who.name or who.peer or who.dialect) if who else ""
-        self._say(approval=body.ask_id, by=by, decision=body.verdict, type="approval_settled")
+        more: dict[str, Any] = {"dialect": who.dialect} if who else {}
+        if body.scope:
+            more |= {"remembered": visible(body.scope), "rule": body.rule}
+        self._say(
+            **more, approval=body.ask_id, by=by, decision=body.verdict, type="approval_settled"
+        )
 
     # --- the rest ---
 
@@ -205,11 +212,18 @@ def request(ask: Ask) -> dict[str, Any]:
         "call_id": ask.call_id,
         "kind": ask.kind,
         "name": ask.tool,
-        "summary": ask.summary,
-        "title": ask.title,
+        "summary": shown.whole(ask) or visible(ask.summary),
+        "title": shown.title(ask),
     }
     if ask.choices:
         made["choices"] = ask.choices
+    if ask.digest:
+        made["digest"] = ask.digest
+    if ask.scopes:
+        made["scopes"] = [
+            {"id": scope.id, "lasts": scope.lasts, "name": words}
+            for words, scope in shown.offers(ask)
+        ]
     if ask.risk:
         made["risk"] = ask.risk
     if ask.reason:

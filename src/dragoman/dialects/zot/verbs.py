@@ -18,6 +18,7 @@ from dragoman.engine.events import Verdict
 from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownModel
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.state import State
+from dragoman.engine.visible import visible
 from dragoman.wire.codec import mend_text
 from dragoman.wire.verbs import Table, Verb, reader
 
@@ -272,9 +273,13 @@ async def approve(hearer: "ZotHearer", params: shapes.Approve) -> dict[str, Any]
     if verdict is None:
         raise BadInput(f'unknown decision "{decision or ""}": use one of {", ".join(_DECISIONS)}')
     settled = await door.answer(
-        ask_id, verdict, hearer.who, comment=params.comment or "", text=params.text or ""
-    )
-    return {"approval": ask_id, "decision": settled.verdict}
+        ask_id, verdict, hearer.who, comment=params.comment or "", text=params.text or "",
+        scope=params.scope or "", lasts=params.lasts or "", digest=params.digest or "",
+    )  # fmt: skip
+    answer = {"approval": ask_id, "decision": settled.verdict}
+    if settled.scope:
+        answer |= {"remembered": visible(settled.scope), "rule": settled.rule}
+    return answer
 
 
 async def list_sessions(hearer: "ZotHearer", params: shapes.ListSessions) -> dict[str, Any]:

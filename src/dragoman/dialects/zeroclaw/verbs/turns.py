@@ -14,6 +14,7 @@ from dragoman.engine.faults import (
     UnknownAsk,
     UnknownSession,
 )
+from dragoman.engine.visible import visible
 from dragoman.engine.work import Finished, Work
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, reply
 
@@ -157,16 +158,20 @@ async def approve(conn: "ZeroclawHearer", params: Approve) -> Any:
             raise UnknownAsk(f"approval not found: {params.request_id}")  # not in that session
         if row.ask.kind == "question":
             verdict, text = _reply(verdict, text, row.ask.choices)
-        await conn.door.answer(
-            params.request_id, verdict, conn.who, comment=params.comment or "", text=text
-        )
+        settled = await conn.door.answer(
+            params.request_id, verdict, conn.who, comment=params.comment or "", text=text,
+            scope=params.scope or "", lasts=params.lasts or "", digest=params.digest or "",
+        )  # fmt: skip
     except (UnknownAsk, AlreadySettled):
-        pass  # the protocol acknowledges all the same
-    return {
+        settled = None  # the protocol acknowledges all the same
+    answer = {
         "session_id": params.session_id,
         "request_id": params.request_id,
         "acknowledged": True,
     }
+    if settled is not None and settled.scope:
+        answer |= {"remembered": visible(settled.scope), "rule_id": settled.rule}
+    return answer
 
 
 def _reply(verdict: Verdict, text: str, choices: tuple[str, ...]) -> tuple[Verdict, str]:

@@ -6,7 +6,7 @@ from typing import Any
 from dragoman.wire.verbs import Verb
 
 from ..table import verb
-from . import host, sessions, shapes, watching
+from . import approvals, host, sessions, shapes, watching
 
 
 def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) -> Verb:
@@ -44,6 +44,9 @@ VERBS = {
     "dragoman/setModel": _verb(sessions.set_model, shapes.SetModel),
     "dragoman/setMode": _verb(sessions.set_mode, shapes.SetMode),
     "dragoman/setReasoning": _verb(sessions.set_reasoning, shapes.SetReasoning),
-    "dragoman/approvals": _verb(sessions.approvals, shapes.Approvals),
-    "dragoman/answer": _verb(sessions.answer, shapes.Answer),
+    "dragoman/approvals": _verb(approvals.approvals, shapes.Approvals),
+    "dragoman/approval": _verb(approvals.approval, shapes.OfApproval),
+    "dragoman/rules": _verb(approvals.rules),
+    "dragoman/removeRule": _verb(approvals.remove_rule, shapes.OfRule),
+    "dragoman/answer": _verb(approvals.answer, shapes.Answer),
 }

@@ -11,9 +11,6 @@ from dragoman.engine.work import Work
 
 from ..sessions import check_id
 from .shapes import (
-    Answer,
-    ApprovalList,
-    Approvals,
     Archive,
     Board,
     BoardAnswer,
@@ -35,7 +32,6 @@ from .shapes import (
     SetMode,
     SetModel,
     SetReasoning,
-    SettledAnswer,
     Steer,
     Told,
 )
@@ -239,17 +235,3 @@ async def set_reasoning(conn: "ZeroclawHearer", params: SetReasoning) -> Any:
 
 async def _info(conn: "ZeroclawHearer", session_id: str) -> SessionAnswer:
     return SessionAnswer(await conn.door.info(session_id))
-
-
-async def approvals(conn: "ZeroclawHearer", params: Approvals) -> Any:
-    rows = await conn.door.asks(params.session_id, pending=params.pending)
-    return ApprovalList(tuple(rows))
-
-
-async def answer(conn: "ZeroclawHearer", params: Answer) -> Any:
-    """First answer wins; a later one is an error that says who was first."""
-    verdict: Any = params.verdict
-    settled = await conn.door.answer(
-        params.id, verdict, conn.who, comment=params.comment, text=params.text
-    )
-    return SettledAnswer(settled)

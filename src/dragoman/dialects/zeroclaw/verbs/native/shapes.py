@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from dragoman.engine.ask import Rule
 from dragoman.engine.content import Image, PlanEntry, Text
 from dragoman.engine.events import Ask, Body, Mode, Settled, Who
 from dragoman.engine.info import SessionInfo
@@ -120,11 +121,24 @@ class Approvals(Params, frozen=True):
     pending: bool = True
 
 
+class OfApproval(Params, frozen=True):
+    id: str
+
+
 class Answer(Params, frozen=True):
+    """`scope` and `lasts`: what is remembered of an answer for always; `digest`: what was seen."""
+
     id: str
     verdict: str
     comment: str = ""
     text: str = ""
+    scope: str = ""
+    lasts: str = ""
+    digest: str = ""
+
+
+class OfRule(Params, frozen=True):
+    id: str
 
 
 class Models(Params, frozen=True):
@@ -235,6 +249,31 @@ class Queued(msgspec.Struct, frozen=True):
 
 class ApprovalList(msgspec.Struct, frozen=True):
     approvals: tuple[AskRow, ...]
+
+
+class ShownPart(msgspec.Struct, frozen=True):
+    """A piece of a question, made safe to show. kind: command, diff, text or note."""
+
+    kind: str
+    label: str
+    text: str
+
+
+class ApprovalAnswer(msgspec.Struct, frozen=True):
+    """One question, whole, and as it is to be shown."""
+
+    approval: AskRow
+    title: str
+    parts: list[ShownPart]
+    text: str
+
+
+class RuleList(msgspec.Struct, frozen=True):
+    rules: list[Rule]
+
+
+class RuleAnswer(msgspec.Struct, frozen=True):
+    rule: Rule
 
 
 class SettledAnswer(msgspec.Struct, frozen=True):
