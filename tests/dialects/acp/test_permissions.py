@@ -47,6 +47,8 @@ async def test_the_request_is_as_the_document_shows_it() -> None:
     assert [(o["optionId"], o["kind"]) for o in params["options"]] == [
         ("allow-once", "allow_once"),
         ("allow-always", "allow_always"),
+        ("allow-always:exact:session", "allow_always"),
+        ("allow-always:exact:project", "allow_always"),
         ("reject-once", "reject_once"),
         ("reject-always", "reject_always"),
     ]

@@ -91,12 +91,17 @@ def question_of(ask: Ask) -> list[Fields]:
     out beside them.
     """
     found = [_diff(one.path, one.old, one.new) for one in ask.changes]
+    told = bool(found)
     said = [
         part
         for part in shown.parts(ask)
-        if part.kind != "note" and (part.kind != "diff" or _hides(ask) or not found)
+        if part.kind != "note" and (part.kind != "diff" or _hides(ask) or not told)
     ]
-    if not ask.changes and len(said) == 1 and said[0].kind != "diff":
+    if not told and (found := proposal_of(ask.tool, ask.args, ask.cwd)):
+        if all(visible(one["oldText"] + one["newText"]) == one["oldText"] + one["newText"]
+               for one in found):  # fmt: skip
+            said = [part for part in said if part.label not in ("path", "edits")]
+    if not found and len(said) == 1 and said[0].kind != "diff":
         return [text_content(said[0].text)]
     for kind, label, text in said:
         if kind == "command":

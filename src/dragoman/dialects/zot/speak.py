@@ -212,11 +212,13 @@ def request(ask: Ask) -> dict[str, Any]:
         "call_id": ask.call_id,
         "kind": ask.kind,
         "name": ask.tool,
-        "summary": shown.whole(ask) or visible(ask.summary),
+        "summary": visible(ask.summary, strict=True),
         "title": shown.title(ask),
     }
     if ask.choices:
         made["choices"] = ask.choices
+    if ask.kind == "tool":
+        made["question"] = shown.whole(ask)
     if ask.digest:
         made["digest"] = ask.digest
     if ask.scopes:
