@@ -21,15 +21,29 @@ class Editor:
         )
         self.number = 0
 
-    def call(self, method: str, **params):
+    def begin(self, method: str, **params) -> int:
         self.number += 1
         said = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
         self.process.stdin.write(json.dumps(said).encode() + b"\n")
         self.process.stdin.flush()
+        return self.number
+
+    def until(self, fits):
         while True:
-            answer = json.loads(self.process.stdout.readline())
-            if answer.get("id") == self.number:
-                return answer["result"]
+            message = json.loads(self.process.stdout.readline())
+            if fits(message):
+                return message
+
+    def answer(self, id: int):
+        return self.until(lambda m: m.get("id") == id and "method" not in m)
+
+    def call(self, method: str, **params):
+        return self.answer(self.begin(method, **params))["result"]
+
+    def until_said(self, text: str) -> None:
+        """Wait for words on standard error."""
+        while text not in (line := self.process.stderr.readline().decode()):
+            assert line, f"it ended without saying: {text}"
 
     def leave(self) -> tuple[int, str]:
         out, err = self.process.communicate(timeout=20)
@@ -72,15 +86,82 @@ def test_a_socket_that_was_left_behind_is_passed_over(tmp_path):
         assert editor.leave()[0] == 0
 
 
-def test_the_editor_is_told_when_the_daemon_goes(tmp_path):
+def greeted(tmp_path) -> tuple[Editor, str]:
+    editor = Editor(tmp_path)
+    editor.call("initialize", protocolVersion=1, clientCapabilities={})
+    return editor, editor.call("session/new", cwd=str(tmp_path), mcpServers=[])["sessionId"]
+
+
+def prompted(editor: Editor, session: str, text: str) -> str:
+    words = [{"type": "text", "text": text}]
+    return editor.call("session/prompt", sessionId=session, prompt=words)["stopReason"]
+
+
+def users(client: Line, session: str) -> list[str]:
+    told = client.ask("dragoman/history", {"sessionId": session})["events"]
+    events = [one["event"] for one in told if one["event"]["type"] == "turn_began"]
+    return [event["content"][0]["text"] for event in events]
+
+
+def test_the_editor_goes_on_when_the_daemon_dies(tmp_path):
     with Daemon(tmp_path).wait_ready() as daemon:
-        editor = Editor(tmp_path)
-        editor.call("initialize", protocolVersion=1)
+        editor, session = greeted(tmp_path)
+        assert prompted(editor, session, "say one") == "end_turn"
         daemon.process.kill()
         daemon.process.wait(10)
-        assert editor.process.wait(10) == 1
-        code, told = editor.leave()
-        assert code == 1 and "the daemon" in told
+    # nobody comes: the process goes on by itself, with the same session
+    assert prompted(editor, session, "say two") == "end_turn"
+    # a daemon comes: it gets the session back, and everybody sees it
+    with Daemon(tmp_path).wait_ready() as daemon:
+        editor.until_said("handing the sessions over")
+        editor.until_said("connected with the daemon")
+        assert prompted(editor, session, "say three") == "end_turn"
+        with Line(daemon.socket) as client:
+            assert session in client.ask("status")["sessionIds"]
+            assert users(client, session) == ["say one", "say two", "say three"]
+        assert editor.leave()[0] == 0
+
+
+def test_a_daemon_that_comes_back_is_found_again(tmp_path):
+    with Daemon(tmp_path).wait_ready() as daemon:
+        editor, session = greeted(tmp_path)
+        daemon.process.kill()
+        daemon.process.wait(10)
+    with Daemon(tmp_path).wait_ready() as daemon:
+        assert prompted(editor, session, "say again") == "end_turn"
+        with Line(daemon.socket) as client:
+            assert users(client, session) == ["say again"]
+        assert editor.leave()[0] == 0
+
+
+def test_an_editor_that_was_first_hands_its_open_question_over(tmp_path):
+    editor, session = greeted(tmp_path)
+    words = [{"type": "text", "text": 'write "red" to colour.txt'}]
+    asked = editor.begin("session/prompt", sessionId=session, prompt=words)
+    editor.until(lambda m: m.get("method") == "session/request_permission")
+    with Daemon(tmp_path).wait_ready() as daemon:
+        editor.until_said("connected with the daemon")
+        # anybody can answer it now, and the editor's own prompt is answered once
+        with Line(daemon.socket) as client:
+            (row,) = client.ask("dragoman/approvals")["approvals"]
+            assert row["ask"]["session"] == session
+            client.ask("dragoman/answer", {"id": row["ask"]["id"], "verdict": "allow"})
+            got = editor.answer(asked)
+            print(got)
+            assert got["result"]["stopReason"] == "end_turn"
+            assert users(client, session) == ['write "red" to colour.txt']
+        assert (tmp_path / "colour.txt").read_text().strip() == "red"
+        assert editor.leave()[0] == 0
+
+
+def test_a_line_over_the_limit_is_refused_and_the_rest_goes_on(tmp_path):
+    with Daemon(tmp_path).wait_ready():
+        editor, session = greeted(tmp_path)
+        editor.process.stdin.write(b'{"jsonrpc":"2.0","id":77,"x":"' + b"y" * 17_000_000 + b'"}\n')
+        refusal = editor.until(lambda m: "error" in m)
+        assert refusal["id"] is None and "longer than" in refusal["error"]["message"]
+        assert prompted(editor, session, "say fine") == "end_turn"
+        assert editor.leave()[0] == 0
 
 
 def test_what_is_asked_before_the_end_of_input_is_answered(tmp_path):

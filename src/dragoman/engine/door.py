@@ -66,6 +66,13 @@ class Door:
     def now_ms(self) -> int:
         return self.host.clock.now_ms()
 
+    def running(self) -> bool:
+        """Whether any session does something that only this process can go on with."""
+        return any(
+            session.busy and (session.state.status != "waiting_input" or session.inbox)
+            for session in self.host.live.values()
+        )
+
     # --- agents and models ---
 
     def agents(self) -> Sequence[str]:

@@ -1,96 +1,148 @@
 """`dragoman acp`: the Agent Client Protocol on standard input and output.
 
-Only what the first answer needs is imported before the input is read (see `porter.py`).
+A relay carries the editor's lines: to the running daemon, or, where none runs, to a host of this
+process, whose sessions the daemon gets as soon as one comes. Only what the first answer needs is
+imported before the input is read (see `acp_greeting.py`).
 """
 
+import asyncio
 import gc
 import os
+import signal
+import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
 from dragoman.settings.places import places
 from dragoman.stdio.acp_greeting import Porter, is_plain
+from dragoman.stdio.acp_join import Begun
+from dragoman.stdio.relay import NotThere, Relay
 from dragoman.transports import stdio
 from dragoman.transports.loop import run, settle_memory
+from dragoman.transports.pump import Pump, Terms
+from dragoman.wire.link import Blob, Hearer, Link, Opener, Peer
 
 if TYPE_CHECKING:
-    import asyncio
-
     from dragoman.host.compose import Composed
-    from dragoman.wire.link import Link
+
+_PATIENCE = 3.0  # seconds that a daemon which was there may be away before we go on alone
 
 
-def main(args: Any) -> int:
-    """Serve until the input ends; returns the exit code."""
+def main(args: Any, path: str = "", begun: Begun | None = None) -> int:
+    """Serve until the input ends; returns the exit code. `path`: of the daemon's socket, if any."""
     wire = stdio.claim_stdout()  # before anything else can print on it
     flags: dict[str, Any] = {}
     if args.max_sessions is not None:
         flags["acp.max_sessions"] = args.max_sessions
     if args.session_timeout is not None:
         flags["acp.session_timeout_secs"] = args.session_timeout
-    return run(_Serving(args.config_dir, flags).run(wire))
+    return run(_serve(wire, OwnHost(args.config_dir, flags), path, begun))
 
 
-class _Serving:
-    """One process that serves one client."""
+async def _serve(wire: int, own: "OwnHost", path: str, begun: Begun | None) -> int:
+    relay = Relay("dragoman acp", DaemonWay(path) if path else own, spare=own, patience=_PATIENCE)
+    own.relay = relay
+    stopped: list[int] = []
+
+    def stop(number: int) -> None:
+        stopped.append(number)
+        relay.leave()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    if begun is not None:
+        way = DaemonWay(path)
+        link = await way.adopt(relay.hostward, begun)
+        relay.adopt(begun.heard, begun.told)
+        await relay.start(wire, link, begun.rest)
+    else:
+        relay.begin_with(own)
+        await relay.start(wire)
+    code = await relay.over
+    if not stopped:
+        await relay.flushed()
+    await own.close()
+    if stopped:  # end as a program without a handler would, now that all is cleaned up
+        signal.signal(stopped[0], signal.SIG_DFL)
+        signal.raise_signal(stopped[0])
+    return code
+
+
+class DaemonWay:
+    """The running daemon's socket (`relay.Way`)."""
+
+    label = "the daemon"
+    half_closes = True
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    async def connect(self, open: Opener, name: str) -> Link:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, self._path)
+        except OSError as problem:
+            sock.close()
+            raise NotThere(f"The daemon at {self._path} does not answer: {problem}.") from None
+        return await self._opened(sock, open, name)
+
+    async def adopt(self, open: Opener, begun: Begun) -> Link:
+        """Go on with a connection on which something was said already."""
+        begun.sock.setblocking(False)
+        link = await self._opened(begun.sock, open, "")
+        if begun.left:
+            link.data_received(begun.left)
+        return link
+
+    async def _opened(self, sock: socket.socket, open: Opener, name: str) -> Pump:
+        terms = Terms(open, Peer(f"unix:{self._path}", "unix"))
+        _, pump = await asyncio.get_running_loop().create_unix_connection(
+            lambda: Pump(terms), sock=sock
+        )
+        return pump
+
+    def busy(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        return None
+
+
+class OwnHost:
+    """A host of this process (`relay.Way`). It is put together when somebody says something."""
+
+    label = "a host of its own"
+    half_closes = True
 
     def __init__(self, config_dir: str | None, flags: dict[str, Any]) -> None:
-        self.config_dir = config_dir
-        self.flags = flags
-        self.where = places(os.environ, config_dir)
-        self.plain = is_plain(os.environ, self.where) and _sound(flags)
-        self.composed: Composed | None = None
-        self.porter: Porter | None = None
-        self.desk: Any = None
-        self.failed = False
-        self.signal = 0
+        self._config_dir = config_dir
+        self._flags = flags
+        self._where = places(os.environ, config_dir)
+        self._plain = is_plain(os.environ, self._where) and _sound(flags)
+        self._composed: Composed | None = None
+        self._porter: Porter | None = None
+        self._desk: Any = None
         self._task: asyncio.Task[None] | None = None
+        self.relay: Relay
 
-    async def run(self, wire: int) -> int:
-        import asyncio
-        import signal
-
-        self.over = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
-        line = await stdio.serve(self._open, stdout=wire)
-        if not self.plain:
+    async def connect(self, open: Opener, name: str) -> Link:
+        inner = _Inner(self)
+        outer = _Outer(self, open)
+        inner.outer, outer.inner = outer, inner
+        self._porter = Porter(outer, self._where, self._flags, self._wake, plain=self._plain)
+        inner.hearer = self._porter
+        outer.told = open(inner)
+        if not self._plain:
             self._begin()
-        gone = loop.create_task(line.gone.wait())
-        told = loop.create_task(self.over.wait())
-        await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
-        told.cancel()
-        if self._task is not None:
-            await asyncio.wait({self._task})
-        if self.desk is not None:
-            await self.desk.close()
-        if self.composed is not None:
-            await self.composed.close()
-        if self.signal:  # end as a program without a handler would, now that all is cleaned up
-            signal.signal(self.signal, signal.SIG_DFL)
-            signal.raise_signal(self.signal)
-        return 1 if self.failed else 0
-
-    def _stop(self, number: int) -> None:
-        self.signal = number
-        self.over.set()
-
-    def _open(self, link: "Link") -> Porter:
-        self.porter = Porter(link, self.where, self.flags, self._wake, plain=self.plain)
-        return self.porter
+        return inner
 
     def _wake(self) -> None:
         """Put the host together, once what was said so far has been sent."""
-        import asyncio
-
         if self._task is None:
             asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        import asyncio
-
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._compose())
 
@@ -99,22 +151,130 @@ class _Serving:
         from dragoman.host.compose import compose
 
         try:
-            self.composed = composed = await compose(config_dir=self.config_dir, flags=self.flags)
+            composed = await compose(config_dir=self._config_dir, flags=self._flags)
         except Fault as fault:
             print(f"dragoman acp: {fault}", file=sys.stderr)
-            self.failed = True
-            self.over.set()
+            self.relay.fail()
             return
+        self._composed = composed
         for notice in composed.notices:
             print(f"dragoman acp: {notice}", file=sys.stderr)
         from dragoman.dialects.acp import Desk
 
-        desk = self.desk = Desk(composed.door, composed.settings.acp)
+        desk = self._desk = Desk(composed.door, composed.settings.acp)
         composed.config.applied.append(lambda old, new: setattr(desk, "settings", new.acp))
-        assert self.porter is not None
-        self.porter.hand_over(desk.hearer(self.porter.link))
+        assert self._porter is not None
+        self._porter.hand_over(desk.hearer(self._porter.link))
         gc.enable()
         settle_memory()
+
+    def busy(self) -> bool:
+        """A turn runs; one that only waits for a human can go on elsewhere."""
+        if self._composed is None:
+            return self._task is not None
+        return self._composed.door.running()
+
+    async def close(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            await asyncio.wait({task})
+        if self._desk is not None:
+            await self._desk.close()
+        if self._composed is not None:
+            await self._composed.close()
+        self._desk = self._composed = self._porter = None
+
+
+class _Inner:
+    """The host's end as the relay sees it: what is sent is heard at once."""
+
+    paused = False
+    buffered = 0
+    peer = Peer("stdio", "stdio")
+
+    def __init__(self, own: OwnHost) -> None:
+        self._own = own
+        self.hearer: Hearer
+        self.outer: _Outer
+        self.closed = False
+
+    def send(self, message: bytes) -> None:
+        if not self.closed:
+            self.hearer.hear([message])
+
+    def send_blob(self, blob: Blob) -> None:
+        for message in blob.messages:
+            self.send(message)
+
+    def on_resume(self, callback: Any) -> None:
+        callback()
+
+    def eof(self) -> None:
+        if not self.closed:
+            self.hearer.ended()
+
+    def close(self) -> None:
+        self.end()
+
+    def abort(self) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """The connection is over, whoever ended it."""
+        if not self.closed:
+            self.closed = True
+            self.hearer.lost()
+            self.outer.told.lost()
+
+
+class _Outer:
+    """The relay's end as the host sees it: as fast or slow as the editor."""
+
+    peer = Peer("stdio", "stdio")
+
+    def __init__(self, own: OwnHost, open: Opener) -> None:
+        self._own = own
+        self.told: Hearer
+        self.inner: _Inner
+
+    @property
+    def _editor(self) -> Link | None:
+        return self._own.relay.editor
+
+    @property
+    def paused(self) -> bool:
+        return self._editor is not None and self._editor.paused
+
+    @property
+    def buffered(self) -> int:
+        return self._editor.buffered if self._editor is not None else 0
+
+    @property
+    def closed(self) -> bool:
+        return self.inner.closed or (self._editor is not None and self._editor.closed)
+
+    def send(self, message: bytes) -> None:
+        if not self.inner.closed:
+            self.told.hear([message])
+
+    def send_blob(self, blob: Blob) -> None:
+        if not self.inner.closed:
+            self._own.relay.told_all(blob)
+
+    def on_resume(self, callback: Any) -> None:
+        if self._editor is not None:
+            self._editor.on_resume(callback)
+        else:
+            callback()
+
+    def eof(self) -> None:
+        self.told.ended()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().call_soon(self.inner.end)
+
+    def abort(self) -> None:
+        self.close()
 
 
 def _sound(flags: dict[str, Any]) -> bool:

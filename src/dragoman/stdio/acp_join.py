@@ -1,33 +1,50 @@
 """`dragoman acp` beside a running daemon: the editor's lines go to the daemon's own ACP socket.
 
 So the sessions of an editor are the daemon's sessions, and every other client can see, drive and
-approve them. Nothing is parsed here; two threads carry bytes, and next to nothing is imported.
+approve them. The first line and its answer are carried before anything is imported; a relay takes
+over from there.
 """
 
 import os
+import select
 import socket
-import sys
-import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CHUNK = 65536
-_GRACE_SECONDS = 30.0  # for answers that are under way when the input ends
+_LONGEST = 1024 * 1024  # of a first line that is carried so early
 
 
-def find(config_dir: str | None, env: "Mapping[str, str]") -> socket.socket | None:
-    """A connection to the daemon of this configuration; None when none runs.
+class Begun:
+    """A conversation with the daemon that has begun."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.heard: list[bytes] = []  # lines of the editor that the daemon has
+        self.told: list[bytes] = []  # lines of the daemon that the editor has
+        self.rest = b""  # of the editor's input: not sent yet
+        self.left = b""  # of the daemon's output: not a whole line yet
+
+
+def path_of(config_dir: str | None, env: "Mapping[str, str]") -> str:
+    """Where a daemon that knows the same settings would listen.
 
     Settings in the environment would not reach a daemon: with any, there is nothing to join.
     """
+    if os.name != "posix":
+        return ""
     if any("__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")) for name in env):
-        return None
+        return ""
     from dragoman.settings.places import endpoint, places
 
-    path = endpoint("acp", env, places(env, config_dir))
-    if not os.path.exists(path):
+    return endpoint("acp", env, places(env, config_dir))
+
+
+def find(path: str) -> socket.socket | None:
+    """A connection to the daemon at this path; None when none runs."""
+    if not path or not os.path.exists(path):
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -38,40 +55,36 @@ def find(config_dir: str | None, env: "Mapping[str, str]") -> socket.socket | No
     return sock
 
 
-def carry(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> int:
-    """Carry lines both ways until the daemon or the editor is done; returns the exit code."""
-    ended = threading.Event()
-    outcome = {"code": 1}
+def greet(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> Begun:
+    """Carry the first line to the daemon and its answer back.
 
-    def answers() -> None:
-        try:
-            while data := sock.recv(_CHUNK):
-                _write(stdout, data)
-        except BrokenPipeError:
-            outcome["code"] = 0  # the editor closed its side: nobody is left to tell
-        except OSError as problem:
-            print(f"dragoman acp: the daemon is gone: {problem.strerror}", file=sys.stderr)
-        ended.set()
-
-    threading.Thread(target=answers, daemon=True).start()
-
-    def questions() -> None:
-        try:
-            while data := os.read(stdin, _CHUNK):
-                sock.sendall(data)
-            outcome["code"] = 0
-            sock.shutdown(socket.SHUT_WR)
-        except OSError:
-            return  # the answering side notices and says why
-        threading.Timer(_GRACE_SECONDS, ended.set).start()
-
-    threading.Thread(target=questions, daemon=True).start()
-    ended.wait()
-    if outcome["code"]:
-        print("dragoman acp: the daemon closed the connection", file=sys.stderr)
-    sys.stderr.flush()
-    # Threads may still wait in a read; nothing of theirs is worth keeping.
-    os._exit(outcome["code"])
+    Returns early when the input ends, the line is long or the daemon leaves: the relay, which has
+    patience, goes on with what there is.
+    """
+    begun = Begun(sock)
+    while not begun.told:
+        ready = select.select([stdin, sock.fileno()], [], [])[0]
+        if stdin in ready and not begun.heard:
+            data = os.read(stdin, _CHUNK)
+            begun.rest += data
+            line, end, rest = begun.rest.partition(b"\n")
+            if not data or len(begun.rest) > _LONGEST:
+                break
+            if end and line.strip():
+                begun.heard.append(line)
+                begun.rest = rest
+                sock.sendall(line + b"\n")
+        elif stdin in ready:
+            break  # more than one line at once: a client in a hurry
+        if sock.fileno() in ready:
+            data = sock.recv(_CHUNK)
+            *lines, begun.left = (begun.left + data).split(b"\n")
+            for line in lines:
+                _write(stdout, line + b"\n")
+                begun.told.append(line)
+            if not data:
+                break
+    return begun
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -6,21 +6,16 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput
 from dragoman.host import tokens
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
+from dragoman.stdio.relay import NotThere
 from dragoman.transports.websocket import WebSocketLink, accept_key, attach
 from dragoman.wire.link import Opener, Peer
 
 _WITHIN = 10.0
 _LONGEST_HEAD = 32 * 1024
-
-
-class NotThere(Fault):
-    """Nobody listens at the gateway's address, or it is busy; trying again may help."""
-
-    code = "gateway_away"
 
 
 def check_there(address: str) -> None:

@@ -13,17 +13,19 @@ if TYPE_CHECKING:
 def run(args: "Any") -> int:
     """Join the running daemon, or serve from here; the server is imported only then."""
     own = args.alone or args.max_sessions is not None or args.session_timeout is not None
-    if not own and os.name == "posix":
-        from dragoman.stdio.acp_join import carry, find
+    path, begun = "", None
+    if not own:
+        from dragoman.stdio import acp_join
 
-        sock = find(args.config_dir, os.environ)
+        path = acp_join.path_of(args.config_dir, os.environ)
+        sock = acp_join.find(path)
         if sock is not None:
             print("dragoman acp: joined the running daemon (--alone: not)", file=sys.stderr)
-            return carry(sock)
+            begun = acp_join.greet(sock)
 
     def serve() -> int:
         from dragoman.stdio.acp import main
 
-        return main(args)
+        return main(args, path, begun)
 
     return begin(serve)

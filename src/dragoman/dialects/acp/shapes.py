@@ -47,6 +47,12 @@ class Initialize(msgspec.Struct, rename="camel"):
     client_info: Any = None
 
 
+class Connection(msgspec.Struct):
+    """The name under which a client of our own comes again."""
+
+    name: str = ""
+
+
 class Authenticate(msgspec.Struct, rename="camel"):
     method_id: Any = None
 

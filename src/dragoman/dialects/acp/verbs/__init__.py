@@ -20,6 +20,7 @@ def _verb(
 
 VERBS: dict[str, Verb] = {
     "initialize": _verb(shapes.Initialize, handshake.initialize),
+    "_dragoman/connection": _verb(shapes.Connection, handshake.name_connection),
     "authenticate": _verb(shapes.Authenticate, handshake.authenticate),
     "session/new": _verb(shapes.NewSession, sessions.new, waits=True),
     "session/load": _verb(shapes.OldSession, sessions.load, waits=True),

@@ -8,7 +8,7 @@ from dragoman.engine.faults import BadInput, Fault
 
 from ..hello import hello
 from ..quirks import codes_of, quirks_of
-from ..shapes import Authenticate, Initialize, client_side
+from ..shapes import Authenticate, Connection, Initialize, client_side
 
 if TYPE_CHECKING:
     from ..hear import AcpHearer
@@ -40,6 +40,12 @@ def meet(conn: "AcpHearer", params: Initialize) -> None:
     if name and name != conn.who.name:
         conn.who = Who("acp", conn.who.peer, str(name)[:200], conn.who.id)
         conn.door.visitors.arrive(conn.who)
+
+
+def name_connection(conn: "AcpHearer", params: Connection) -> None:
+    """A client that comes again under this name is answered with the turns it began."""
+    if params.name and not conn.steady:
+        conn.steady = f"own:{params.name[:64]}"
 
 
 def _default_model(conn: "AcpHearer") -> tuple[str, bool]:

@@ -1,0 +1,535 @@
+"""Carries an editor's lines on stdio to a host and back, and outlives the host.
+
+Lines pass unchanged. The relay reads just enough of them to know which requests are open, so that
+it can wait for their answers at the end of input, and pick everything up again when the host went
+away and came back: it introduces itself again, resumes the sessions, and repeats what was not
+answered. A prompt is repeated under the same connection name, so the host answers with the turn it
+runs already instead of running it twice.
+
+A relay may have a spare way: a host of its own process. It goes there when the first one stays
+away, and hands its sessions over as soon as the first one is there and nothing runs.
+"""
+
+import asyncio
+import sys
+from collections import deque
+from time import monotonic
+from typing import Any, Protocol
+from uuid import uuid4
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.engine.faults import Fault
+from dragoman.transports import stdio
+from dragoman.wire.link import Blob, Link, Opener
+
+MAX_LINE = 16 * 1024 * 1024  # what every transport of the protocol takes
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 2.0
+_LOOK_EVERY = 1.0  # seconds between two looks for the first way, while on the spare one
+_DOUBT = 1.0  # seconds before a loss is noticed in which lines may have been lost
+_MOST_TRIES = 3  # sends of one request that each ended the connection
+_AT_ONCE = 2.0  # seconds in which a lost connection is the request's fault
+_MOST_RECENT = 64
+_MOST_WAITING = 64 * 1024 * 1024
+_LAST_WORDS = 5.0
+_OWN = "dragoman-relay-"
+_JOIN = {"dragoman": {"join": True}}  # the host may have no store, and the sessions still
+_FAILED, _TOO_LONG = -32603, -32600
+
+
+class NotThere(Fault):
+    """Nobody listens there now; somebody may later."""
+
+
+class Way(Protocol):
+    """One way to a host."""
+
+    @property
+    def label(self) -> str:
+        """How it is called in messages: "the daemon"."""
+        ...
+
+    @property
+    def half_closes(self) -> bool:
+        """The host ends the connection by itself when the client says nothing more."""
+        ...
+
+    async def connect(self, open: Opener, name: str) -> Link:
+        """A connection, under a name that the client keeps. Raises NotThere, Fault."""
+        ...
+
+    def busy(self) -> bool:
+        """Something runs there that cannot be handed over now."""
+        ...
+
+    async def close(self) -> None:
+        """Leave it for good."""
+        ...
+
+
+class Head(msgspec.Struct):
+    """What the relay reads of a message."""
+
+    id: int | str | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+
+
+class Place(msgspec.Struct):
+    """What is needed to resume a session."""
+
+    sessionId: str = ""
+    session_id: str = ""
+    cwd: str = ""
+    mcpServers: Any = None
+
+
+class Open(msgspec.Struct):
+    """A request of the editor that has no answer yet."""
+
+    line: bytes
+    head: Head
+    sent: float = 0.0
+    tries: int = 0
+
+
+_head = msgspec.json.Decoder(Head)
+_place = msgspec.json.Decoder(Place)
+
+
+def read(line: bytes) -> Head | None:
+    try:
+        return _head.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _place_of(raw: Raw | UnsetType) -> Place:
+    if raw is UNSET or raw == b"null":
+        return Place()
+    try:
+        return _place.decode(raw)
+    except msgspec.DecodeError:
+        return Place()  # the host says what is wrong with it
+
+
+class Relay:
+    """One editor's connection through to a host."""
+
+    def __init__(
+        self, program: str, way: Way, *, spare: Way | None = None, patience: float
+    ) -> None:
+        """`patience`: seconds that a host which was there may be away."""
+        self._program = program
+        self._way = self._first = way
+        self._spare = spare
+        self._patience = patience
+        self._name = uuid4().hex
+        self._stdio: Link | None = None
+        self._line: stdio.Stdio | None = None
+        self._host: Link | None = None
+        self.ear: Hostward | None = None  # hears the host that counts now
+        self._ready = False  # the host knows us and our sessions: lines may pass
+        self._waiting: list[bytes] = []  # lines that no host has taken yet
+        self._size = 0
+        # Sent just now: a connection that is dead but not yet known to be would have lost them.
+        self._recent: deque[tuple[float, bytes]] = deque(maxlen=_MOST_RECENT)
+        self._open: dict[Any, Open] = {}
+        self._asked: dict[Any, str] = {}  # requests of the host without an answer
+        self._hello: bytes | None = None  # the editor's initialize, once it was answered
+        self._sessions: dict[str, Place] = {}
+        self._own: dict[str, asyncio.Future[None]] = {}
+        self._ended = False
+        self._numbers = 0
+        self._returning: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self.over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    # --- the beginning ---
+
+    async def start(self, wire: int, link: Link | None = None, rest: bytes = b"") -> None:
+        """Reach the host, then the editor: a missing host is told before the editor says a word.
+
+        `rest` is what was read of the editor's input before.
+        """
+        self._host = link or await self._way.connect(self.hostward, self._name)
+        self._name_it()
+        self._ready = True
+        self._line = await stdio.serve(lambda link: Editor(self, link), stdout=wire)
+        if rest:
+            self._line.pump.data_received(rest)
+        self._look()
+
+    def begin_with(self, way: Way) -> None:
+        """Use another way first than the one that is wanted."""
+        self._way = way
+
+    def adopt(self, heard: list[bytes], told: list[bytes]) -> None:
+        """Take over a conversation that began without us."""
+        for line in heard:
+            head = read(line)
+            if head is not None and head.id is not UNSET and head.method is not UNSET:
+                self._open[head.id] = Open(line, head, monotonic(), 1)
+        for line in told:
+            head = read(line)
+            if head is not None and head.id is not UNSET and head.method is UNSET:
+                self._answered(head)
+
+    def hostward(self, link: Link) -> "Hostward":
+        self.ear = Hostward(self, link)
+        return self.ear
+
+    async def flushed(self) -> None:
+        """Wait until the editor has taken what was said last, if it does."""
+        if self._line is not None:
+            try:
+                async with asyncio.timeout(_LAST_WORDS):
+                    await self._line.gone.wait()
+            except TimeoutError:
+                return
+
+    # --- from the editor ---
+
+    def joined(self, link: Link) -> None:
+        self._stdio = link
+
+    @property
+    def editor(self) -> Link | None:
+        return self._stdio
+
+    def heard(self, lines: list[bytes]) -> None:
+        for line in lines:
+            head = read(line)
+            asks = head is not None and head.id is not UNSET and head.method is not UNSET
+            if head is not None and head.id is not UNSET:
+                if asks:
+                    self._open[head.id] = Open(line, head)
+                else:
+                    self._asked.pop(head.id, None)
+            if self._ready and self._host is not None and not self._host.closed:
+                if asks:
+                    assert head is not None
+                    self._repeat(self._open[head.id])
+                else:
+                    self._host.send(line)
+                    self._recent.append((monotonic(), line))
+            elif not asks:  # requests are repeated from `_open`; everything else waits here
+                self._wait(line)
+
+    def _repeat(self, one: Open) -> None:
+        assert self._host is not None
+        one.sent, one.tries = monotonic(), one.tries + 1
+        self._host.send(one.line)
+
+    def _wait(self, line: bytes) -> None:
+        self._size += len(line)
+        if self._size > _MOST_WAITING:
+            self._fail("too much waits for the host")
+            return
+        self._waiting.append(line)
+
+    def overlong(self, size: int) -> None:
+        text = f"The line is longer than {MAX_LINE} bytes. Send less in one message."
+        self._refuse(None, text, _TOO_LONG)
+
+    def ended(self) -> None:
+        """The editor has said everything: answers that are open still come."""
+        self._ended = True
+        if self._way.half_closes and self._ready and self._host is not None:
+            self._host.eof()
+            return
+        for id, method in tuple(self._asked.items()):
+            self._decline(id, method)
+        self._leave_when_done()
+
+    def _decline(self, id: Any, method: str) -> None:
+        """Nobody is left to answer the host's questions."""
+        self._asked.pop(id, None)
+        if method == "session/request_permission":
+            answer: dict[str, Any] = {"result": {"outcome": {"outcome": "cancelled"}}}
+        else:
+            answer = {"error": {"code": _FAILED, "message": "The client has gone."}}
+        if self._host is not None:
+            self._host.send(msgspec.json.encode({"jsonrpc": "2.0", "id": id, **answer}))
+
+    def leave(self) -> None:
+        self._finish(0)
+
+    # --- from the host ---
+
+    def told(self, messages: list[bytes]) -> None:
+        for message in messages:
+            head = read(message)
+            if head is not None and head.id is not UNSET:
+                if head.method is not UNSET:
+                    if self._ended and not self._way.half_closes:
+                        self._decline(head.id, head.method)
+                        continue
+                    self._asked[head.id] = head.method
+                elif isinstance(head.id, str) and head.id in self._own:
+                    done = self._own.pop(head.id)
+                    if not done.done():
+                        done.set_result(None)
+                    continue
+                else:
+                    self._answered(head)
+            if self._stdio is not None:
+                self._stdio.send(message)
+        self._leave_when_done()
+
+    def told_all(self, blob: Blob) -> None:
+        """Updates for everybody who watches: there is no answer among them."""
+        if self._stdio is not None:
+            self._stdio.send_blob(blob)
+
+    def _answered(self, head: Head) -> None:
+        asked = self._open.pop(head.id, None)
+        if asked is None or head.result is UNSET:
+            return
+        method, params = asked.head.method, asked.head.params
+        if method == "initialize":
+            self._hello = asked.line
+        elif method in ("session/new", "session/load", "session/resume", "session/fork"):
+            place = _place_of(params)
+            place.sessionId = _place_of(head.result).sessionId or (
+                place.sessionId or place.session_id
+            )
+            if place.sessionId:
+                self._sessions[place.sessionId] = place
+        elif method in ("session/close", "session/stop", "session/delete"):
+            place = _place_of(params)
+            self._sessions.pop(place.sessionId or place.session_id, None)
+
+    def host_gone(self) -> None:
+        self._host = None
+        self._ready = False
+        self._asked.clear()
+        now = monotonic()
+        self._waiting[:0] = [line for at, line in self._recent if now - at < _DOUBT]
+        self._recent.clear()
+        for done in self._own.values():
+            done.cancel()
+        self._own.clear()
+        for id, one in tuple(self._open.items()):
+            if one.tries >= _MOST_TRIES and now - one.sent < _AT_ONCE:
+                del self._open[id]
+                self._refuse(id, f"{self._way.label} ended the connection each time it got this.")
+        if self._ended and self._way.half_closes and not self._open:
+            self._finish(0)
+        elif not self.over.done() and self._returning is None:
+            self._returning = asyncio.ensure_future(self._return())
+            self._returning.add_done_callback(self._returned)
+
+    # --- again ---
+
+    async def _return(self) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._patience
+        wait = _FIRST_WAIT
+        self._say(f"{self._way.label} is away, waiting for it")
+        while True:
+            try:
+                await self._introduced(self._way)
+                break
+            except (NotThere, asyncio.CancelledError) as problem:
+                if isinstance(problem, asyncio.CancelledError) and self._host is not None:
+                    raise
+                if loop.time() + wait > until:
+                    if self._spare is None or self._way is self._spare:
+                        self._fail(f"{self._way.label} did not come back")
+                        return
+                    self._way, until = self._spare, loop.time() + self._patience
+                    self._say(f"{self._first.label} stays away: going on with {self._way.label}")
+                    continue
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LONGEST_WAIT)
+            except Fault as fault:
+                self._fail(str(fault))
+                return
+        self._say(f"connected with {self._way.label}")
+        self._look()
+
+    def _returned(self, task: "asyncio.Task[None]") -> None:
+        self._returning = None
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._fail(f"{type(problem).__name__}: {problem}")
+        elif not self.over.done() and (self._host is None or not self._ready):
+            self.host_gone()  # it went away again while we came back
+
+    async def _introduced(self, way: Way) -> None:
+        """Say again who we are and which sessions we have, then repeat what is open."""
+        self._host = await way.connect(self.hostward, self._name)
+        self._name_it()
+        if self._hello is not None:
+            hello = msgspec.json.decode(self._hello)
+            await self._ask("initialize", hello.get("params"))
+            for id, place in tuple(self._sessions.items()):
+                servers = place.mcpServers or []
+                await self._ask(
+                    "session/resume",
+                    {"sessionId": id, "cwd": place.cwd, "mcpServers": servers, "_meta": _JOIN},
+                )
+        for one in tuple(self._open.values()):
+            self._repeat(one)
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        for line in waiting:
+            self._host.send(line)
+        self._ready = True
+        if self._ended and way.half_closes:
+            self._host.eof()
+        self._leave_when_done()
+
+    def _name_it(self) -> None:
+        """Tell the host the name under which we come again, where the way itself does not."""
+        if self._host is not None and self._way.half_closes:
+            row = {
+                "jsonrpc": "2.0",
+                "method": "_dragoman/connection",
+                "params": {"name": self._name},
+            }
+            self._host.send(msgspec.json.encode(row))
+
+    async def _ask(self, method: str, params: Any) -> None:
+        assert self._host is not None
+        self._numbers += 1
+        id = f"{_OWN}{self._numbers}"
+        done = self._own[id] = asyncio.get_running_loop().create_future()
+        row = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        self._host.send(msgspec.json.encode(row))
+        await done
+
+    # --- from the spare way to the first one ---
+
+    def _look(self) -> None:
+        if self._way is self._spare and self._looking is None and not self.over.done():
+            self._looking = asyncio.ensure_future(self._hand_over())
+
+    async def _hand_over(self) -> None:
+        """Move to the first way once it is there and nothing runs on the spare one."""
+        spare = self._way
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            if self.over.done() or self._way is not spare or self._ended:
+                break
+            if not self._ready or spare.busy():
+                continue
+            try:
+                trial = await self._first.connect(_Deaf, "")
+            except Fault:
+                continue
+            trial.close()
+            if spare.busy():
+                continue
+            await self._move(spare)
+            break
+        self._looking = None
+
+    async def _move(self, spare: Way) -> None:
+        self._ready = False
+        self._way, self._host, self.ear = self._first, None, None
+        self._asked.clear()
+        await spare.close()  # its sessions are free now; what waits for an answer waits on
+        self._say(f"{self._first.label} is there: handing the sessions over")
+        self.host_gone()
+
+    # --- the end ---
+
+    def _leave_when_done(self) -> None:
+        if self._ended and not self._way.half_closes and not self._open and not self._waiting:
+            self._finish(0)
+
+    def _refuse(self, id: Any, text: str, code: int = _FAILED) -> None:
+        row = {"jsonrpc": "2.0", "error": {"code": code, "message": text}, "id": id}
+        if self._stdio is not None:
+            self._stdio.send(msgspec.json.encode(row))
+
+    def _say(self, text: str) -> None:
+        print(f"{self._program}: {text}", file=sys.stderr, flush=True)
+
+    def _fail(self, why: str) -> None:
+        self._say(why)
+        for id in tuple(self._open):
+            self._refuse(id, f"The connection to the host is lost: {why}")
+        self._open.clear()
+        self._finish(1)
+
+    def fail(self) -> None:
+        """The host of this process could not be made; it has said why."""
+        self._finish(1)
+
+    def _finish(self, code: int) -> None:
+        if not self.over.done():
+            self.over.set_result(code)
+            if self._looking is not None:
+                self._looking.cancel()
+            if self._host is not None:
+                self._host.close()
+            if self._stdio is not None:
+                self._stdio.close()
+
+
+class Editor:
+    """The relay's hearer on stdio."""
+
+    max_line = MAX_LINE
+    limit_counts_newline = False
+    max_pending = 0
+
+    def __init__(self, relay: Relay, link: Link) -> None:
+        relay.joined(link)
+        self.hear = relay.heard
+        self.overlong = relay.overlong
+        self.ended = relay.ended
+        self.lost = relay.leave
+
+
+class Hostward:
+    """The relay's hearer towards the host. A connection that was left says nothing any more."""
+
+    max_line = 4 * MAX_LINE
+    limit_counts_newline = False
+    max_pending = 0
+
+    def __init__(self, relay: Relay, link: Link) -> None:
+        self._relay = relay
+        self._link = link
+
+    def hear(self, lines: list[bytes]) -> None:
+        if self._relay.ear is self:
+            self._relay.told(lines)
+
+    def overlong(self, size: int) -> None:
+        return None  # frames have a limit of their own, which ends the connection
+
+    def ended(self) -> None:
+        self._link.close()
+
+    def lost(self) -> None:
+        if self._relay.ear is self:
+            self._relay.host_gone()
+
+
+class _Deaf:
+    """Looks whether somebody listens, and says nothing."""
+
+    max_line = MAX_LINE
+    limit_counts_newline = False
+    max_pending = 0
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def hear(self, lines: list[bytes]) -> None:
+        return None
+
+    def overlong(self, size: int) -> None:
+        return None
+
+    def ended(self) -> None:
+        self._link.close()
+
+    def lost(self) -> None:
+        return None
