@@ -69,7 +69,8 @@ class Door:
     def running(self) -> bool:
         """Whether any session does something that only this process can go on with."""
         return any(
-            session.busy and (session.state.status != "waiting_input" or session.inbox)
+            session.inbox.busy
+            and (session.state.status != "waiting_input" or session.inbox.waiting)
             for session in self.host.live.values()
         )
 

@@ -125,6 +125,7 @@ class Relay:
         """`patience`: seconds that a host which was there may be away."""
         self._program = program
         self._way = self._first = way
+        self._met = way  # the way that was connected last
         self._spare = spare
         self._patience = patience
         self._name = uuid4().hex
@@ -156,6 +157,7 @@ class Relay:
         `rest` is what was read of the editor's input before.
         """
         self._host = link or await self._way.connect(self.hostward, self._name)
+        self._met = self._way
         self._name_it()
         self._ready = True
         self._line = await stdio.serve(lambda link: Editor(self, link), stdout=wire)
@@ -329,7 +331,8 @@ class Relay:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._patience
         wait = _FIRST_WAIT
-        self._say(f"{self._way.label} is away, waiting for it")
+        if self._way is self._met:
+            self._say(f"{self._way.label} is away, waiting for it")
         while True:
             try:
                 await self._introduced(self._way)
@@ -349,7 +352,9 @@ class Relay:
             except Fault as fault:
                 self._fail(str(fault))
                 return
-        self._say(f"connected with {self._way.label}")
+        back = self._way is self._met
+        self._met = self._way
+        self._say(f"{self._way.label} is back" if back else f"connected with {self._way.label}")
         self._look()
 
     def _returned(self, task: "asyncio.Task[None]") -> None:

@@ -1,7 +1,7 @@
 """session/prompt, session/cancel, $/cancel_request, and events that clients put in."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from dragoman.engine.content import Prompt as Content
 from dragoman.engine.content import Text
-from dragoman.engine.events import TurnEnded
+from dragoman.engine.events import Event, TurnEnded
 from dragoman.engine.faults import BadInput, Busy, Fault
 from dragoman.engine.work import Finished
 
@@ -55,17 +55,32 @@ def prompt(call: "Call", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
 
 
 async def _join(conn: "AcpHearer", session_id: str, turn: str) -> dict[str, Any]:
-    """A client that lost its connection asks again: answer with how that turn ended."""
-    await conn.door.idle(session_id)
-    place = 0
-    while events := await conn.door.host.read(session_id, place, 512):
+    """A client that lost its connection asks again: answer with how that turn ends."""
+    ending = _Ending(turn)
+    door = conn.door
+    watch = await door.watch(session_id, conn.who, ending, lambda told: None, since=0, draft=False)
+    try:
+        body = await ending.found
+    finally:
+        watch.close()
+    return _told(
+        session_id,
+        Finished(turn, body.outcome, body.stop, body.text, body.error, body.cause),
+    )
+
+
+class _Ending:
+    """Waits for the end of one turn (`engine.hub.Shape`)."""
+
+    def __init__(self, turn: str) -> None:
+        self._turn = turn
+        self.found: asyncio.Future[TurnEnded] = asyncio.get_running_loop().create_future()
+
+    def speak(self, events: Sequence[Event]) -> None:
         for event in events:
             body = event.body
-            if isinstance(body, TurnEnded) and body.turn == turn:
-                ended = Finished(turn, body.outcome, body.stop, body.text, body.error, body.cause)
-                return _told(session_id, ended)
-        place = events[-1].seq
-    raise TurnFailed("Agent turn failed: it did not end", session=session_id)
+            if isinstance(body, TurnEnded) and body.turn == self._turn and not self.found.done():
+                self.found.set_result(body)
 
 
 async def _run(
