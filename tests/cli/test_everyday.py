@@ -358,3 +358,14 @@ def test_memory(idle: Living) -> None:
     assert "forgotten" in idle.says("memory", "forget", "colour")
     assert idle.run("memory", "forget", "colour").returncode == 1
     assert "no agent nope" in idle.run("memory", "list", "--agent", "nope").stderr
+
+
+def test_config_set_returns_when_the_daemon_has_it(living: Living) -> None:
+    for number in ("7", "9", "11"):
+        living.says("config", "set", "acp.max_sessions", number)
+        with Plain(living.socket, "test") as daemon:
+            found = daemon.call("dragoman/config", {"path": "acp.max_sessions"})
+        assert found["value"] == int(number)
+    living.says("config", "unset", "acp.max_sessions")
+    with Plain(living.socket, "test") as daemon:
+        assert daemon.call("dragoman/config", {"path": "acp.max_sessions"})["value"] == 10

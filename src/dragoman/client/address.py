@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def whole(path: str) -> str:
+    """A path of the caller's, so that a host elsewhere understands it; empty stays empty."""
+    return os.path.abspath(os.path.expanduser(path)) if path else ""
+
+
 def socket_path(
     config_dir: str | None = None,
     *,

@@ -13,7 +13,7 @@ from dragoman.engine.events import Event, Settled, TurnBegan, Verdict
 from dragoman.engine.info import SessionInfo
 
 from . import answers
-from .address import socket_path
+from .address import socket_path, whole
 from .answers import (
     AgentRow,
     Approval,
@@ -130,7 +130,7 @@ class HostClient:
                 answers.Sessions,
                 limit=min(limit - len(found), _PAGE),
                 status=tuple(status),
-                cwd=cwd,
+                cwd=whole(cwd) if cwd else cwd,
                 agent=agent,
                 text=text,
                 archived=archived,
@@ -157,10 +157,10 @@ class HostClient:
         reasoning: str = "",
         extra: dict[str, Any] | None = None,
     ) -> SessionInfo:
-        """A new session."""
+        """A new session. A relative `cwd` is the caller's."""
         made = await self._ask(
-            "open", answers.Session, agent=agent, cwd=cwd, model=model, mode=mode, title=title,
-            reasoning=reasoning, extra=extra,
+            "open", answers.Session, agent=agent, cwd=whole(cwd), model=model, mode=mode,
+            title=title, reasoning=reasoning, extra=extra,
         )  # fmt: skip
         return made.session
 
@@ -192,6 +192,8 @@ class HostClient:
 
     async def fork(self, session_id: str, **changes: Any) -> SessionInfo:
         """A new session with the history of another; `agent`, `cwd`, `model`, … may differ."""
+        if "cwd" in changes:
+            changes["cwd"] = whole(changes["cwd"])
         return await self._changed("fork", session_id, **changes)
 
     async def set_model(self, session_id: str, model: str) -> SessionInfo:

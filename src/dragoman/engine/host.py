@@ -78,6 +78,7 @@ class Host:
         self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
+        self.shared = False  # clients have folders of their own, which are not ours
 
     def trouble(self, what: str, error: BaseException, **data: Any) -> None:
         """Report what went wrong here and no client can be told."""
@@ -125,7 +126,7 @@ class Host:
                 f"Name one of: {names}; or set acp.default_agent.",
             )
         profile = self.agents.profile(alias)
-        cwd = spec.cwd or self._launch_dir
+        cwd = self._whole(spec.cwd)
         if spec.check_cwd:
             cwd = self._directory(cwd)
         model = spec.model or profile.model
@@ -204,8 +205,20 @@ class Host:
         self.live[state.id] = session
         return session
 
+    def _whole(self, cwd: str) -> str:
+        """The path without relative parts at its beginning. Raises BadInput."""
+        path = os.path.expanduser(cwd) or self._launch_dir
+        if os.path.isabs(path):
+            return path
+        if self.shared:
+            raise BadInput(
+                f"The working directory {cwd!r} is relative.",
+                "Give the whole path: the host does not know the client's folder.",
+            )
+        return os.path.normpath(os.path.join(self._launch_dir, path))
+
     def _directory(self, cwd: str) -> str:
-        path = os.path.realpath(os.path.join(self._launch_dir, os.path.expanduser(cwd)))
+        path = os.path.realpath(cwd)
         if not os.path.isdir(path):
             what = "is not a directory" if os.path.exists(path) else "does not exist"
             raise BadInput(

@@ -114,6 +114,7 @@ async def compose(
         max_sessions=loaded.settings.limits.max_sessions,
         trouble=_trouble,
     )
+    host.shared = for_daemon
     servers = Servers(
         host,
         lambda: config.settings,

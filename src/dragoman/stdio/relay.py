@@ -11,6 +11,7 @@ away, and hands its sessions over as soon as the first one is there and nothing 
 """
 
 import asyncio
+import os
 import sys
 from collections import deque
 from time import monotonic
@@ -36,6 +37,7 @@ _MOST_WAITING = 64 * 1024 * 1024
 _LAST_WORDS = 5.0
 _OWN = "dragoman-relay-"
 _JOIN = {"dragoman": {"join": True}}  # the host may have no store, and the sessions still
+_PLACES = ("session/new", "session/load", "session/resume", "session/fork")
 _FAILED, _TOO_LONG = -32603, -32600
 
 
@@ -114,6 +116,16 @@ def _place_of(raw: Raw | UnsetType) -> Place:
         return _place.decode(raw)
     except msgspec.DecodeError:
         return Place()  # the host says what is wrong with it
+
+
+def _with_whole_path(line: bytes, head: Head) -> bytes:
+    """A relative `cwd` is the editor's, which is ours: the daemon's folder is another one."""
+    cwd = _place_of(head.params).cwd
+    if not cwd or os.path.isabs(cwd):
+        return line
+    message = msgspec.json.decode(line)
+    message["params"]["cwd"] = os.path.abspath(os.path.expanduser(cwd))
+    return msgspec.json.encode(message)
 
 
 class Relay:
@@ -205,6 +217,8 @@ class Relay:
     def heard(self, lines: list[bytes]) -> None:
         for line in lines:
             head = read(line)
+            if head is not None and head.method in _PLACES:
+                line = _with_whole_path(line, head)
             asks = head is not None and head.id is not UNSET and head.method is not UNSET
             if head is not None and head.id is not UNSET:
                 if asks:
@@ -294,7 +308,7 @@ class Relay:
         method, params = asked.head.method, asked.head.params
         if method == "initialize":
             self._hello = asked.line
-        elif method in ("session/new", "session/load", "session/resume", "session/fork"):
+        elif method in _PLACES:
             place = _place_of(params)
             place.sessionId = _place_of(head.result).sessionId or (
                 place.sessionId or place.session_id

@@ -37,6 +37,22 @@ def _warn(args: "Any") -> None:
             say.warn(text)
 
 
+def _tell(args: "Any") -> None:
+    """Return when a running daemon has read the file: what it refuses is said by `_warn`."""
+    from dragoman.client.problems import NotRunning
+    from dragoman.engine.faults import Fault
+
+    from .. import reach
+
+    try:
+        with reach.daemon(args) as daemon:
+            daemon.call("dragoman/config", {"op": "reload"})
+    except NotRunning:
+        return  # it reads the file when it starts
+    except Fault as fault:
+        say.warn(f"The running daemon goes on with what it had: {fault}")
+
+
 def _path(args: "Any") -> int:
     where = find(args.config_dir)
     exists = os.path.exists(where.config_file)
@@ -83,6 +99,7 @@ def _set(args: "Any") -> int:
     else:
         say.out(f"{args.key} = {shown}  ({file})")
     _warn(args)
+    _tell(args)
     return 0
 
 
@@ -98,6 +115,7 @@ def _unset(args: "Any") -> int:
     else:
         say.out(f"{args.key} is not set any more  ({file})")
     _warn(args)
+    _tell(args)
     return 0
 
 

@@ -211,13 +211,16 @@ def _servers_from_text(text: str, run_id: str) -> list[dict[str, Any]]:
 
 
 def _expanded(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))
+    found = os.path.expanduser(path)
+    if not os.path.isabs(found):
+        raise Wrong(f"a directory must be given as a whole path, not relative: {path}")
+    return os.path.normpath(found)
 
 
 def _directory(given: str | None) -> str:
     if not given:
         return ""
-    path = os.path.expanduser(given)
+    path = _expanded(given)
     if not os.path.exists(path):
         raise Failed(f"working directory does not exist: {given}")
     if not os.path.isdir(path):

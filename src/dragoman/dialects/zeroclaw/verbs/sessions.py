@@ -1,7 +1,6 @@
 """Making, finding, changing and ending sessions."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -133,15 +132,11 @@ def _spec(conn: "ZeroclawHearer", params: New, session_id: str) -> OpenSpec:
         extra["approval_timeout"] = settings.approval_timeout_secs
     return OpenSpec(
         agent=params.agent_alias,
-        cwd=_folder(params.cwd),
+        cwd=params.cwd or "",
         id=session_id,
         check_cwd=False,  # the protocol takes any folder and says it back
         extra=extra,
     )
-
-
-def _folder(given: str | None) -> str:
-    return os.path.abspath(os.path.expanduser(given)) if given else ""
 
 
 async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "State":
