@@ -8,11 +8,10 @@ user=${TEST_USER:-dragoman-test}
 id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$user"
 home=$(getent passwd "$user" | cut -d: -f6)
 path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin
-as_user() { (cd "$home" && runuser -u "$user" -- env HOME="$home" PATH="$path" TMPDIR="$home/tmp" "$@"); }
+as_user() { (cd "$home" && runuser -u "$user" -- env -u TMPDIR -u XDG_RUNTIME_DIR HOME="$home" PATH="$path" "$@"); }
 
 # A Python that he may run: ours may be in somebody's home.
 usable() { as_user "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
-mkdir -p "$home/tmp" && chown "$user:" "$home/tmp"
 python=""
 for one in "$(command -v "${PYTHON:-python3}")" /usr/local/bin/python3 /usr/bin/python3; do
   if [ -x "$one" ] && usable "$one"; then python=$one; break; fi

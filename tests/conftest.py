@@ -12,6 +12,9 @@ from tests.mounts import sweep
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
+# pytest names its folder after the user, and a Unix socket's path has room for 107 bytes only.
+os.environ["LOGNAME"] = f"u{os.geteuid()}"
+
 _CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 

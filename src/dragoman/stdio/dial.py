@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from dragoman.engine.faults import BadInput
@@ -11,8 +10,11 @@ from dragoman.host import tokens
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
 from dragoman.stdio.relay import NotThere
-from dragoman.transports.websocket import WebSocketLink, accept_key, attach
+from dragoman.transports.websocket import WebSocketLink, attach
 from dragoman.wire.link import Opener, Peer
+
+if TYPE_CHECKING:
+    from websockets.client import ClientProtocol
 
 _WITHIN = 10.0
 _LONGEST_HEAD = 32 * 1024
@@ -150,6 +152,10 @@ async def connect(
     address: str, token: str, open: Opener, *, context: Any = None, query: dict[str, str]
 ) -> WebSocketLink:
     """Open a WebSocket to `/acp`. Raises NotThere, BadInput."""
+    from websockets.client import ClientProtocol
+    from websockets.typing import Subprotocol
+    from websockets.uri import parse_uri
+
     found = urlsplit(address)
     port = found.port or (443 if found.scheme == "https" else 80)
     words = "&".join(f"{name}={quote(value)}" for name, value in query.items() if value)
@@ -160,33 +166,32 @@ async def connect(
             transport, greeting = await loop.create_connection(
                 _Greeting, found.hostname or "", port, ssl=context
             )
-            key = b64encode(os.urandom(16)).decode()
-            lines = [
-                f"GET {target} HTTP/1.1", f"Host: {found.netloc}", "Upgrade: websocket",
-                "Connection: Upgrade", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}",
-                "Sec-WebSocket-Protocol: zeroclaw.acp.v1",
-            ]  # fmt: skip
+            scheme = "wss" if found.scheme == "https" else "ws"
+            handshake = ClientProtocol(
+                parse_uri(f"{scheme}://{found.netloc}{target}"),
+                subprotocols=[Subprotocol("zeroclaw.acp.v1")],
+            )
+            request = handshake.connect()
             if token:
-                lines.append(f"Authorization: Bearer {token}")
-            transport.write("\r\n".join([*lines, "", ""]).encode())
+                request.headers["Authorization"] = f"Bearer {token}"
+            handshake.send_request(request)
+            transport.writelines(handshake.data_to_send())
             head, rest = await greeting.head
     except (OSError, TimeoutError) as problem:
         raise _silent(address, problem) from None
-    _check(head, key, transport)
+    _check(head, handshake, transport)
     peer = Peer(f"ws:{found.netloc}", "ws")
     return attach(transport, WebSocketLink(open, peer, client=True), rest)
 
 
-def _check(head: str, key: str, transport: asyncio.Transport) -> None:
-    first, *fields = head.split("\r\n")
+def _check(head: bytes, handshake: "ClientProtocol", transport: asyncio.Transport) -> None:
+    first = head.partition(b"\r\n")[0].decode("latin-1")
     status = first.split(" ")[1] if first.startswith("HTTP/1.1 ") else ""
     if status == "101":
-        headers = {
-            name.strip().lower(): value.strip()
-            for name, _, value in (field.partition(":") for field in fields)
-        }
-        if headers.get("sec-websocket-accept") == accept_key(key):
+        handshake.receive_data(head)
+        if handshake.handshake_exc is None:
             return
+        first = f"{first}: {handshake.handshake_exc}"
     transport.abort()
     if status == "401":
         raise BadInput(
@@ -196,21 +201,21 @@ def _check(head: str, key: str, transport: asyncio.Transport) -> None:
         )
     if status in ("502", "503", "504", "429"):
         raise NotThere(f"The gateway is busy ({status}).")
-    raise BadInput(f"The gateway refused the connection ({first[:100]}).")
+    raise BadInput(f"The gateway refused the connection ({first[:200]}).")
 
 
 class _Greeting(asyncio.Protocol):
     """Reads one HTTP head."""
 
     def __init__(self) -> None:
-        self.head: asyncio.Future[tuple[str, bytes]] = asyncio.get_running_loop().create_future()
+        self.head: asyncio.Future[tuple[bytes, bytes]] = asyncio.get_running_loop().create_future()
         self._data = b""
 
     def data_received(self, data: bytes) -> None:
         self._data += data
         head, end, rest = self._data.partition(b"\r\n\r\n")
         if end and not self.head.done():
-            self.head.set_result((head.decode("latin-1"), rest))
+            self.head.set_result((head + end, rest))
         elif len(self._data) > _LONGEST_HEAD:
             self._fail("its answer is too long")
 
