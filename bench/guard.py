@@ -26,7 +26,7 @@ from dragoman.engine.events import TextDelta, Who
 from dragoman.engine.host import OpenSpec
 from dragoman.host.desks import Desks
 from dragoman.settings.model import Settings
-from dragoman.testing.host import memory_door
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, say, turn, wait
 from dragoman.wire.link import Blob, Peer
 
@@ -159,7 +159,7 @@ async def _fan_out(door: Any, desks: Desks, watchers: int, times: int) -> Callab
         hearer.hear([msgspec.json.encode(join)])
     for _ in range(50):
         await asyncio.sleep(0)
-    session = door.live(info.id)
+    session = host_of(door).live[info.id]
     hub = session.ledger.hub
     if len(hub.watches) != watchers:
         raise RuntimeError(f"{len(hub.watches)} of {watchers} watch")

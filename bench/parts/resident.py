@@ -18,7 +18,7 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Batch, Entry
 from dragoman.engine.state import State
 from dragoman.store.sqlite import SqliteStore, open_store
-from dragoman.testing.host import MODEL, memory_door
+from dragoman.testing.host import MODEL, host_of, memory_door
 from dragoman.transports.loop import run, settle_memory
 
 from .rows import Row, held_to
@@ -48,7 +48,7 @@ async def _stalls(path: str, seconds: float, tries: int) -> tuple[list[float], i
     settle_memory()
     for name in names:
         await door.load(name)
-    resident = sum(len(s.state.messages) for s in door.host.live.values())
+    resident = sum(len(s.state.messages) for s in host_of(door).live.values())
     busy = [(await door.open(OpenSpec(cwd="/"), ME)).id for _ in range(8)]
     stalls, turns = [], 0
     for _ in range(tries):
@@ -58,7 +58,7 @@ async def _stalls(path: str, seconds: float, tries: int) -> tuple[list[float], i
         asyncio.get_running_loop().call_later(seconds / 2, gc.collect)
         turns += sum(await asyncio.gather(*(_turns(door, name, ending) for name in busy)))
         stalls.append(await ticking)
-    await door.host.stop()
+    await host_of(door).stop()
     await store.close()
     return stalls, resident, turns
 
@@ -119,6 +119,6 @@ async def _idle(path: str, count: int) -> float:
         size = (tracemalloc.get_traced_memory()[0] - before) / count
     finally:
         tracemalloc.stop()
-    await door.host.stop()
+    await host_of(door).stop()
     await store.close()
     return size

@@ -24,7 +24,7 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import UnknownModel
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import MODEL, EchoTool, memory_door
+from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, turn
 from dragoman.transports.memory import Client
 
@@ -71,7 +71,7 @@ async def engine(door: Door, session: str, ref: str, stack: AsyncExitStack) -> N
 def living(*script: Any) -> tuple[Door, Scripted, EchoTool]:
     scripted, tool = Scripted([*script]), EchoTool()
     door = memory_door(scripted, [tool], mode="full")
-    door.host.models.more[OTHER.ref] = OTHER  # type: ignore[attr-defined]
+    host_of(door).models.more[OTHER.ref] = OTHER  # type: ignore[attr-defined]
     return door, scripted, tool
 
 
@@ -168,7 +168,7 @@ async def test_a_change_between_two_model_calls_holds_for_the_second() -> None:
 
     script, tool = Scripted([call("echo", text="x"), "done"]), Slow()
     door = memory_door(script, [tool], mode="full")
-    door.host.models.more[OTHER.ref] = OTHER  # type: ignore[attr-defined]
+    host_of(door).models.more[OTHER.ref] = OTHER  # type: ignore[attr-defined]
     info = await door.open(OpenSpec(cwd="/"), ME)
     work = await door.prompt(info.id, (Text("go"),), ME)
     await asyncio.wait_for(tool.began.wait(), 5)

@@ -9,7 +9,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import ModelCallArgs, ModelOpened
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, say
 
 GO = (Text("go"),)
@@ -24,7 +24,7 @@ async def start(door, **spec):
 
 def troubles(door):
     found = []
-    door.host.trouble = lambda what, error, **data: found.append((what, error))
+    host_of(door).trouble = lambda what, error, **data: found.append((what, error))
     return found
 
 
@@ -76,7 +76,7 @@ async def test_a_watcher_that_cannot_be_delivered_to_is_let_go():
     await door.watch(info.id, ME, shape, heard.append)
     done = await (await door.prompt(info.id, GO, ME)).done
     assert done.outcome == "completed" and heard
-    assert bad.closed and len(door.live(info.id).ledger.hub.watches) == 1
+    assert bad.closed and len(host_of(door).live[info.id].ledger.hub.watches) == 1
 
 
 async def test_a_watcher_closed_by_another_is_told_nothing_more():
@@ -100,7 +100,7 @@ async def test_a_watcher_closed_by_another_is_told_nothing_more():
     heard.clear()
     await (await door.prompt(info.id, GO, ME)).done
     assert heard == [["Presence"]]  # that the first one left
-    assert not door.live(info.id).ledger.hub.watches
+    assert not host_of(door).live[info.id].ledger.hub.watches
 
 
 async def test_a_replay_that_fails_is_tried_again(monkeypatch):
@@ -109,7 +109,7 @@ async def test_a_replay_that_fails_is_tried_again(monkeypatch):
     troubles(door)
     info = await door.open(OpenSpec(cwd="/"), ME)
     await (await door.prompt(info.id, GO, ME)).done
-    entries = door.host.store.entries
+    entries = host_of(door).store.entries
     failed = []
 
     async def once(*args):
@@ -118,7 +118,7 @@ async def test_a_replay_that_fails_is_tried_again(monkeypatch):
             raise OSError("disk")
         return await entries(*args)
 
-    door.host.store.entries = once
+    host_of(door).store.entries = once
     tape = Tape()
     await door.watch(info.id, ME, tape, lambda said: None, since=0)
     await tape.until(ev.TurnEnded)
@@ -176,7 +176,7 @@ async def test_a_policy_that_breaks_denies():
     tool = EchoTool()
     door = memory_door(Scripted([call("echo", text="x"), "ok"]), [tool])
     found = troubles(door)
-    door.host.agents.judge = Policy()
+    host_of(door).agents.judge = Policy()
     sid, tape = await start(door)
     done = await (await door.prompt(sid, GO, ME)).done
     assert done.outcome == "completed" and not tool.ran
@@ -234,9 +234,9 @@ async def test_a_provider_that_breaks_fails_the_turn_and_the_session_goes_on(par
     door = memory_door(Scripted(["fine"]))
     troubles(door)
     sid, _ = await start(door)
-    good, door.host.models.provider = door.host.models.provider, Provider()
+    good, host_of(door).models.provider = host_of(door).models.provider, Provider()
     done = await asyncio.wait_for((await door.prompt(sid, GO, ME)).done, 5)
     assert done.outcome == "failed" and done.error
     assert Provider.closed
-    door.host.models.provider = good
+    host_of(door).models.provider = good
     assert (await (await door.prompt(sid, GO, ME)).done).text == "fine"

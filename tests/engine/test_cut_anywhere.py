@@ -10,7 +10,7 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import AskRow, Outcome, ToolSpec
 from dragoman.engine.state import State
 from dragoman.store.memory import Kept, MemoryStore
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, turn
 
 
@@ -111,7 +111,7 @@ async def test_every_cut_of_a_turn_loads_is_sound_and_goes_on(verdict):
         store = cut(entries, k)
         box = tools()
         door = memory_door(Scripted(["on"], loop=True), box, store=store)
-        await door.host.recover()
+        await host_of(door).recover()
         info = await door.load("s")
         assert info.status in ("idle", "waiting_input", "interrupted"), (k, info.status)
         pending = await door.asks("s")
@@ -137,8 +137,8 @@ async def test_every_cut_of_a_turn_loads_is_sound_and_goes_on(verdict):
         assert not await door.asks("s"), k
         messages = await door.messages("s")
         check(messages)
-        live = door.live("s").state
-        stored = await door.host.rebuild("s")
+        live = host_of(door).live["s"].state
+        stored = await host_of(door).rebuild("s")
         for name in live.__slots__:
             assert name.startswith("_") or getattr(live, name) == getattr(stored, name), (k, name)
         assert msgspec.json.encode(live.info()) == msgspec.json.encode(stored.info())

@@ -10,7 +10,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.faults import StoreFailed
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, say
 
 GO = (Text("go"),)
@@ -24,7 +24,7 @@ class Own(Tape):
 
 async def slow(door, wanted="turn_began"):
     """Hold commits of that kind, and those after it, back; returns how to let them go."""
-    append, gate, order = door.host.store.append, asyncio.Event(), asyncio.Lock()
+    append, gate, order = host_of(door).store.append, asyncio.Event(), asyncio.Lock()
 
     async def wait(batch):
         async with order:
@@ -32,7 +32,7 @@ async def slow(door, wanted="turn_began"):
                 await gate.wait()
             return await append(batch)
 
-    door.host.store.post = lambda batch, **how: asyncio.ensure_future(wait(batch))
+    host_of(door).store.post = lambda batch, **how: asyncio.ensure_future(wait(batch))
     return gate.set
 
 
@@ -104,18 +104,18 @@ async def test_a_prompt_that_cannot_be_kept_ends_its_turn():
     door = memory_door(Scripted([call("echo", text="x"), say("fine")]), tools=[tool])
     tape = Own()
     sid = await opened(door, tape)
-    post, failing = door.host.store.post, asyncio.Event()
+    post, failing = host_of(door).store.post, asyncio.Event()
 
     async def full(batch):
         await failing.wait()
         raise StoreFailed("The disk is full.")
 
-    door.host.store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
+    host_of(door).store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
     work = await door.prompt(sid, GO, ME)
     await tape.until(ev.CallDrafted)
     failing.set()
     with pytest.raises(StoreFailed):
         await work.done
-    door.host.store.post = post
+    host_of(door).store.post = post
     assert not tool.ran and not await door.messages(sid)
     assert (await (await door.prompt(sid, GO, ME)).done).text == "fine"

@@ -12,7 +12,7 @@ from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import StaleEpoch, StoreFailed
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TurnResult
-from dragoman.testing.host import memory_door
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, hang, say, turn
 
 IT = Who("it", "acp", "Editor")
@@ -37,7 +37,7 @@ async def test_a_latecomer_whose_client_reads_again_still_hears_of_the_prompt_fi
     door, sid, own, commit, work = await early_turn(turn(say("hello"), hang(), say(" there")))
     tape = Tape()
     watch = await door.watch(sid, IT, tape, lambda said: None)
-    script = door.host.agents.models.resolve("")[0]
+    script = host_of(door).agents.models.resolve("")[0]
     await script.hanging.wait()
     script.release()
     await own.until(ev.TextDelta, lambda e: "there" in own.text())
@@ -54,7 +54,7 @@ async def test_a_latecomer_is_told_of_facts_before_the_prompt_without_its_text()
     door = memory_door(Scripted([say("hello there", deltas=2)]))
     own, tape = Own(), Tape()
     sid = await opened(door, own)
-    first, gates = door.host.store.post, []
+    first, gates = host_of(door).store.post, []
 
     def post(batch, **how):
         gate, future = asyncio.Event(), asyncio.get_running_loop().create_future()
@@ -65,7 +65,7 @@ async def test_a_latecomer_is_told_of_facts_before_the_prompt_without_its_text()
         _, batch, future = gates[number]
         first(batch).add_done_callback(lambda done: future.set_result(done.result()))
 
-    door.host.store.post = post
+    host_of(door).store.post = post
     renaming = asyncio.ensure_future(door.rename(sid, "new"))
     await settle()
     work = await door.prompt(sid, GO, ME)
@@ -123,16 +123,16 @@ async def test_a_deletion_during_a_replay_is_not_lost_in_the_draft():
     sid = await opened(door, own)
     await door.prompt(sid, GO, ME)
     await own.until(ev.TextDelta)
-    read, go = door.host.store.entries, asyncio.Event()
+    read, go = host_of(door).store.entries, asyncio.Event()
 
     async def entries(*args):
         await go.wait()
         return await read(*args)
 
-    door.host.store.entries = entries
+    host_of(door).store.entries = entries
     await door.watch(sid, IT, tape, lambda said: None, since=0)
     await settle()
-    door.live(sid).ledger.emit(ev.Deleted(ME))
+    host_of(door).live[sid].ledger.emit(ev.Deleted(ME))
     go.set()
     await tape.until(ev.TextDelta)
     assert tape.of(ev.Deleted)
@@ -174,7 +174,7 @@ async def test_an_agent_that_acts_by_itself_waits_for_the_commit():
             began.append(turn.id)
             return TurnResult()
 
-    door.host.agents.backend = lambda profile: Hosted()
+    host_of(door).agents.backend = lambda profile: Hosted()
     sid = await opened(door, Own())
     commit = await slow(door)
     work = await door.prompt(sid, GO, ME)
@@ -198,22 +198,22 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_was_lost():
             await turn.note("info", "too late")
             return TurnResult()
 
-    door.host.agents.backend = lambda profile: Quick()
+    host_of(door).agents.backend = lambda profile: Quick()
     own = Own()
     sid = await opened(door, own)
-    post, rebuild = door.host.store.post, door.host.rebuild
+    post, rebuild = host_of(door).store.post, host_of(door).rebuild
 
     async def full(batch):
         await failing.wait()
-        door.host.store.post = post  # there is room again
+        host_of(door).store.post = post  # there is room again
         raise StoreFailed("The disk is full.")
 
     async def rebuilt(session_id):
         mended.set()
         return await rebuild(session_id)
 
-    door.host.store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
-    door.host.rebuild = rebuilt
+    host_of(door).store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
+    host_of(door).rebuild = rebuilt
     work = await door.prompt(sid, GO, ME)
     await own.until(ev.TextDelta)
     failing.set()
@@ -236,16 +236,16 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_is_lost_with_another_fa
             await turn.note("info", "too late")
             return TurnResult()
 
-    door.host.agents.backend = lambda profile: Quick()
+    host_of(door).agents.backend = lambda profile: Quick()
     own = Own()
     sid = await opened(door, own)
-    post, queue = door.host.store.post, []
+    post, queue = host_of(door).store.post, []
 
     def queued(batch, **how):
         queue.append((batch, asyncio.get_running_loop().create_future()))
         return queue[-1][1]
 
-    door.host.store.post = queued
+    host_of(door).store.post = queued
     renaming = asyncio.ensure_future(door.rename(sid, "new"))
     await settle()
     work = await door.prompt(sid, GO, ME)
@@ -256,10 +256,10 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_is_lost_with_another_fa
     mended.set()
     await tried.wait()
     await settle()
-    door.host.store.post = post  # there is room again
+    host_of(door).store.post = post  # there is room again
     for batch, future in queue[1:]:
         try:
-            future.set_result(await door.host.store.append(batch))
+            future.set_result(await host_of(door).store.append(batch))
         except StoreFailed as fault:
             future.set_exception(fault)
     with pytest.raises(StoreFailed):
@@ -286,7 +286,7 @@ async def test_an_agent_that_ignores_that_its_turn_cannot_begin_is_left(monkeypa
                     continue
             return TurnResult()
 
-    door.host.agents.backend = lambda profile: Stubborn()
+    host_of(door).agents.backend = lambda profile: Stubborn()
     own = Own()
     sid = await opened(door, own)
 
@@ -294,7 +294,7 @@ async def test_an_agent_that_ignores_that_its_turn_cannot_begin_is_left(monkeypa
         await failing.wait()
         raise StoreFailed("The disk is full.")
 
-    door.host.store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
+    host_of(door).store.post = lambda batch, **how: asyncio.ensure_future(full(batch))
     work = await door.prompt(sid, GO, ME)
     await own.until(ev.TextDelta)
     failing.set()
@@ -309,13 +309,13 @@ async def test_a_writer_that_was_overtaken_lets_the_turn_and_the_watchers_go():
     door = memory_door(Scripted([turn(say("hello"), hang()), "fine", "fine"]))
     own, tape = Own(), Tape()
     sid = await opened(door, own)
-    post, failing = door.host.store.post, asyncio.Event()
+    post, failing = host_of(door).store.post, asyncio.Event()
 
     async def stale(batch):
         await failing.wait()
         raise StaleEpoch("taken over")
 
-    door.host.store.post = lambda batch, **how: asyncio.ensure_future(stale(batch))
+    host_of(door).store.post = lambda batch, **how: asyncio.ensure_future(stale(batch))
     work = await door.prompt(sid, GO, ME)
     waiting = await door.prompt(sid, GO, ME)
     await own.until(ev.TextDelta)
@@ -326,7 +326,7 @@ async def test_a_writer_that_was_overtaken_lets_the_turn_and_the_watchers_go():
             async with asyncio.timeout(2):
                 await one.done
     assert door.live(sid) is None
-    door.host.store.post = post
+    host_of(door).store.post = post
     own.events.clear(), tape.events.clear()
     assert (await (await door.prompt(sid, GO, ME)).done).text == "fine"
     for one in (own, tape):
@@ -344,7 +344,7 @@ async def test_whatever_happens_before_the_commit_leaves_a_whole_turn(how):
     elif how == "close":
         doing = asyncio.ensure_future(door.close(sid))
     elif how == "stop":
-        doing = asyncio.ensure_future(door.host.stop())
+        doing = asyncio.ensure_future(host_of(door).stop())
     else:
         await door.steer(sid, GO, ME)
         door.cancel(sid)
@@ -363,4 +363,4 @@ async def test_whatever_happens_before_the_commit_leaves_a_whole_turn(how):
     assert kinds.count("Steered") == (how == "steer")
     if how not in ("stop", "close"):
         await door.idle(sid)
-        assert not door.live(sid).state.turn
+        assert not host_of(door).live[sid].state.turn

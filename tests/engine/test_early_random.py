@@ -13,7 +13,7 @@ from dragoman.engine import hub as watch_module
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, say, turn
 
 
@@ -86,8 +86,8 @@ async def test_nobody_misses_or_repeats_anything(monkeypatch, seed):
     )
     door = memory_door(script, [EchoTool("look", "read")])
     sid = (await door.open(OpenSpec(cwd="/"), ME)).id
-    delay(door.host.store, rng)
-    session = door.live(sid)
+    delay(host_of(door).store, rng)
+    session = host_of(door).live[sid]
     clients, over, early = [], asyncio.Event(), 0
 
     async def crowd():

@@ -12,7 +12,7 @@ from tests.engine.tape import ME, Tape
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say
 
 GO = (Text("go"),)
@@ -51,7 +51,7 @@ async def test_a_thousand_idle_sessions_are_small_and_have_no_task():
         used = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(door.host.live) == 1_001
+    assert len(host_of(door).live) == 1_001
     assert len(asyncio.all_tasks()) == tasks
     assert used < 20 * 1024 * 1024, f"{used / 1e6:.1f} MB"
 
@@ -67,15 +67,15 @@ async def test_nothing_but_the_history_grows_with_the_number_of_turns():
         await door.answer((await tape.until(ev.Asked)).body.ask.id, "allow", ME)
         await work.done
         tape.events.clear()
-    session = door.live(sid)
+    session = host_of(door).live[sid]
     state = session.state
     assert len(state.keys) == len(state.settled) == 256
-    asks, ledger, host = session.asks, session.ledger, door.host
+    asks, ledger, host = session.asks, session.ledger, host_of(door)
     for few in (state.asks, state.journal, state.answers, asks._waiting, asks._timers,
                 ledger._committing, session.inbox.waiting, ledger.hub._pending, host._loading,
                 host._leaving, host._hubs):  # fmt: skip
         assert not few
-    assert len(door.host._tasks) <= 1
+    assert len(host_of(door)._tasks) <= 1
 
 
 def alive(group):

@@ -15,7 +15,7 @@ from dragoman.engine.events import Ask, Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.state import SUMMARY_HEAD, State
-from dragoman.testing.host import MODEL, EchoTool, memory_door
+from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, fail, say, turn
 
 OPENED = ev.Opened("default", "/", "m", "supervised", by=Who("acp"))
@@ -118,7 +118,7 @@ async def act(ops: list[str]) -> None:
     }
     script = Scripted([part for op in ops for part in parts.get(op, ())] + ["spare"] * 20)
     door = memory_door(script, [EchoTool()])
-    door.host.models.more = {"scripted/other": msgspec.structs.replace(MODEL, id="other")}
+    host_of(door).models.more = {"scripted/other": msgspec.structs.replace(MODEL, id="other")}
     info = await door.open(OpenSpec(cwd="/"), ME)
     sid = info.id
     for op in ops:
@@ -144,8 +144,8 @@ async def act(ops: list[str]) -> None:
                 await work.done
             except Fault:
                 continue
-    live = door.live(sid).state
-    again = await door.host.rebuild(sid)
+    live = host_of(door).live[sid].state
+    again = await host_of(door).rebuild(sid)
     for slot in State.__slots__:
         assert slot[0] == "_" or getattr(again, slot) == getattr(live, slot), slot
-    assert await door.host.store.info(sid) == live.info()
+    assert await host_of(door).store.info(sid) == live.info()

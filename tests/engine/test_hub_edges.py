@@ -9,7 +9,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Event, Who
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.hub import Hub
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call
 
 
@@ -44,7 +44,7 @@ async def test_an_answer_counts_though_the_client_that_gave_it_has_left():
     await door.watch(sid, ME, tape, lambda said: None)
     work = await door.prompt(sid, (Text("go"),), ME)
     asked = await tape.until(ev.Asked)
-    store, came, go = door.host.store, asyncio.Event(), asyncio.Event()
+    store, came, go = host_of(door).store, asyncio.Event(), asyncio.Event()
     append = store.append
 
     async def wait(batch):

@@ -9,7 +9,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import InUse, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, turn
 
 
@@ -26,7 +26,7 @@ async def reopen(tmp_path):
         assert not notices
         stores.append(store)
         door = memory_door(script, tools, store=store, **profile)
-        door.host.owner = f"life-{id(door)}"
+        host_of(door).owner = f"life-{id(door)}"
         return door
 
     yield make
@@ -43,9 +43,9 @@ async def begin(door, **spec):
 
 async def kill(door):
     """Stop everything without writing another fact."""
-    for session in door.host.live.values():
+    for session in host_of(door).live.values():
         session.park()
-    for task in tuple(door.host._tasks):
+    for task in tuple(host_of(door)._tasks):
         task.cancel()
 
 
@@ -53,10 +53,10 @@ async def test_history_survives(reopen):
     door = await reopen(Scripted(["hello"]))
     sid, _ = await begin(door)
     await (await door.prompt(sid, (Text("hi"),), ME)).done
-    live = door.live(sid).state
+    live = host_of(door).live[sid].state
     door = await reopen(Scripted(["again"]))
     await door.load(sid)
-    state = door.live(sid).state
+    state = host_of(door).live[sid].state
     assert {k: getattr(state, k) for k in live.__slots__ if k[0] != "_"} == {
         k: getattr(live, k) for k in live.__slots__ if k[0] != "_"
     }
@@ -70,7 +70,7 @@ async def test_a_turn_that_was_cut_off_is_interrupted_with_a_reason_and_can_go_o
     await tape.until(ev.StreamOpened)
     await kill(door)
     door = await reopen(Scripted(["fine"]))
-    assert await door.host.recover() == 1
+    assert await host_of(door).recover() == 1
     info = await door.info(sid)
     assert (info.status, info.error) == (
         "interrupted",
@@ -87,7 +87,7 @@ async def test_a_waiting_approval_still_decides_and_the_turn_goes_on(reopen):
     await kill(door)
     tool = EchoTool()
     door = await reopen(Scripted(["all done"]), [tool])
-    await door.host.recover()
+    await host_of(door).recover()
     assert (await door.info(sid)).status == "waiting_input"
     assert [row.ask.id for row in await door.asks()] == [ask.id]
     tape = Tape()
@@ -113,7 +113,7 @@ async def test_a_call_that_was_running_is_unknown_and_not_repeated(reopen):
     await kill(door)
     tool = EchoTool()
     door = await reopen(Scripted(["ok"]), [tool], mode="full")
-    await door.host.recover()
+    await host_of(door).recover()
     events = [e.body for e in await door.history(sid)]
     (ended,) = [b for b in events if isinstance(b, ev.CallEnded)]
     assert ended.outcome == "unknown" and "may or may not" in ended.content[0].text
@@ -126,9 +126,9 @@ async def test_a_clean_stop_keeps_open_questions(reopen):
     sid, tape = await begin(door)
     await door.prompt(sid, (Text("hi"),), ME)
     ask = (await tape.until(ev.Asked)).body.ask
-    await door.host.stop(1.0)
+    await host_of(door).stop(1.0)
     door = await reopen(Scripted(["end"]), [EchoTool()])
-    await door.host.recover()
+    await host_of(door).recover()
     assert [row.ask.id for row in await door.asks()] == [ask.id]
 
 
@@ -139,7 +139,7 @@ async def test_a_new_prompt_overtakes_a_question_from_before_the_restart(reopen)
     await tape.until(ev.Asked)
     await kill(door)
     door = await reopen(Scripted(["new"]), [EchoTool()])
-    await door.host.recover()
+    await host_of(door).recover()
     done = await (await door.prompt(sid, (Text("never mind"),), ME)).done
     assert done.text == "new"
     assert not await door.asks()
@@ -150,14 +150,14 @@ async def test_a_new_prompt_overtakes_a_question_from_before_the_restart(reopen)
 async def test_a_session_of_a_live_process_is_not_taken(reopen):
     door = await reopen(Scripted(["a"]))
     sid, _ = await begin(door)
-    other = memory_door(Scripted(["b"]), store=door.host.store)
-    other.host.owner = "other"
-    other.host.is_alive = lambda owner: True
+    other = memory_door(Scripted(["b"]), store=host_of(door).store)
+    host_of(other).owner = "other"
+    host_of(other).is_alive = lambda owner: True
     with pytest.raises(InUse):
         await other.load(sid)
     with pytest.raises(UnknownSession):
         await other.load("nope")
-    other.host.is_alive = lambda owner: False
+    host_of(other).is_alive = lambda owner: False
     await other.load(sid)
     # The first owner lost it: its writes are refused and it forgets the session.
     with pytest.raises(Exception, match=".") as caught:

@@ -11,7 +11,7 @@ from dragoman.engine.content import Text, ToolCall, ToolResult
 from dragoman.engine.faults import AlreadySettled, Fault, NothingRunning, UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Outcome
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, call_with, hang, say, turn
 
 GO = (Text("go"),)
@@ -70,7 +70,7 @@ async def test_one_prompt_is_taken_back_and_others_stay():
     sid, tape = await start(door)
     works = [await door.prompt(sid, GO, ME, key=key) for key in ("one", "two", "three")]
     await tape.until(ev.TextDelta)
-    session = door.live(sid)
+    session = host_of(door).live[sid]
     assert session.inbox.retract("two") == works[1].turn
     assert (await works[1].done).outcome == "cancelled" and not works[0].done.done()
     for unknown in ("two", "", "never"):
@@ -134,7 +134,7 @@ async def test_a_cancel_that_comes_while_the_end_is_written_does_not_change_it()
     script = Scripted([say("done")])
     door = memory_door(script)
     sid, tape = await start(door)
-    store = door.host.store
+    store = host_of(door).store
     append = store.append
 
     async def slow(batch):
@@ -153,7 +153,7 @@ async def test_steering_that_comes_too_late_is_refused_not_lost():
     script = Scripted([say("done")])
     door = memory_door(script)
     sid, _ = await start(door)
-    store = door.host.store
+    store = host_of(door).store
     append = store.append
     refused = []
 
@@ -248,7 +248,7 @@ async def test_a_prompt_that_meets_a_session_being_let_go_is_taken_all_the_same(
     door = memory_door(Scripted(["one", "two"]), [EchoTool()])
     sid, tape = await start(door)
     await (await door.prompt(sid, GO, ME)).done
-    session = door.live(sid)
+    session = host_of(door).live[sid]
 
     async def slow_close():
         await gate.wait()
@@ -273,7 +273,7 @@ async def test_those_who_watch_see_on_when_a_session_was_closed_and_taken_up_aga
     assert tape.text() == "onetwo"
     seqs = [e.seq for e in tape.events if e.seq]
     assert seqs == sorted(set(seqs)) == list(range(seqs[0], seqs[-1] + 1))
-    assert [w.who for w in door.live(sid).ledger.hub.watches] == [ME]
+    assert [w.who for w in host_of(door).live[sid].ledger.hub.watches] == [ME]
 
 
 async def test_a_toolbox_that_cannot_be_closed_does_not_keep_the_session():
@@ -284,7 +284,7 @@ async def test_a_toolbox_that_cannot_be_closed_does_not_keep_the_session():
     async def broken():
         raise OSError("stuck")
 
-    door.live(sid).gear.toolbox.close = broken
+    host_of(door).live[sid].gear.toolbox.close = broken
     await door.close(sid)
     assert (await (await door.prompt(sid, GO, ME)).done).text == "two"
 
@@ -301,7 +301,7 @@ async def test_delete_while_running_leaves_nothing():
     for reading in (door.info(sid), door.prompt(sid, GO, ME), door.history(sid)):
         with pytest.raises(UnknownSession):
             await reading
-    assert not door.host.live
+    assert not host_of(door).live
 
 
 async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
@@ -311,30 +311,30 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
     run = await door.prompt(running, GO, ME)
     queued = await door.prompt(running, GO, ME)
     await script.hanging.wait()
-    door.host.models.provider = Scripted([call("echo", text="x")])
+    host_of(door).models.provider = Scripted([call("echo", text="x")])
     waiting, tape = await start(door)
     wait = await door.prompt(waiting, GO, ME)
     await tape.until(ev.Asked)
-    await asyncio.wait_for(door.host.stop(1.0), 5)
+    await asyncio.wait_for(host_of(door).stop(1.0), 5)
     assert (await run.done).outcome == "interrupted"
     for work in (queued, wait):
         with pytest.raises(Fault):
             await work.done
     assert len(await door.asks(waiting)) == 1
-    assert not door.host.live
-    assert (await door.host.store.info(waiting)).status == "waiting_input"
+    assert not host_of(door).live
+    assert (await host_of(door).store.info(waiting)).status == "waiting_input"
 
 
 async def test_a_session_can_be_asked_for_while_it_is_being_opened():
     door = memory_door(Scripted(["hi"]))
-    create = door.host.store.create
+    create = host_of(door).store.create
 
     async def slow(info, owner):
         epoch = await create(info, owner)
         await asyncio.sleep(0.01)
         return epoch
 
-    door.host.store.create = slow
+    host_of(door).store.create = slow
     opening = asyncio.ensure_future(door.open(OpenSpec(cwd="/", id="mine"), ME))
     await asyncio.sleep(0)
     got = asyncio.ensure_future(door.load("mine"))
@@ -346,14 +346,14 @@ async def test_a_session_can_be_asked_for_while_it_is_being_opened():
 
 async def test_an_opening_whose_client_left_is_finished():
     door = memory_door(Scripted(["hi"]))
-    create = door.host.store.create
+    create = host_of(door).store.create
 
     async def slow(info, owner):
         epoch = await create(info, owner)
         await asyncio.sleep(0.01)
         return epoch
 
-    door.host.store.create = slow
+    host_of(door).store.create = slow
     opening = asyncio.ensure_future(door.open(OpenSpec(cwd="/", id="mine"), ME))
     await asyncio.sleep(0)
     opening.cancel()
@@ -402,7 +402,7 @@ async def test_a_fork_of_a_running_session_does_not_run_its_calls():
     sid, tape = await start(door)
     work = await door.prompt(sid, GO, ME)
     await tape.until(ev.Asked)
-    door.host.models.provider = Scripted(["forked"])
+    host_of(door).models.provider = Scripted(["forked"])
     copy = await door.fork(sid, ME)
     done = await (await door.prompt(copy.id, (Text("and you?"),), ME)).done
     assert (done.outcome, done.text) == ("completed", "forked")
@@ -418,17 +418,17 @@ async def test_sweep_lets_go_of_the_unused_only():
     door = memory_door(Scripted([turn("x", hang())]))
     watched, _ = await start(door)
     idle = (await door.open(OpenSpec(cwd="/"), ME)).id
-    assert await door.host.sweep(-1.0) == [idle]
-    assert set(door.host.live) == {watched}
+    assert await host_of(door).sweep(-1.0) == [idle]
+    assert set(host_of(door).live) == {watched}
     broken = (await door.open(OpenSpec(cwd="/"), ME)).id
     other = (await door.open(OpenSpec(cwd="/"), ME)).id
-    give = door.host.store.give
+    give = host_of(door).store.give
 
     async def fails(session, epoch):
         if session == broken:
             raise Fault("no")
         await give(session, epoch)
 
-    door.host.store.give = fails
-    assert other in await door.host.sweep(-1.0)
-    assert set(door.host.live) == {watched}
+    host_of(door).store.give = fails
+    assert other in await host_of(door).sweep(-1.0)
+    assert set(host_of(door).live) == {watched}

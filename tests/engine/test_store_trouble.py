@@ -11,7 +11,7 @@ from dragoman.engine.faults import StoreFailed, UnknownModel
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import MODEL, EchoTool, memory_door
+from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang
 
 GO = (Text("go"),)
@@ -50,8 +50,8 @@ def kinds(batch):
 
 async def check_sound(door, sid):
     """The live state is the fold of what is stored."""
-    live = door.live(sid).state
-    stored = await door.host.rebuild(sid)
+    live = host_of(door).live[sid].state
+    stored = await host_of(door).rebuild(sid)
     assert {k: getattr(live, k) for k in live.__slots__ if k[0] != "_"} == {
         k: getattr(stored, k) for k in live.__slots__ if k[0] != "_"
     }
@@ -63,7 +63,7 @@ async def test_a_full_disk_at_any_moment_of_a_turn(kind):
     tool = EchoTool()
     door = memory_door(Scripted([call("echo", text="x"), "ok", "after", "after", "after"]), [tool])
     sid, tape = await start(door)
-    free = fill(door.host.store, lambda batch: kind in kinds(batch))
+    free = fill(host_of(door).store, lambda batch: kind in kinds(batch))
 
     async def answering():
         seen = set()
@@ -99,7 +99,7 @@ async def test_many_appends_that_fail_together_leave_a_true_state():
     door = memory_door(Scripted(["ok"]))
     sid, _ = await start(door)
     fails = iter([True, False, True, False])
-    free = fill(door.host.store, lambda batch: next(fails, False))
+    free = fill(host_of(door).store, lambda batch: next(fails, False))
     told = await asyncio.gather(
         *(door.rename(sid, f"title {n}") for n in range(8)), return_exceptions=True
     )
@@ -113,10 +113,10 @@ async def test_many_appends_that_fail_together_leave_a_true_state():
 
 async def test_a_session_that_cannot_be_stored_says_why_and_leaves_nothing():
     door = memory_door(Scripted(["ok"]))
-    free = fill(door.host.store)
+    free = fill(host_of(door).store)
     with pytest.raises(StoreFailed, match="disk is full"):
         await door.open(OpenSpec(cwd="/", id="mine"), ME)
-    assert not door.host.live
+    assert not host_of(door).live
     assert not (await door.list(SessionQuery())).sessions
     free()
     assert (await door.open(OpenSpec(cwd="/", id="mine"), ME)).id == "mine"
@@ -125,7 +125,7 @@ async def test_a_session_that_cannot_be_stored_says_why_and_leaves_nothing():
 async def test_a_store_that_cannot_be_read_either_lets_the_session_go_and_take_up_again():
     door = memory_door(Scripted(["ok", "fine"]))
     sid, tape = await start(door)
-    store = door.host.store
+    store = host_of(door).store
     free = fill(store)
     entries = store.entries
 
@@ -145,10 +145,10 @@ async def test_a_store_that_cannot_be_read_either_lets_the_session_go_and_take_u
 async def test_what_cannot_be_stored_changes_nothing():
     door = memory_door(Scripted(["ok"]))
     sid, _ = await start(door)
-    before = door.live(sid).state.seq
+    before = host_of(door).live[sid].state.seq
     with pytest.raises(Exception):  # noqa: B017
         await door.set_extra(sid, {"bad": object()})
-    assert door.live(sid).state.seq == before
+    assert host_of(door).live[sid].state.seq == before
     await door.rename(sid, "fine")
     await check_sound(door, sid)
 
@@ -172,11 +172,11 @@ async def test_text_that_is_no_unicode_is_the_same_live_and_stored(tmp_path):
 async def test_a_session_loads_though_its_model_is_gone_and_says_so_when_prompted():
     script = Scripted(["ok", "fine"])
     door = memory_door(script)
-    door.host.models.more["scripted/other"] = MODEL
+    host_of(door).models.more["scripted/other"] = MODEL
     sid, _ = await start(door, model="scripted/other")
-    session = door.live(sid)
+    session = host_of(door).live[sid]
     session.state.model = "gone/model"
-    await door.host.live[sid].ledger.append(ev.ModelSet("gone/model"))
+    await host_of(door).live[sid].ledger.append(ev.ModelSet("gone/model"))
     await door.close(sid)
     assert (await door.load(sid)).model == "gone/model"
     done = await (await door.prompt(sid, GO, ME)).done
@@ -200,21 +200,21 @@ async def test_one_session_that_cannot_be_read_does_not_keep_the_others(tmp_path
         for sid in ids:
             await door.watch(sid, ME, tape := Tape(), lambda said: None, since=0)
             await tape.until(ev.TurnBegan)
-        for session in door.host.live.values():
+        for session in host_of(door).live.values():
             session.park()
         fresh = memory_door(script, store=store)
-        fresh.host.owner = "another"
-        real = fresh.host.rebuild
+        host_of(fresh).owner = "another"
+        real = host_of(fresh).rebuild
 
         async def rebuild(sid):
             if sid == ids[1]:
                 raise ValueError("an event nobody knows")
             return await real(sid)
 
-        fresh.host.rebuild = rebuild
+        host_of(fresh).rebuild = rebuild
         found = []
-        fresh.host.trouble = lambda what, error, **data: found.append(data.get("session"))
-        assert await fresh.host.recover() == 2
+        host_of(fresh).trouble = lambda what, error, **data: found.append(data.get("session"))
+        assert await host_of(fresh).recover() == 2
         assert found == [ids[1]]
     finally:
         await store.close()
@@ -248,10 +248,10 @@ async def test_an_answer_that_came_first_in_another_process_is_named(tmp_path):
     other, _ = open_store(tmp_path / "s.db")
     try:
         door = memory_door(Scripted([call("echo", text="x"), "ok"]), [EchoTool()], store=store)
-        door.host.owner = "a"
+        host_of(door).owner = "a"
         second = memory_door(Scripted([]), store=other)
-        second.host.owner = "b"
-        second.host.is_alive = lambda owner: True
+        host_of(second).owner = "b"
+        host_of(second).is_alive = lambda owner: True
         sid, tape = await start(door)
         work = await door.prompt(sid, GO, ME)
         ask = (await tape.until(ev.Asked)).body.ask.id

@@ -16,7 +16,7 @@ from dragoman.engine.faults import (
     WrongState,
 )
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, broken_call, call, fail, hang, say, turn
 
 
@@ -97,8 +97,8 @@ async def test_the_fold_of_the_store_equals_the_live_state():
     for text in ("a", "b"):
         await (await door.prompt(sid, (Text(text),), ME)).done
     await door.rename(sid, "named")
-    live = door.live(sid).state
-    again = await door.host.rebuild(sid)
+    live = host_of(door).live[sid].state
+    again = await host_of(door).rebuild(sid)
     assert {k: getattr(again, k) for k in live.__slots__ if k[0] != "_"} == {
         k: getattr(live, k) for k in live.__slots__ if k[0] != "_"
     }
@@ -126,7 +126,7 @@ async def test_a_cancelled_batch_runs_nothing_more_and_answers_every_call():
     await work.done
     assert tool.ran == []
     assert [c.outcome for c in tape.of(ev.CallEnded)] == ["cancelled", "cancelled"]
-    assert not door.live(sid).state.journal
+    assert not host_of(door).live[sid].state.journal
 
 
 async def test_max_steps_ends_the_turn_with_an_error():
@@ -215,7 +215,7 @@ async def test_allow_always_holds_for_the_session_and_not_for_another():
     with pytest.raises(AlreadySettled, match="allow_always"):
         await door.answer(asked.body.ask.id, "deny", ME)
     other, tape = await start(door)
-    door.host.models.provider = Scripted([call("echo", text="3"), "ok"])
+    host_of(door).models.provider = Scripted([call("echo", text="3"), "ok"])
     work = await door.prompt(other, (Text("go"),), ME)
     asked = await tape.until(ev.Asked)
     await door.answer(asked.body.ask.id, "deny", ME)
@@ -298,4 +298,4 @@ async def test_a_session_that_cannot_be_opened_says_why(spec, fault, words):
     door = memory_door(Scripted([]))
     with pytest.raises(fault, match=words):
         await door.open(OpenSpec(**{"cwd": "/", **spec}), ME)
-    assert not door.host.live
+    assert not host_of(door).live

@@ -10,7 +10,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.deltas import merge
 from dragoman.engine.events import Event, Who
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, turn
 
 
@@ -45,7 +45,7 @@ async def test_each_event_is_encoded_once_however_many_watch():
     got: list[object] = []
     for n in range(50):
         who = Who("test", id=f"c{n}")
-        shape = await door.shape_of(info.id, "shared", lambda: tape)
+        shape = await door.shape_of(info.id, "shared", tape)
         await door.watch(info.id, who, shape, got.append, draft=False)
     tape.events.clear()
     await (await door.prompt(info.id, (Text("x"),), ME)).done
@@ -101,9 +101,9 @@ async def test_a_reader_that_stalls_too_long_is_told_and_gets_kept_events_from_t
     paused[0] = False
     watch.resume()
     await slow.until(ev.Lagged)
-    await slow.until(ev.TurnEnded, lambda e: e.seq == door.live(info.id).state.seq - 1)
+    await slow.until(ev.TurnEnded, lambda e: e.seq == host_of(door).live[info.id].state.seq - 1)
     seqs = [e.seq for e in slow.events if e.seq]
-    assert seqs == list(range(2, door.live(info.id).state.seq + 1))
+    assert seqs == list(range(2, host_of(door).live[info.id].state.seq + 1))
 
 
 async def test_a_watcher_of_everything_can_come_back_without_a_gap():
@@ -166,7 +166,7 @@ async def test_the_hub_of_the_host_replays_what_was_kept_before_this_process():
     door = memory_door(Scripted(["one"]))
     info = await door.open(OpenSpec(cwd="/"), ME)
     await (await door.prompt(info.id, (Text("go"),), ME)).done
-    door.host.hub.last = 0  # as after a start: nothing was emitted yet
+    host_of(door).hub.last = 0  # as after a start: nothing was emitted yet
     tape = Tape()
     watch = door.watch_all(ME, tape, lambda said: None, since=1)
     await tape.until(ev.TurnEnded)

@@ -12,7 +12,7 @@ from dragoman.engine import hub as watch_module
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, say, turn
 
 ANSWER = "the quick brown fox jumps over the lazy dog " * 6
@@ -120,7 +120,7 @@ async def test_every_watcher_sees_every_kept_event_once_and_in_order(
 async def test_events_that_are_stored_but_not_told_yet_are_told_once(tmp_path):
     door = memory_door(Scripted(["hello there"]))
     sid = (await door.open(OpenSpec(cwd="/"), ME)).id
-    append = door.host.store.append
+    append = host_of(door).store.append
     stored, go = asyncio.Event(), asyncio.Event()
 
     async def slow(batch):
@@ -129,7 +129,7 @@ async def test_events_that_are_stored_but_not_told_yet_are_told_once(tmp_path):
         await go.wait()
         return first
 
-    door.host.store.post = lambda batch, **how: asyncio.ensure_future(slow(batch))
+    host_of(door).store.post = lambda batch, **how: asyncio.ensure_future(slow(batch))
     renaming = asyncio.ensure_future(door.rename(sid, "x"))
     await stored.wait()
     rng = random.Random(1)
@@ -163,4 +163,4 @@ async def test_a_hub_nobody_reads_stays_small(monkeypatch):
         await (await door.prompt(sid, (Text("go"),), ME)).done
         most = max(most, watch.weight)
     assert most <= 40_000
-    assert not door.live(sid).ledger.hub._pending
+    assert not host_of(door).live[sid].ledger.hub._pending

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.engine.content import ToolCall, ToolResult
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -48,16 +48,16 @@ async def test_fifty_kills_lose_nothing_and_repeat_nothing(tmp_path):
         kinds = {e.seq: type(e.body).__name__ for e in await door.history(session)}
         assert acked and all(kinds[seq] == kind for seq, kind in acked)
         assert sorted(kinds) == list(range(1, len(kinds) + 1))
-        door.host.owner = f"check{life}"
+        host_of(door).owner = f"check{life}"
         await door.load(session)
-        state = door.live(session).state
+        state = host_of(door).live[session].state
         assert state.status not in ("running", "starting") and not state.journal
         calls, results = [], []
         for message in state.messages:
             calls += [b.id for b in message.content if isinstance(b, ToolCall)]
             results += [b.call_id for b in message.content if isinstance(b, ToolResult)]
         assert calls == results  # every call has exactly one result, in order
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
         await store.close()
     marks = (tmp_path / "marks").read_text().split()
     assert len(marks) == len(set(marks))

@@ -13,7 +13,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Outcome
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call_with, say, turn
 
 ME = Who("test", id="worker")
@@ -46,10 +46,10 @@ async def work(folder: str, session: str, life: str) -> None:
         steps.append(say("Marked. " * 20, deltas=20))
     tool = Marker(os.path.join(folder, "marks"))
     door = memory_door(Scripted(steps), [tool], store=store, mode="full")
-    door.host.owner = life
+    host_of(door).owner = life
     if await store.info(session) is None:
         await door.open(OpenSpec(cwd="/", id=session), ME)
-    await door.host.recover()
+    await host_of(door).recover()
     await door.watch(session, ME, Acks(), lambda said: None)
     while True:
         await (await door.prompt(session, (Text("go"),), ME)).done

@@ -16,7 +16,7 @@ from dragoman.host.descendants import Kin
 from dragoman.host.desks import Desks
 from dragoman.settings.host import Gateway, Limits
 from dragoman.settings.model import Settings
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted
 
 
@@ -74,14 +74,14 @@ async def serving(
     gate = await open_gateway(composed, desks, guests)
     secret = ""
     if token:
-        _, secret = await tokens.new_token(door.host.store, "test")
+        _, secret = await tokens.new_token(host_of(door).store, "test")
     try:
         yield Served(gate, secret)
     finally:
         await guests.dismiss(1.0)
         await gate.close()
         await desks.close()
-        await door.host.stop(0.5)
+        await host_of(door).stop(0.5)
 
 
 def events_of(text: str) -> list[tuple[str, str]]:

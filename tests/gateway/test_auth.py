@@ -10,6 +10,7 @@ from websockets.asyncio.client import connect
 
 from dragoman.gateway import tokens
 from dragoman.observe import log
+from dragoman.testing.host import host_of
 
 EVIL = "https://evil.example"
 
@@ -60,7 +61,7 @@ async def test_a_token_may_come_by_header_subprotocol_or_query():
 
 async def test_a_revoked_token_ends_what_is_open_at_once():
     async with serving() as served:
-        shelf = served.door.host.store
+        shelf = host_of(served.door).store
         made, secret = await tokens.new_token(shelf, "short")
         bearer = {"Authorization": f"Bearer {secret}"}
         async with connect(served.ws + "/acp", additional_headers=bearer) as ws:
@@ -76,7 +77,7 @@ async def test_a_revoked_token_ends_what_is_open_at_once():
 
 async def test_a_token_revoked_by_another_process_ends_a_stream():
     async with serving() as served:
-        shelf = served.door.host.store
+        shelf = host_of(served.door).store
         made, secret = await tokens.new_token(shelf)
         async with served.stranger(headers={"authorization": f"Bearer {secret}"}) as client:
             async with client.stream("GET", "/api/events") as stream:
@@ -92,7 +93,7 @@ async def test_a_token_revoked_by_another_process_ends_a_stream():
 
 async def test_tokens_are_stored_as_hashes_only():
     async with serving() as served:
-        rows = await served.door.host.store.pairs(tokens.TOKENS)
+        rows = await host_of(served.door).store.pairs(tokens.TOKENS)
         secret = served.token[13:]
         assert len(rows) == 1 and secret.encode() not in rows[0][1]
 
@@ -139,7 +140,7 @@ async def test_a_link_works_once_and_not_for_long():
 
 async def test_a_code_works_once_even_for_two_who_come_together():
     async with serving() as served, served.stranger() as client:
-        code = await tokens.new_code(served.door.host.store)
+        code = await tokens.new_code(host_of(served.door).store)
         tries = [client.post("/pair", json={"code": text}) for text in (code, code.lower())]
         answers = await asyncio.gather(*tries)
         assert sorted(one.status_code for one in answers) == [200, 403]
@@ -147,13 +148,13 @@ async def test_a_code_works_once_even_for_two_who_come_together():
 
 async def test_a_code_is_over_after_its_time():
     async with serving() as served, served.stranger() as client:
-        code = await tokens.new_code(served.door.host.store, seconds=-1)
+        code = await tokens.new_code(host_of(served.door).store, seconds=-1)
         assert (await client.post("/pair", json={"code": code})).status_code == 403
 
 
 async def test_guessing_codes_is_slowed_down():
     async with serving() as served, served.stranger() as client:
-        code = await tokens.new_code(served.door.host.store)
+        code = await tokens.new_code(host_of(served.door).store)
         seen = [
             (await client.post("/pair", json={"code": f"WRONG{n}"})).status_code for n in range(6)
         ]
@@ -167,7 +168,7 @@ async def test_guessing_codes_is_slowed_down():
 
 async def pair(served, client) -> dict[str, str]:
     """Pair a browser; returns the headers that our own page sends."""
-    code = await tokens.new_code(served.door.host.store)
+    code = await tokens.new_code(host_of(served.door).store)
     own = {"origin": served.address, "x-dragoman": "1"}
     answer = await client.post("/pair", json={"code": code, "browser": True}, headers=own)
     cookie = answer.headers["set-cookie"]

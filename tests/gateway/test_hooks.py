@@ -19,6 +19,7 @@ from dragoman.gateway.signing import sign
 from dragoman.host.compose import compose
 from dragoman.host.desks import Desks
 from dragoman.settings.host import Callback, Webhook
+from dragoman.testing.host import host_of
 
 SECRET = "whsec-test"
 
@@ -70,7 +71,7 @@ async def test_a_call_that_is_not_signed_or_wrongly_begins_nothing():
         assert (await client.post("/hooks/none", content=body, headers=signed)).status_code == 404
         # A hook without a secret needs a token.
         assert (await client.post("/hooks/open", content=body)).status_code == 401
-        assert not served.door.host.live
+        assert not host_of(served.door).live
         async with served.client() as owner:
             assert (await owner.post("/hooks/open", content=body)).status_code == 202
 

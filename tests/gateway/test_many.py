@@ -12,6 +12,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.hub import HOLD_BYTES
 from dragoman.settings.host import Limits
+from dragoman.testing.host import host_of
 from dragoman.testing.script import say, turn
 from dragoman.transports.websocket import accept_key
 from dragoman.wire.frames import Frames, Op, client_frame
@@ -133,7 +134,7 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
             f"GET /api/sessions/{info.id}/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             f"Authorization: Bearer {served.token}\r\n\r\n".encode()
         )
-        session = served.door.live(info.id)
+        session = host_of(served.door).live[info.id]
         there = asyncio.Event()
         tell = session.ledger.hub._changed
         session.ledger.hub._changed = lambda: (tell(), there.set())

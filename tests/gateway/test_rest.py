@@ -7,6 +7,7 @@ from tests.gateway.making import events_of, serving
 
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
+from dragoman.testing.host import host_of
 from dragoman.testing.script import call, hang, say, think, turn
 
 
@@ -218,9 +219,9 @@ async def test_agents_models_status_and_metrics():
 
 async def test_readyz_says_when_the_host_goes_down():
     async with serving() as served, served.stranger() as client:
-        served.door.host.stopping = True
+        host_of(served.door).stopping = True
         assert (await client.get("/readyz")).status_code == 503
-        served.door.host.stopping = False
+        host_of(served.door).stopping = False
 
 
 async def test_secrets_that_clients_keep_with_a_session_are_hidden():

@@ -6,6 +6,7 @@ import pytest
 from tests.gateway.making import serving
 
 from dragoman.gateway import server
+from dragoman.testing.host import host_of
 
 HEAD = "Host: 127.0.0.1\r\n"
 
@@ -32,14 +33,14 @@ async def test_a_client_that_has_said_everything_is_answered_and_let_go():
 async def test_what_was_begun_is_done_when_the_client_vanishes():
     async with serving() as served:
         opened = asyncio.Event()
-        create = served.door.host.store.create
+        create = host_of(served.door).store.create
 
         async def slow(*args):
             opened.set()
             await asyncio.sleep(0.02)
             return await create(*args)
 
-        served.door.host.store.create = slow
+        host_of(served.door).store.create = slow
         _, writer = await asyncio.open_connection("127.0.0.1", served.port)
         head = f"POST /api/sessions HTTP/1.1\r\n{HEAD}Authorization: Bearer {served.token}\r\n"
         writer.write(f"{head}Content-Length: 0\r\n\r\n".encode())
@@ -50,7 +51,7 @@ async def test_what_was_begun_is_done_when_the_client_vanishes():
                 while not (await client.get("/api/sessions")).json()["sessions"]:
                     pass
             (one,) = (await client.get("/api/sessions")).json()["sessions"]
-            assert one["id"] in served.door.host.live
+            assert one["id"] in host_of(served.door).live
 
 
 async def test_head_has_the_length_and_no_body():

@@ -6,37 +6,49 @@ only touch what is in memory are plain; those that may read or write the store a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from . import events as ev
 from .ask import Rule
-from .content import Message, Prompt, ToolCall, text_of
+from .content import Message, Prompt, ToolCall
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .faults import (
     BadInput,
     Busy,
+    NothingRunning,
     UnknownAsk,
     UnknownSession,
-    WrongState,
 )
 from .host import Host, OpenSpec
-from .hub import Shape, Watch
+from .hub import S, Shape, Watch
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
-from .ports import AgentProfile, AskRow, Judgement, ModelInfo
+from .ports import AgentProfile, AskRow, Judgement, ModelInfo, Shelf
+from .ports.commands import Command
 from .ports.config import ConfigPort
-from .state import State
+from .seat import Outlet, Seat, Seats
+from .view import SessionView
 from .visitors import Visitors
 
 if TYPE_CHECKING:
-    from .session import Session
     from .work import Work
 
 MODES: tuple[Mode, ...] = ("readonly", "supervised", "full")
+
+
+class StoreHealth(msgspec.Struct, frozen=True):
+    """How the store is."""
+
+    durable: bool
+    problem: str
+    commits: int
+
+
 EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
 
 
@@ -50,7 +62,7 @@ class Door:
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         self.visitors = Visitors(host.clock)
-        self.host = host
+        self._host = host
         self.config = config
         self.facts: dict[str, Any] = dict(facts or {})  # version, config_dir, data_dir, endpoints…
         self.hooks = host.hooks
@@ -61,10 +73,37 @@ class Door:
     @property
     def durable(self) -> bool:
         """Whether sessions survive this process."""
-        return self.host.store.durable
+        return self._host.store.durable
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the host is going down."""
+        return self._host.stopping
+
+    @property
+    def max_sessions(self) -> int:
+        return self._host.max_sessions
+
+    @property
+    def health(self) -> StoreHealth:
+        store = self._host.store
+        return StoreHealth(store.durable, store.problem, store.commits)
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where small things are kept that belong to no session."""
+        return self._host.store
+
+    def spawn(self, work: Awaitable[Any]) -> asyncio.Task[Any]:
+        """Run something beside; failures are reported, never lost."""
+        return self._host.spawn(work)
+
+    def trouble(self, what: str, error: BaseException, **data: Any) -> None:
+        """Report what went wrong and no client can be told."""
+        self._host.trouble(what, error, **data)
 
     def now_ms(self) -> int:
-        return self.host.clock.now_ms()
+        return self._host.clock.now_ms()
 
     def running(self) -> bool:
         """Whether any session does something that only this process can go on with."""
@@ -77,31 +116,31 @@ class Door:
     # --- agents and models ---
 
     def agents(self) -> Sequence[str]:
-        return self.host.agents.names()
+        return self._host.agents.names()
 
     def default_agent(self) -> str | None:
-        return self.host.agents.default()
+        return self._host.agents.default()
 
     def profile(self, alias: str) -> AgentProfile:
-        return self.host.agents.profile(alias)
+        return self._host.agents.profile(alias)
 
     def models(self, provider: str | None = None) -> Sequence[ModelInfo]:
-        return self.host.models.list(provider)
+        return self._host.models.list(provider)
 
     def model(self, ref: str) -> ModelInfo:
         """Raises UnknownModel, or BadInput when the provider has no key."""
-        return self.host.models.resolve(ref)[1]
+        return self._host.models.resolve(ref)[1]
 
     # --- sessions ---
 
     async def open(self, spec: OpenSpec, by: Who | None = None) -> SessionInfo:
-        return (await self.host.open(spec, by)).state.info()
+        return (await self._host.open(spec, by)).state.info()
 
     async def fork(
         self, session_id: str, by: Who | None = None, spec: OpenSpec | None = None
     ) -> SessionInfo:
         """A new session that begins with what was said in another one."""
-        parent = await self.state(session_id)
+        parent = await self.look(session_id)
         given = spec or OpenSpec()
         spec = msgspec.structs.replace(
             given,
@@ -112,88 +151,103 @@ class Door:
             reasoning=given.reasoning or parent.reasoning,
             parent=session_id,
         )
-        session = await self.host.open(spec, by)
+        session = await self._host.open(spec, by)
         if parent.messages:
             from .copying import copied
 
             await session.ledger.append(ev.Seeded(session_id, copied(parent.messages)))
         return session.state.info()
 
-    def live(self, session_id: str) -> Session | None:
+    def live(self, session_id: str) -> SessionView | None:
         """The session if it is in memory; no reading."""
-        return self.host.live.get(session_id)
+        session = self._host.live.get(session_id)
+        return SessionView(session.state, session) if session is not None else None
+
+    def lives(self) -> list[SessionView]:
+        """All sessions that are in memory."""
+        return [SessionView(one.state, one) for one in self._host.live.values()]
 
     def live_infos(self) -> list[SessionInfo]:
-        return [session.state.info() for session in self.host.live.values()]
+        return [session.state.info() for session in self._host.live.values()]
+
+    def live_ids(self) -> tuple[str, ...]:
+        return tuple(self._host.live)
 
     async def load(self, session_id: str) -> SessionInfo:
         """Bring a session back into memory. Raises UnknownSession, InUse."""
-        return (await self.host.get(session_id)).state.info()
+        return (await self._host.get(session_id)).state.info()
 
     async def info(self, session_id: str) -> SessionInfo:
-        session = self.host.live.get(session_id)
+        session = self._host.live.get(session_id)
         if session is not None:
             return session.state.info()
-        info = await self.host.store.info(session_id)
+        info = await self._host.store.info(session_id)
         if info is None:
             raise UnknownSession(session_id)
         return info
 
-    async def state(self, session_id: str) -> State:
-        """The folded state (treat it as read-only)."""
-        session = self.host.live.get(session_id)
-        return session.state if session is not None else await self.host.rebuild(session_id)
+    async def look(self, session_id: str) -> SessionView:
+        """The session as it is, read from the store when it is not in memory."""
+        return self.live(session_id) or SessionView(await self._host.rebuild(session_id))
 
     async def messages(self, session_id: str) -> Sequence[Message]:
-        return tuple((await self.state(session_id)).messages)
+        return tuple((await self.look(session_id)).messages)
 
     async def find(self, **extra: Any) -> SessionInfo | None:
         """The newest session whose `extra` has these values (`run_id`, `key`)."""
-        return await self.host.store.find(**extra)
+        return await self._host.store.find(**extra)
 
     async def list(self, query: SessionQuery | None = None) -> Page:
         query = query or SessionQuery()
-        version = self.host.store.version()
-        page = await self.host.store.list(query)
+        version = self._host.store.version()
+        page = await self._host.store.list(query)
         self._pages.put(query, version, page)
         return page
 
     def listed(self, query: SessionQuery) -> Page | None:
         """The same page as `list` if it was read before and nothing was written since."""
-        return self._pages.get(query, self.host.store.version())
+        return self._pages.get(query, self._host.store.version())
 
     async def newest(self) -> int:
         """The place (`gseq`) of the newest kept event of any session, of any process."""
-        return await self.host.store.newest_gseq()
+        return await self._host.store.newest_gseq()
 
     async def touched(self, after: int, limit: int) -> Sequence[str]:
         """The sessions of up to `limit` kept events after a `gseq`, one id per event."""
-        return [entry.session for entry in await self.host.store.entries_since(after, limit)]
+        return [entry.session for entry in await self._host.store.entries_since(after, limit)]
 
     async def ancestry(self, session_id: str) -> Sequence[SessionInfo]:
-        return await self.host.store.ancestry(session_id)
+        return await self._host.store.ancestry(session_id)
+
+    async def read(self, session_id: str, after: int, limit: int) -> Sequence[Event]:
+        """Kept events of a session after a sequence number, oldest first."""
+        return await self._host.read(session_id, after, limit)
+
+    async def read_all(self, after: int, limit: int) -> Sequence[Event]:
+        """Kept events of all sessions after a `gseq`, oldest first."""
+        return await self._host.read_all(after, limit)
 
     async def history(
         self, session_id: str, after: int = 0, limit: int = 10_000
     ) -> Sequence[Event]:
         """Kept events after a sequence number, oldest first."""
-        events = await self.host.read(session_id, after, limit)
+        events = await self._host.read(session_id, after, limit)
         if not events and after == 0:
             raise UnknownSession(session_id)
         return events
 
     async def close(self, session_id: str, cause: str = "close") -> None:
         """Cancel what runs and let the session go; the store keeps it. Raises UnknownSession."""
-        await self.host.close(session_id, cause)
+        await self._host.close(session_id, cause)
 
     async def delete(self, session_id: str, by: Who | None = None) -> bool:
         """Remove a session and its history for good; False when there was none."""
-        session = self.host.live.get(session_id)
+        session = self._host.live.get(session_id)
         if session is not None:
             session.ledger.emit(ev.Deleted(by))
         self.deletions += 1
-        gone = await self.host.delete(session_id)
-        await self.host.rules.forget(session_id)
+        gone = await self._host.delete(session_id)
+        await self._host.rules.forget(session_id)
         return gone
 
     # --- driving ---
@@ -215,27 +269,13 @@ class Door:
         The same `key` again returns without a second turn (`WrongState` with the first one's id in
         `data`), so a client may retry safely.
         """
-        session = await self.host.get(session_id)
-        content = await self.host.expanded(content, session.state.cwd)
-        session = await self.host.get(session_id)  # it may have been let go meanwhile
-        turn = session.inbox.taken(key) if key else ""
-        if turn:
-            raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
-        if when_busy == "refuse" and session.inbox.busy:
-            raise Busy(
-                f"Session already has an active prompt turn: {session_id}",
-                "Wait for it to end, or cancel it.",
-            )
-        from .work import Work
-
-        work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
-        session.inbox.put(work, limit=limit, wait=wait)
-        data = {"content": text_of(content), "metadata": metadata or {}}
-        self.hooks.tell_of("message_received", data, session.state)
-        return work
+        return await self._host.prompt(
+            session_id, content, by, key=key, metadata=metadata, when_busy=when_busy,
+            limit=limit, wait=wait,
+        )  # fmt: skip
 
     async def compact(self, session_id: str, by: Who | None = None, *, limit: int = 32) -> Work:
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         from .work import Work
 
         work = Work("compact", f"trn_{token()}", (), by)
@@ -244,18 +284,18 @@ class Door:
 
     async def steer(self, session_id: str, content: Prompt, by: Who | None = None) -> str:
         """Say something into the running turn; the model sees it at its next step."""
-        return (await self.host.get(session_id)).inbox.steer(content, by)
+        return (await self._host.get(session_id)).inbox.steer(content, by)
 
     def cancel(self, session_id: str, cause: str = "client") -> str:
         """Stop the running turn at once; returns its id. Raises NothingRunning, UnknownSession."""
-        session = self.host.live.get(session_id)
+        session = self._host.live.get(session_id)
         if session is None:
             raise UnknownSession(session_id)
         return session.inbox.cancel(cause)
 
     async def interrupt(self, session_id: str, by: Who | None = None) -> str:
         """Like cancel, but the session rests as `interrupted` and tells so."""
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         state = session.state
         if session.ledger.turn is None and state.turn:  # waits for an answer since before a restart
             words = session.inbox.closing_words("interrupt")
@@ -269,12 +309,12 @@ class Door:
 
     async def idle(self, session_id: str) -> None:
         """Wait until the session has nothing to do."""
-        session = self.host.live.get(session_id)
+        session = self._host.live.get(session_id)
         if session is not None:
             await session.inbox.idle()
 
     async def clear(self, session_id: str, by: Who | None = None) -> None:
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         if session.inbox.busy:
             raise Busy("The agent is busy.", "Cancel the turn first.")
         if session.state.turn:  # waits for an answer since before a restart
@@ -285,7 +325,7 @@ class Door:
 
     async def set_model(self, session_id: str, ref: str, by: Who | None = None) -> str:
         """Use another model from the next model call on. Raises UnknownModel, BadInput."""
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         model = self.model(ref)
         if model.ref != session.state.model:
             await session.ledger.append(ev.ModelSet(model.ref, by))
@@ -295,27 +335,27 @@ class Door:
     async def set_mode(self, session_id: str, mode: str, by: Who | None = None) -> None:
         if mode not in MODES:
             raise BadInput(f"Unknown mode: {mode}.", f"Use one of: {', '.join(MODES)}.")
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         if mode != session.state.mode:
             await session.ledger.append(ev.ModeSet(mode, by))
 
     async def set_reasoning(self, session_id: str, effort: str, by: Who | None = None) -> None:
         if effort and effort not in EFFORTS:  # empty: as the agent is configured
             raise BadInput(f"Unknown effort: {effort}.", f"Use one of: {', '.join(EFFORTS)}.")
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         await session.ledger.append(ev.ReasoningSet(effort, by))
 
     async def rename(self, session_id: str, title: str, by: Who | None = None) -> None:
-        await (await self.host.get(session_id)).ledger.append(ev.Renamed(title[:500], by))
+        await (await self._host.get(session_id)).ledger.append(ev.Renamed(title[:500], by))
 
     async def archive(self, session_id: str, archived: bool = True) -> None:
-        await (await self.host.get(session_id)).ledger.append(ev.Archived(archived))
+        await (await self._host.get(session_id)).ledger.append(ev.Archived(archived))
 
     async def set_extra(
         self, session_id: str, values: dict[str, Any], by: Who | None = None
     ) -> None:
         """Keep facts with a session; None removes one."""
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         await session.ledger.append(ev.ExtraSet(values, by))
         session.gear.configure()
 
@@ -323,9 +363,53 @@ class Door:
         self, session_id: str, level: Literal["info", "warning", "error"], title: str,
         text: str = "", data: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        await (await self.host.get(session_id)).ledger.append(ev.Noted(level, title, text, data))
+        await (await self._host.get(session_id)).ledger.append(ev.Noted(level, title, text, data))
+
+    async def relieve(self, origin: str) -> bool:
+        """Let the longest idle session of a dialect go; False: there is none to spare."""
+        return await self._host.relieve(origin)
+
+    async def equip(self, session_id: str, servers: Sequence[dict[str, Any]]) -> None:
+        """Give a session further MCP servers; they are not kept with it."""
+        session = await self._host.get(session_id)
+        session.gear.servers = servers
+        await session.gear.equip(anew=True)
+
+    def retract(self, session_id: str, key: str) -> str:
+        """Take a prompt back, begun or not; returns its turn. Raises NothingRunning."""
+        session = self._host.live.get(session_id)
+        if session is None:
+            raise NothingRunning("That prompt neither waits nor runs.")
+        return session.inbox.retract(key)
+
+    async def begun(self, session_id: str) -> None:
+        """Wait until a prompt that came just before has begun."""
+        session = self._host.live.get(session_id)
+        if session is not None and session.ledger.turn is None and session.inbox.waiting:
+            await asyncio.wait({session.inbox.waiting[0].started})
+
+    def commands(self, cwd: str) -> Mapping[str, Command]:
+        """Slash commands of a folder. Reads files: call it in a thread."""
+        return self._host.commands(cwd)
+
+    def on_spent(self, told: Callable[[float], None]) -> None:
+        """Be told what every model call cost, beside whoever is told already."""
+        self._host.on_spent.append(told)
 
     # --- watching ---
+
+    def seats(self, outlet: Outlet) -> Seats:
+        """Places for one client, one at each session it comes to."""
+        return Seats(self._host, outlet)
+
+    def seat(self, session_id: str, outlet: Outlet) -> Seat[Any]:
+        """The place of a client that is at one session only."""
+        return Seats(self._host, outlet).at(session_id)
+
+    @property
+    def told(self) -> int:
+        """The place (`gseq`) of the newest event that watchers of all sessions were told."""
+        return self._host.hub.last
 
     async def watch(
         self,
@@ -340,16 +424,17 @@ class Door:
         draft: bool = True,
     ) -> Watch:
         """Attach to a session. See `Hub.watch`; `shape_of` gives shapes that are shared."""
-        session = await self.host.get(session_id)
+        session = await self._host.get(session_id)
         if since is not None and since > session.ledger.seen:  # known from a list, not told yet
             await session.ledger.told()
-            session = await self.host.get(session_id)
+            session = await self._host.get(session_id)
         return session.ledger.hub.watch(
             who, shape, deliver, is_paused, since=since, exact=exact, draft=draft
         )
 
-    async def shape_of(self, session_id: str, key: Any, make: Callable[[], Shape]) -> Shape:
-        return (await self.host.get(session_id)).ledger.hub.shape(key, make)
+    async def shape_of(self, session_id: str, key: object, own: S) -> S:
+        """The shape that all watchers of a session with this key share: the first one given."""
+        return (await self._host.get(session_id)).ledger.hub.shape(key, own)
 
     def watch_all(
         self,
@@ -361,10 +446,21 @@ class Door:
         since: int | None = None,
     ) -> Watch:
         """Watch every session of this host. `since` is a `gseq`."""
-        return self.host.hub.watch(who, shape, deliver, is_paused, since=since)
+        return self._host.hub.watch(who, shape, deliver, is_paused, since=since)
+
+    async def reached(self) -> int:
+        """The newest place in the store, from which watchers of all sessions go on."""
+        hub = self._host.hub
+        newest = await self._host.store.newest_gseq()
+        hub.last = max(hub.last, newest)
+        return newest
+
+    def shared(self, key: object, own: S) -> S:
+        """The shape that all watchers of all sessions with this key share."""
+        return self._host.hub.shape(key, own)
 
     def present(self, session_id: str) -> tuple[Who, ...]:
-        session = self.host.live.get(session_id)
+        session = self._host.live.get(session_id)
         return session.ledger.present() if session is not None else ()
 
     # --- approvals ---
@@ -372,17 +468,17 @@ class Door:
     async def asks(
         self, session_id: str | None = None, *, pending: bool = True
     ) -> Sequence[AskRow]:
-        return await self.host.store.asks(session_id, pending=pending)
+        return await self._host.store.asks(session_id, pending=pending)
 
     async def ask(self, ask_id: str) -> AskRow:
-        row = await self.host.store.ask(ask_id)
+        row = await self._host.store.ask(ask_id)
         if row is None:
             raise UnknownAsk(f"approval not found: {ask_id}")
         return row
 
     async def put_ask(self, ask: Ask) -> None:
         """Show a question that a client asks (not one of our own tool calls)."""
-        await (await self.host.get(ask.session)).asks.put(ask)
+        await (await self._host.get(ask.session)).asks.put(ask)
 
     async def answer(
         self,
@@ -400,26 +496,19 @@ class Door:
 
         Raises UnknownAsk, AlreadySettled, BadInput, Changed.
         """
-        row = await self.ask(ask_id)
-        if row.settled is not None:
-            from .asks import already
-
-            raise already(row.settled)
-        session = await self.host.get(row.ask.session)
+        session = await self._host.asking(ask_id)
         return await session.asks.answer(
             ask_id, verdict, by, comment=comment, text=text, scope=scope, lasts=lasts, digest=digest
         )
 
     async def rules(self) -> Sequence[Rule]:
         """Answers that are remembered, oldest first."""
-        return await self.host.rules.all()
+        return await self._host.rules.all()
 
     async def remembered(self, session_id: str, call: ToolCall) -> Sequence[Rule]:
         """The rules that allow a call of an agent that runs elsewhere; none when one denies it."""
-        state = await self.state(session_id)
-        found = await self.host.rules.about(call, Judgement("ask"), state)
-        return () if any(rule.deny for rule in found) else found
+        return await self._host.remembered(session_id, call)
 
     async def remove_rule(self, rule_id: str) -> Rule:
         """Withdraw a remembered answer. Raises UnknownRule."""
-        return await self.host.rules.remove(rule_id)
+        return await self._host.rules.remove(rule_id)

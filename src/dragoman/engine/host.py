@@ -9,22 +9,34 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import msgspec
 
 from . import events as ev
-from .content import Prompt, Text
+from .ask import Rule
+from .content import Prompt, Text, ToolCall, text_of
 from .events import ACTIVE, Event, Who
-from .faults import BadInput, Busy, Fault, InUse, TooMany, UnknownAgent, UnknownSession, WrongState
+from .faults import (
+    BadInput,
+    Busy,
+    Fault,
+    InUse,
+    TooMany,
+    UnknownAgent,
+    UnknownAsk,
+    UnknownSession,
+    WrongState,
+)
 from .hooks import Hooks, context_of
 from .hub import Hub
+from .ids import token
 from .info import SessionInfo
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
 from .opening import WallClock
-from .ports import Agents, Budget, Clock, Models, Store
+from .ports import Agents, Budget, Clock, Judgement, Models, Store
 from .ports.commands import Command, Commands
 from .rules import Rules
 from .state import State
@@ -32,6 +44,7 @@ from .state import State
 if TYPE_CHECKING:
     from .ledger import Ledger
     from .session import Session
+    from .work import Work
 
 _PAGE = 4_096
 
@@ -67,10 +80,10 @@ class Host:
         self.budget: Budget | None = None
         # Slash commands of a working directory; reads files, so it is called in a thread.
         self.commands: Callable[[str], Mapping[str, Command]] = lambda cwd: {}
-        self.spending: Callable[[State, float], None] = lambda state, cost: None
+        self.on_spent: list[Callable[[float], None]] = []  # told what every model call cost
         self.live: dict[str, Session] = {}
         self.hub = Hub(
-            "", self._read_all, self.spawn, by_gseq=True, clock=self.clock, trouble=self.trouble
+            "", self.read_all, self.spawn, by_gseq=True, clock=self.clock, trouble=self.trouble
         )
         self.stopping = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -97,7 +110,8 @@ class Host:
             self.trouble("background work failed", error)
 
     def spent(self, state: State, cost: float) -> None:
-        self.spending(state, cost)
+        for told in self.on_spent:
+            told(cost)
         if cost and self.budget is not None:
             self.budget.spent(state.agent, cost)
 
@@ -110,6 +124,58 @@ class Host:
         if found is None or found[0].body is None:
             return content
         return (Text(found[0].filled(found[1])), *content[1:])
+
+    # --- driving ---
+
+    async def prompt(
+        self,
+        session_id: str,
+        content: Prompt,
+        by: Who | None,
+        *,
+        key: str,
+        metadata: dict[str, Any] | None,
+        when_busy: Literal["queue", "refuse"],
+        limit: int,
+        wait: float | None,
+    ) -> Work:
+        """Give a session something to do (see `Door.prompt`)."""
+        session = await self.get(session_id)
+        content = await self.expanded(content, session.state.cwd)
+        session = await self.get(session_id)  # it may have been let go meanwhile
+        turn = session.inbox.taken(key) if key else ""
+        if turn:
+            raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
+        if when_busy == "refuse" and session.inbox.busy:
+            raise Busy(
+                f"Session already has an active prompt turn: {session_id}",
+                "Wait for it to end, or cancel it.",
+            )
+        from .work import Work
+
+        work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
+        session.inbox.put(work, limit=limit, wait=wait)
+        data = {"content": text_of(content), "metadata": metadata or {}}
+        self.hooks.tell_of("message_received", data, session.state)
+        return work
+
+    async def asking(self, ask_id: str) -> Session:
+        """The session of an open question. Raises UnknownAsk, AlreadySettled."""
+        row = await self.store.ask(ask_id)
+        if row is None:
+            raise UnknownAsk(f"approval not found: {ask_id}")
+        if row.settled is not None:
+            from .asks import already
+
+            raise already(row.settled)
+        return await self.get(row.ask.session)
+
+    async def remembered(self, session_id: str, call: ToolCall) -> Sequence[Rule]:
+        """The rules that allow a call of an agent that runs elsewhere; none when one denies it."""
+        live = self.live.get(session_id)
+        state = live.state if live is not None else await self.rebuild(session_id)
+        found = await self.rules.about(call, Judgement("ask"), state)
+        return () if any(rule.deny for rule in found) else found
 
     # --- opening ---
 
@@ -319,7 +385,7 @@ class Host:
         page = await self.store.entries(session_id, after, limit)
         return [Event(session_id, e.at, ev.decode_body(e.body), e.seq, e.gseq) for e in page]
 
-    async def _read_all(self, after: int, limit: int) -> Sequence[Event]:
+    async def read_all(self, after: int, limit: int) -> Sequence[Event]:
         page = await self.store.entries_since(after, limit)
         return [Event(e.session, e.at, ev.decode_body(e.body), e.seq, e.gseq) for e in page]
 

@@ -9,7 +9,7 @@ told), the kept ones are read again from the store. Nobody waits for a slow read
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from . import events as ev
 from .beat import beat_of
@@ -32,6 +32,9 @@ class Shape(Protocol):
     """
 
     def speak(self, events: Sequence[Event]) -> Any | None: ...
+
+
+S = TypeVar("S", bound=Shape)
 
 
 class Reader(Protocol):
@@ -195,7 +198,7 @@ class Hub:
         self.beating = False  # what comes now is gathered until the next beat
         self._first = False  # an answer has begun: its first delta goes out at once
         self.flushed = 0.0
-        self._shapes: dict[Any, Shape] = {}
+        self._shapes: dict[object, Any] = {}  # of one kind for each key
         self.early = False  # a turn streams while its beginning is still being committed
         self._late: list[Watch] = []  # who came meanwhile
 
@@ -216,12 +219,9 @@ class Hub:
     def place(self, event: Event) -> int:
         return event.gseq if self.by_gseq else event.seq
 
-    def shape(self, key: Any, make: Callable[[], Shape]) -> Shape:
-        """The shape that all watchers with this key share."""
-        found = self._shapes.get(key)
-        if found is None:
-            found = self._shapes[key] = make()
-        return found
+    def shape(self, key: object, own: S) -> S:
+        """The shape that all watchers with this key share: the first that was given with it."""
+        return self._shapes.setdefault(key, own)
 
     def watch(
         self,

@@ -44,7 +44,7 @@ class ShortShape:
         for id in changed:
             session = self._door.live(id)
             if session is not None:
-                said.append(views.sse("session", _encode(views.session(session.state.info()))))
+                said.append(views.sse("session", _encode(views.session(session.info()))))
         return b"".join(said) or None
 
 

@@ -62,7 +62,7 @@ class Callback:
             watch.close()
 
     async def _start(self) -> int:
-        raw = await self._door.host.store.get(SPACE, self.name)
+        raw = await self._door.shelf.get(SPACE, self.name)
         if raw is not None:
             return int(raw)
         newest = await self._door.newest()  # a new address is not told the past
@@ -70,12 +70,12 @@ class Callback:
         return newest
 
     async def _keep(self, at: int) -> None:
-        await self._door.host.store.put(SPACE, self.name, str(at).encode())
+        await self._door.shelf.put(SPACE, self.name, str(at).encode())
 
     async def _post_since(self, at: int) -> int:
         """Post what came after a place, page by page; returns how far it got."""
         while True:
-            page = await self._door.host._read_all(at, _PAGE)
+            page = await self._door.read_all(at, _PAGE)
             for event in page:
                 if self._wants(event):
                     await self._post(event)

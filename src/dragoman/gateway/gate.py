@@ -56,13 +56,13 @@ class Gate:
         self.routes = all_routes()
         self.static = Static(self.prefix)
         self.meter = Meter()
-        self.meter.join(self.door.host)
+        self.door.on_spent(self.meter.spent)
         self.short = ShortShape(self.door)
         self.cwd = os.getcwd()
         self.connections: dict[Connection, None] = {}  # the oldest first
         self.links: dict[Any, str] = {}  # WebSocket -> id of the token it came with
         self.address = ""
-        self.auth = Auth(self.door.host.store, required=given.require_pairing, cookie="dragoman")
+        self.auth = Auth(self.door.shelf, required=given.require_pairing, cookie="dragoman")
         self._awake: set[Outlet] = set()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -305,7 +305,7 @@ class Gate:
                 headers["access-control-max-age"] = "600"
 
     def trouble(self, request: Request, problem: BaseException) -> None:
-        self.door.host.trouble("gateway request failed", problem, path=request.path[:200])
+        self.door.trouble("gateway request failed", problem, path=request.path[:200])
 
     def audit(self, what: str, **pairs: Any) -> None:
         audit_log.info(what, **{name: value for name, value in pairs.items() if name != "token"},
@@ -322,7 +322,7 @@ class Gate:
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.door.host.trouble("gateway work failed", error)
+            self.door.trouble("gateway work failed", error)
 
     def shape(self, passing: bool) -> EventShape:
         return self._shapes[passing]

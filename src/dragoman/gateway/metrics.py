@@ -1,7 +1,7 @@
 """Figures in Prometheus' text format."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .gate import Gate
@@ -17,16 +17,10 @@ class Meter:
         self.cost = 0.0
         self.model_calls = 0
 
-    def join(self, host: Any) -> None:
-        """Be told of every model call that was paid for, beside whoever is told already."""
-        before = host.spending
-
-        def spent(state: Any, cost: float) -> None:
-            self.cost += cost
-            self.model_calls += 1
-            before(state, cost)
-
-        host.spending = spent
+    def spent(self, cost: float) -> None:
+        """A model was called, and this is what it cost."""
+        self.cost += cost
+        self.model_calls += 1
 
 
 async def render(gate: "Gate") -> str:
@@ -34,7 +28,7 @@ async def render(gate: "Gate") -> str:
     page = _Page()
     version = str(door.facts.get("version", ""))
     page.add("dragoman_info", "gauge", "The version", [({"version": version}, 1)])
-    states: Counter[str] = Counter(info.status for info in door.live_infos())
+    states: Counter[str] = Counter(session.status for session in door.lives())
     page.add("dragoman_sessions", "gauge", "Sessions in memory, by status",
              _by("status", states))  # fmt: skip
     dialects = Counter(client.who.dialect for client in door.visitors.clients.values())
@@ -44,7 +38,7 @@ async def render(gate: "Gate") -> str:
     page.add("dragoman_approvals_pending", "gauge", "Approvals that wait", [({}, waiting)])
     newest = await door.newest()
     page.add("dragoman_events_total", "counter", "Kept events in the store", [({}, newest)])
-    commits = door.host.store.commits
+    commits = door.health.commits
     page.add("dragoman_store_commits_total", "counter", "Transactions", [({}, commits)])
     page.add("dragoman_model_calls_total", "counter", "Model calls", [({}, meter.model_calls)])
     page.add("dragoman_cost_usd_total", "counter", "Spent on models", [({}, meter.cost)])

@@ -37,6 +37,7 @@ class Composed:
         self,
         config: LiveConfig,
         where: Places,
+        host: Host,
         door: Door,
         models: ModelRegistry,
         roster: Roster,
@@ -45,7 +46,7 @@ class Composed:
         self.config = config
         self.places = where
         self.door = door
-        self.host = door.host
+        self.host = host
         self.models = models
         self.roster = roster
         self.notices = notices
@@ -154,7 +155,7 @@ async def compose(
     if kept.durable:
         facts["memory"] = recollection.of
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
-    composed = Composed(config, where, Door(host, config, facts), models, roster, notices)
+    composed = Composed(config, where, host, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection
     composed.closers += [*closers, recollection.close]
     composed.endings += (servers.close, budgets.flush)

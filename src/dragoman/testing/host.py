@@ -150,3 +150,8 @@ def memory_door(
     host = Host(store or MemoryStore(), FixedAgents(models, tools, chosen), models)
     host.commands = find_commands
     return Door(host)
+
+
+def host_of(door: Door) -> Host:
+    """The host behind a door, for those who test the engine itself."""
+    return door._host

@@ -9,7 +9,7 @@ import pytest
 from dragoman.agents.commands import find_commands
 from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.ports import Outcome, ToolSpec
-from dragoman.testing.host import memory_door
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, call, turn
 
 from .talking import Talker, talker
@@ -118,7 +118,7 @@ async def test_the_clients_offer_ends_with_its_connection() -> None:
     client = talker(door)
     await client.greet(terminal=True, fs={"readTextFile": True})
     session = await client.new()
-    live = door.live(session)
+    live = host_of(door).live[session]
     assert live.gear.terminals is not None and live.gear.files is not None
     client.end.drop()
     await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, turn
 from dragoman.wire.link import Blob, Peer
 
@@ -230,7 +230,7 @@ async def test_two_hundred_thousand_broken_lines() -> None:
     chance = random.Random(20261115)
     door = memory_door(Scripted(["x"], loop=True))
     troubles: list[object] = []
-    door.host.trouble = lambda what, error, **data: troubles.append((what, error))
+    host_of(door).trouble = lambda what, error, **data: troubles.append((what, error))
     desk = desk_of(door)
     sink = Sink()
     hearer = desk.hearer(sink)  # type: ignore[arg-type]

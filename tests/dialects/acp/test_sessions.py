@@ -10,7 +10,7 @@ import pytest
 from dragoman.engine.door import Door
 from dragoman.engine.ports import AgentProfile
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import MODEL, EchoTool, memory_door
+from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, think, turn
 
 from .talking import JOIN, Talker, desk_of, select, talker
@@ -22,8 +22,8 @@ def kept(tmp_path: Path, script: Scripted, tools: Any = (), **profile: Any) -> D
 
 
 async def restart(door: Door) -> None:
-    await door.host.stop(1.0)
-    await door.host.store.close()
+    await host_of(door).stop(1.0)
+    await host_of(door).store.close()
 
 
 async def test_initialize_without_anything() -> None:
@@ -127,7 +127,7 @@ async def test_further_directories(tmp_path: Path) -> None:
     door = memory_door(Scripted([]))
     client = talker(door)
     session = await client.new(str(tmp_path), additionalDirectories=[f"{tmp_path}/x/../more"])
-    assert door.live(session).gear.roots == (str(more),)
+    assert host_of(door).live[session].gear.roots == (str(more),)
     for wrong in (["relative"], [5], "x", ["/does/not/exist"]):
         params = {"cwd": str(tmp_path), "additionalDirectories": wrong}
         assert (await client.refused("session/new", params))["code"] == -32602
@@ -196,7 +196,7 @@ async def test_thinking_can_be_chosen_where_the_model_thinks() -> None:
     import msgspec
 
     door = memory_door(Scripted([]))
-    door.host.models.model = msgspec.structs.replace(MODEL, reasoning=True)
+    host_of(door).models.model = msgspec.structs.replace(MODEL, reasoning=True)
     client = talker(door)
     session = await client.new()
     params = {"sessionId": session, "configId": "thought_level", "value": "high"}
@@ -431,7 +431,7 @@ async def test_a_connection_that_goes_away_leaves_the_session(tmp_path: Path) ->
     one.end.drop()
     await script.hanging.wait()
     await asyncio.sleep(0)  # the connection is told that it is gone
-    assert not desk.active and door.live(session).inbox.busy
+    assert not desk.active and host_of(door).live[session].inbox.busy
     two = Talker(desk, "two")
     await two.call("session/load", {"sessionId": session})
     script.release()
@@ -450,7 +450,7 @@ async def test_an_idle_session_is_let_go_and_can_be_loaded(tmp_path: Path) -> No
     async with asyncio.timeout(5):
         while idle in desk.active:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
-    assert busy in desk.active and door.live(busy).inbox.busy
+    assert busy in desk.active and host_of(door).live[busy].inbox.busy
     params = {"sessionId": idle, "prompt": "x"}
     assert (await client.refused("session/prompt", params))["code"] == -32000
     await client.call("session/load", {"sessionId": idle})

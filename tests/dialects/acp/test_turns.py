@@ -8,7 +8,7 @@ import pytest
 from dragoman.engine.content import Text, Usage
 from dragoman.engine.events import Who
 from dragoman.engine.ports import Outcome, ToolSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, fail, hang, say, think, turn
 
 from .talking import JOIN, Talker, desk_of, select, talker
@@ -82,7 +82,7 @@ async def test_images_go_to_models_that_see() -> None:
     image = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
     await client.prompt(session, [{"type": "text", "text": "look"}, image])
     assert script.requests[0].messages[-1].content[1].mime_type == "image/png"
-    door.live(session).gear.vision = False
+    host_of(door).live[session].gear.vision = False
     error = await client.refused("session/prompt", {"sessionId": session, "prompt": [image]})
     assert error["code"] == -32602 and "image" in error["message"]
 
@@ -297,7 +297,7 @@ async def test_events_are_encoded_once_for_all_connections() -> None:
     session = await clients[0].new()
     for client in clients[1:]:
         await client.call("session/resume", {"sessionId": session, "_meta": JOIN})
-    hub = desk.door.live(session).ledger.hub
+    hub = host_of(desk.door).live[session].ledger.hub
     assert len({id(watch.shape) for watch in hub.watches}) == 1
 
 

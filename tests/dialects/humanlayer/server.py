@@ -11,7 +11,7 @@ from dragoman.dialects.humanlayer import Desk
 from dragoman.engine.content import Text
 from dragoman.engine.ports import Outcome, ToolSpec
 from dragoman.store.sqlite import open_store
-from dragoman.testing.host import memory_door
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, call, turn
 from dragoman.transports import unix
 
@@ -34,7 +34,7 @@ async def main(database, path):
     store, notices = open_store(database)
     script = Scripted([turn("I make it.", call("make")), "all done"], resume=True)
     door = memory_door(script, [MakeTool()], store=store)
-    await door.host.recover()
+    await host_of(door).recover()
     desk = Desk(door)
     await unix.listen(path, desk.hearer)
     print("ready", *notices, flush=True)

@@ -9,6 +9,7 @@ from tests.dialects.humanlayer.desk import HEALTH, HEALTHY, Client, make
 
 from dragoman.dialects.humanlayer import Settings
 from dragoman.dialects.humanlayer.verbs import VERBS
+from dragoman.testing.host import host_of
 from dragoman.transports import memory, unix
 
 MIB = 1_048_576
@@ -58,7 +59,7 @@ async def test_too_many_waiting_requests_end_the_connection_with_an_error(monkey
 async def test_health_costs_no_task_and_one_write_per_read(monkeypatch):
     door, desk = make()
     client = memory.Client(desk.hearer)
-    monkeypatch.setattr(door.host, "spawn", lambda work: pytest.fail("a task was made"))
+    monkeypatch.setattr(host_of(door), "spawn", lambda work: pytest.fail("a task was made"))
     client.send(*[HEALTH] * 50)
     assert client.received() == [HEALTHY] * 50
     assert len(client.wire.writes) == 1
@@ -107,7 +108,7 @@ def mutated(dice, line):
 async def test_two_hundred_thousand_mutated_lines_are_each_answered_and_nothing_breaks():
     troubles = []
     door, desk = make(["done"] * 3)
-    door.host.trouble = lambda what, error, **data: troubles.append((what, error))
+    host_of(door).trouble = lambda what, error, **data: troubles.append((what, error))
     dice = random.Random(4711)
     pool = [line for line in seeds() if b'"launchSession"' not in line]
     sent = 200_000
@@ -128,7 +129,7 @@ async def test_two_hundred_thousand_mutated_lines_are_each_answered_and_nothing_
         client.wire.writes.clear()
         client._read = 0
     assert not troubles, troubles[:3]
-    assert not door.host.live
+    assert not host_of(door).live
     after = Client(desk)
     assert (await after.call("health"))["status"] == "ok"
 

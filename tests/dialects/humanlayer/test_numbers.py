@@ -13,6 +13,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import open_store
+from dragoman.testing.host import host_of
 from dragoman.testing.script import call, hang, think, turn
 
 ME = Who("test", id="t")
@@ -95,7 +96,7 @@ async def test_what_was_dropped_in_the_middle_of_one_model_call_can_be_had_again
         await asyncio.sleep(0)  # the store in memory never waits: let the connection be written
         if client.wire.pump.paused:
             break
-    session = await door.host.get(info.id)
+    session = await host_of(door).get(info.id)
     count = BUFFER * 2  # all from one kept event, so the cut is inside of it
     said = tuple(Text(str(place)) for place in range(count))
     await session.ledger.append(ev.Spoke("t", 1, said, "end_turn"))
@@ -169,7 +170,7 @@ async def test_a_new_approval_counts_what_waits_outside_of_the_memory(tmp_path):
     await client.call("launchSession", query="x")
     assert (await watcher.event())["data"]["total"] == 2
     for one, kept in ((elsewhere, other), (desk, store)):
-        await one.door.host.stop(0.0)
+        await host_of(one.door).stop(0.0)
         await kept.close()
 
 

@@ -13,7 +13,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import ModelInfo
 from dragoman.store.memory import MemoryStore
-from dragoman.testing.host import MODEL
+from dragoman.testing.host import MODEL, host_of
 from dragoman.testing.script import Scripted, call, hang, turn
 
 ME = Who("test", id="t")
@@ -84,14 +84,16 @@ async def test_a_family_name_picks_the_newest_model_that_has_a_key():
     door, desk = make(["done"] * 4)
     old = msgspec.structs.replace(MODEL, provider="anthropic", id="claude-sonnet-4-20250514")
     new = msgspec.structs.replace(MODEL, provider="anthropic", id="claude-sonnet-4-5-20250929")
-    door.host.models.more = {old.ref: old, new.ref: new}
+    host_of(door).models.more = {old.ref: old, new.ref: new}
     client = Client(desk)
     for word, model in (("sonnet", new.ref), ("opus", MODEL.ref), ("gpt-5", MODEL.ref)):
         started = await client.call("launchSession", query="x", model=word)
         assert (await door.info(started["session_id"])).model == model
     state = await client.call("getSessionState", session_id=started["session_id"])
     assert state["session"]["context_limit"] == MODEL.context_window
-    door.host.models.list = lambda provider: [ModelInfo("anthropic", "claude-haiku-9")]  # no key
+    host_of(door).models.list = lambda provider: [
+        ModelInfo("anthropic", "claude-haiku-9")
+    ]  # no key
     started = await client.call("launchSession", query="x", model="haiku")
     assert (await door.info(started["session_id"])).model == MODEL.ref
 
@@ -119,13 +121,13 @@ async def test_an_approval_without_an_id_is_matched_to_the_newest_open_call_with
     marks = {e["tool_id"]: e.get("approval_status") for e in events if "tool_id" in e}
     assert marks == {first["tool_use_id"]: "pending", "call_2": "pending", "call_3": None}
     # the same, six minutes later: too old for the open `bash` call
-    real = door.host.clock.now_ms
-    door.host.clock = Later(real, 360_000)
+    real = host_of(door).clock.now_ms
+    host_of(door).clock = Later(real, 360_000)
     made = await client.call("createApproval", run_id=started["run_id"], tool_name="bash",
                              tool_input={})  # fmt: skip
     row = await client.call("getApproval", approval_id=made["approval_id"])
     assert "tool_use_id" not in row["approval"]
-    door.host.clock = Later(real, 0)
+    host_of(door).clock = Later(real, 0)
     await client.call("interruptSession", session_id=started["session_id"])
     await door.idle(started["session_id"])
 
@@ -184,7 +186,7 @@ async def test_answers_keep_the_order_of_the_requests_whatever_each_takes():
     client.wire.send(slow, *quick)
     ids = [msgspec.json.decode(await client.wire.receive())["id"] for _ in range(3)]
     assert ids == ["slow", "health", "nope"]
-    await door.host.stop(1.0)
+    await host_of(door).stop(1.0)
 
 
 # --- lists -----------------------------------------------------------------------------------
@@ -224,8 +226,8 @@ async def test_sessions_of_another_process_are_listed_and_read_but_not_changed()
     store = MemoryStore()
     ours, desk = make(store=store)
     theirs, _ = make(["hello"], store=store)
-    theirs.host.owner = "another process"
-    ours.host.is_alive = lambda owner: owner == "another process"
+    host_of(theirs).owner = "another process"
+    host_of(ours).is_alive = lambda owner: owner == "another process"
     client = Client(desk)
     assert (await client.call("listSessions"))["sessions"] == []
     info = await theirs.open(OpenSpec(cwd="/"), ME)

@@ -10,6 +10,7 @@ from dragoman.dialects.humanlayer import speak
 from dragoman.dialects.humanlayer.subscription import BUFFER
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
+from dragoman.testing.host import host_of
 from dragoman.transports import unix
 
 ME = Who("test", id="t")
@@ -33,7 +34,7 @@ async def test_subscriptions_with_the_same_filter_share_one_encoding(monkeypatch
     for client in clients:
         client.wire.drop()
     await asyncio.sleep(0)
-    assert desk.subscriptions == 0 and not desk._shapes and not door.host.hub.watches
+    assert desk.subscriptions == 0 and not desk._shapes and not host_of(door).hub.watches
 
 
 async def test_a_client_that_does_not_read_gets_a_hundred_events_and_a_word_about_the_rest():
@@ -84,7 +85,9 @@ async def test_a_closed_connection_leaves_nothing_behind_within_a_tenth_of_a_sec
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), 5) == b""
         await asyncio.wait_for(gone.wait(), 0.1)
-        assert desk.subscriptions == 0 and not door.visitors.clients and not door.host.hub.watches
+        assert (
+            desk.subscriptions == 0 and not door.visitors.clients and not host_of(door).hub.watches
+        )
         writer.close()
     await listener.close()
 

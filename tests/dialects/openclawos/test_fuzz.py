@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+from dragoman.testing.host import host_of
+
 from .talking import FULL, Talker, desk_of, manifest
 
 METHODS = [
@@ -64,7 +66,7 @@ async def test_two_hundred_thousand_mutated_lines():
     chance = random.Random(7)
     desk = desk_of(config={"a": 1})
     broken = []
-    desk.door.host.trouble = lambda what, error, **data: broken.append((what, error))
+    host_of(desk.door).trouble = lambda what, error, **data: broken.append((what, error))
     talker = Talker(desk)
     source = lines(chance)
     answers = 0

@@ -21,6 +21,7 @@ from dragoman.engine.ports import (
     ModelUsage,
 )  # fmt: skip
 from dragoman.host.roster import Layers
+from dragoman.testing.host import host_of
 from dragoman.testing.script import call
 
 from .talking import FULL, app, desk_of
@@ -35,7 +36,7 @@ TOOL = (
 
 def with_offers(desk):
     """Sessions of this host use what apps offer, as those of the daemon do."""
-    agents = desk.door.host.agents
+    agents = host_of(desk.door).agents
     inner = agents.toolbox
 
     async def toolbox(profile, session):
@@ -73,7 +74,7 @@ async def test_a_model_calls_an_apps_tool():
     assert await talker.result(event, {"content": "43"}) is False
     await work.done
     assert (await result_of(desk, session)).content == (Text("42"),)
-    spec = desk.door.host.models.provider.requests[0].tools[0]
+    spec = host_of(desk.door).models.provider.requests[0].tools[0]
     assert (spec.name, spec.description, spec.kind) == ("t1", "Does it.", "fetch")
 
 

@@ -6,6 +6,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.faults import StoreFailed
 from dragoman.engine.host import OpenSpec
+from dragoman.testing.host import host_of
 from dragoman.testing.script import Scripted, hang
 
 from .talking import FULL, app, desk_of
@@ -144,7 +145,7 @@ async def test_a_full_queue_is_a_conflict():
     refused = [a["error"]["code"] for a in answers if not a["success"]]
     assert refused and set(refused) == {"CONFLICT"}
     assert len(refused) in (5, 6)  # 64 may wait; the first may run already
-    await desk.door.host.stop(1.0)
+    await host_of(desk.door).stop(1.0)
 
 
 async def test_a_message_to_nobodys_channel_is_not_queued():
@@ -161,16 +162,16 @@ async def test_a_store_that_fails_is_an_internal_error():
     async def broken(query):
         raise StoreFailed("the disk is full")
 
-    desk.door.host.store.list = broken
+    host_of(desk.door).store.list = broken
     error = await talker.refused("session.list", {})
     assert error == {"code": "INTERNAL_ERROR", "message": "the disk is full"}
 
     async def defect(**extra):
         raise RuntimeError("a defect")
 
-    desk.door.host.store.find = defect
+    host_of(desk.door).store.find = defect
     told = []
-    desk.door.host.trouble = lambda what, error, **data: told.append(what)
+    host_of(desk.door).trouble = lambda what, error, **data: told.append(what)
     error = await talker.refused("session.get", {"key": "k"})
     assert error == {"code": "INTERNAL_ERROR", "message": "RuntimeError: a defect"}
     assert told == ["openclawos request broke"]

@@ -11,7 +11,7 @@ from dragoman.dialects.zeroclaw import Desk, Settings
 from dragoman.engine.faults import TooMany
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import SqliteStore
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, turn
 
 FORM = INIT.replace(b'"protocolVersion":1', b'"clientCapabilities":{"elicitation":{"form":{}}}')
@@ -30,7 +30,7 @@ async def durable(tmp_path):
 
     yield make
     for door, store in made:
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
         await store.close()
 
 
@@ -47,7 +47,7 @@ async def test_all_who_open_the_same_new_session_at_once_are_in_it(durable):
     await talkers[7].ask("session/prompt", {"sessionId": "s", "prompt": "go"})
     for talker in talkers[:7] + talkers[8:]:
         assert (await talker.until("agent_message_chunk"))["text"] == "hello"
-    assert not desk.opening and list(desk.door.host.live) == ["s"]
+    assert not desk.opening and list(host_of(desk.door).live) == ["s"]
 
 
 async def test_a_session_that_another_protocol_opens_meanwhile_is_joined(durable):
@@ -79,12 +79,12 @@ async def test_idle_sessions_that_nobody_watches_make_room(durable):
         await talker.leave(desk)
     stays = Talker(desk)
     await stays.new("d")
-    assert set(desk.door.host.live) == {"b", "c", "d"}  # a is the longest idle
+    assert set(host_of(desk.door).live) == {"b", "c", "d"}  # a is the longest idle
     others = [Talker(desk) for _ in range(2)]
     ids = [talker.say("session/new", opening(f"e{n}")) for n, talker in enumerate(others)]
     for talker, id in zip(others, ids, strict=True):
         assert "result" in await talker.answer(id)
-    assert set(desk.door.host.live) == {"d", "e0", "e1"}
+    assert set(host_of(desk.door).live) == {"d", "e0", "e1"}
     assert (await stays.refused("session/new", opening("f")))["code"] == -32001
     await others[0].leave(desk)
     assert (await stays.new("b"))["messageCount"] == 2  # nothing was lost
@@ -98,7 +98,7 @@ async def test_busy_and_asking_sessions_do_not_make_room(durable):
     asks.say("session/prompt", {"sessionId": "asks", "prompt": "go"}, id=False)
     await asks.until("approval_request")
     await asks.leave(desk)
-    desk.door.host.models.provider = script
+    host_of(desk.door).models.provider = script
     await runs.new("runs")
     runs.say("session/prompt", {"sessionId": "runs", "prompt": "go"}, id=False)
     await asyncio.wait_for(script.hanging.wait(), 5)
@@ -108,7 +108,7 @@ async def test_busy_and_asking_sessions_do_not_make_room(durable):
     script.release()
     await asyncio.wait_for(desk.door.idle("runs"), 5)
     await talker.new("more")
-    assert set(desk.door.host.live) == {"asks", "more"}
+    assert set(host_of(desk.door).live) == {"asks", "more"}
 
 
 async def test_sessions_that_are_not_stored_are_kept():
@@ -118,18 +118,18 @@ async def test_sessions_that_are_not_stored_are_kept():
     await talker.leave(desk)
     other = Talker(desk)
     assert (await other.refused("session/new", opening("b")))["code"] == -32001
-    assert list(desk.door.host.live) == ["a"]
+    assert list(host_of(desk.door).live) == ["a"]
 
 
 async def test_the_limit_of_the_host_is_kept_the_same_way(durable):
     desk = durable(Scripted([]))
     door = desk.door
-    door.host.max_sessions = 2
+    host_of(door).max_sessions = 2
     for name in ("a", "b", "c"):
         await door.open(OpenSpec(cwd="/", id=name))
-    assert set(door.host.live) == {"b", "c"}
+    assert set(host_of(door).live) == {"b", "c"}
     await door.load("a")
-    assert set(door.host.live) == {"c", "a"}
+    assert set(host_of(door).live) == {"c", "a"}
     talker = Talker(desk)
     await talker.new("a")
     await talker.new("c")

@@ -8,7 +8,7 @@ import sys
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.dialects.zot.frames import clock_time, money
 from dragoman.engine.faults import BadInput
-from dragoman.testing.host import memory_door
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, hang, turn
 from dragoman.transports.memory import Client
 
@@ -106,7 +106,7 @@ async def test_what_waits_is_bounded_and_what_is_refused_says_so():
     assert len(full) == 300 - 256
     client.drop()
     assert desk.door is not None
-    await desk.door.host.stop(1.0)
+    await host_of(desk.door).stop(1.0)
 
 
 def test_the_start_imports_no_engine_and_nothing_heavy():

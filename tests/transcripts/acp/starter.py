@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.dialects.acp import Desk, Settings
 from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.ports import Outcome, ToolSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.play import Setup, Stage
 
 BARRIER = '{"jsonrpc":"2.0","id":"probe","method":"_test/barrier"}'
@@ -69,7 +69,7 @@ async def start(setup: Setup) -> Stage:
 
     async def close() -> None:
         await desk.close()
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
         if store is not None:
             await store.close()
 

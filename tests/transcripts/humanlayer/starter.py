@@ -12,7 +12,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Outcome, ToolSpec
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.play import Setup, Stage
 
 HEALTH = '{"jsonrpc":"2.0","method":"health","id":"probe"}'
@@ -49,7 +49,7 @@ async def start(setup: Setup) -> Stage:
 
     async def close():
         await desk.close()
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
 
     async def open_elsewhere(rest):
         await door.open(OpenSpec(cwd="/"), Who("elsewhere", id="e"))

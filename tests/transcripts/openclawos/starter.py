@@ -11,7 +11,7 @@ from tests.dialects.openclawos.talking import Config
 
 from dragoman.dialects.openclawos import Desk, Settings
 from dragoman.host.roster import Layers
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.play import Setup, Stage
 
 TRANSPORTS = ("memory", "unix")
@@ -27,7 +27,7 @@ async def start(setup: Setup) -> Stage:
     door.hooks.timeout = options.pop("hook_timeout", 5.0)
     config = Config(VALUES)
     door.config = config  # type: ignore[assignment]
-    agents = door.host.agents
+    agents = host_of(door).agents
     inner = agents.toolbox
 
     async def toolbox(profile, session):
@@ -49,7 +49,7 @@ async def start(setup: Setup) -> Stage:
 
     async def close() -> None:
         await desk.close()
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
 
     directions = {"change": change, "nothing-ran": nothing_ran, "stop": stop}
     return Stage(door, desk.hearer, (PROBE, ANSWER), directions=directions, close=close)

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.dialects.zeroclaw import Desk, Settings
 from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.ports import AgentProfile, Outcome, ToolSpec
-from dragoman.testing.host import MODEL, EchoTool, memory_door
+from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.play import Setup, Stage
 
 PROBE = '{"jsonrpc":"2.0","method":"no/such","id":"probe"}'
@@ -75,7 +75,7 @@ async def start(setup: Setup) -> Stage:
         profiles=[agent, other],
     )
     more = msgspec.structs.replace(MODEL, id="more")
-    door.host.models.more = {more.ref: more}
+    host_of(door).models.more = {more.ref: more}
     door.facts["version"] = "9.9.9"
     door.facts["addresses"] = {"zeroclaw": "/run/daemon.sock"}
     settings = msgspec.convert(options, Settings)
@@ -89,7 +89,7 @@ async def start(setup: Setup) -> Stage:
             await slow.running.wait()
 
     async def close():
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
 
     directions = {"release-tool": release_tool, "wait-tool": wait_tool}
     names = {"folder": str(setup.folder)}

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.engine.content import Image, Text
 from dragoman.engine.ports import ModelInfo, Outcome, ToolSpec
-from dragoman.testing.host import MODEL, EchoTool, memory_door
+from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.play import Setup, Stage
 from dragoman.testing.talk import TalkError
 
@@ -75,7 +75,7 @@ async def start(setup: Setup) -> Stage:
         **profile,
     )
     other = msgspec.structs.replace(MODEL, id="other", reasoning=True)
-    door.host.models.more = {other.ref: other, "elsewhere/m": ModelInfo("elsewhere", "m")}
+    host_of(door).models.more = {other.ref: other, "elsewhere/m": ModelInfo("elsewhere", "m")}
     settings = msgspec.convert({"cwd": "/", "keeps": False} | options, Settings)
     desk = Desk(door, settings)
 
@@ -91,7 +91,7 @@ async def start(setup: Setup) -> Stage:
             raise TalkError(f"expected the failure {rest!r}, got {desk.failure!r}")
 
     async def close():
-        await door.host.stop(1.0)
+        await host_of(door).stop(1.0)
 
     directions = {
         "release-tool": release_tool,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, Thinking, text_of
-from dragoman.engine.faults import NothingRunning, UnknownSession
+from dragoman.engine.faults import UnknownSession
 from dragoman.engine.hub import Watch
+from dragoman.engine.seat import Seat
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob
-from dragoman.wire.serve import Pause
 
 from .calls import text_content
 from .client_side import ClientFiles, ClientTerminals
@@ -47,16 +47,16 @@ class Attachment:
     """A session that is active on a connection."""
 
     __slots__ = (
-        "_again", "_link", "_pause", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
+        "_again", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
         "call_id", "commands", "connection", "files", "id", "last_used", "notes", "questions",
-        "replaying", "running", "speaker", "stopping", "terminals", "watch",
+        "replaying", "running", "seat", "speaker", "stopping", "terminals",
     )  # fmt: skip
 
     def __init__(self, connection: "AcpHearer", session_id: str) -> None:
         self.connection = connection
         self._link = connection.link
         self.id = session_id
-        self.watch: Watch | None = None
+        self.seat: Seat[Speaker] = connection.door.seat(session_id, connection.link)
         self.speaker = connection.new_speaker(session_id)
         self.questions = Questions(connection, self)
         self.running: Running | None = None
@@ -70,65 +70,44 @@ class Attachment:
         self._thoughts = 0
         self._step: tuple[str, int] = ("", 0)  # turn and step that were streamed last
         self._again: list[int] | None = None  # characters of text, thoughts that come once more
-        self._pause = Pause(self._link, self._resume)
         self._progress: dict[str, str] = {}
         self._shown_at = 0.0
         can = connection.client
         self.files = ClientFiles(self) if can.read_files or can.write_files else None
         self.terminals = ClientTerminals(self) if can.terminals else None
+        self.lend()
 
     # --- watching ---
 
+    @property
+    def watch(self) -> Watch | None:
+        return self.seat.watch
+
     async def follow(self, since: int | None = None) -> None:
         """Watch the session from now on, or from what came after `since`."""
-        door, connection = self.connection.door, self.connection
-        shape = await door.shape_of(self.id, connection.shape_key, lambda: self.speaker)
-        if isinstance(shape, Speaker):
-            self.speaker = shape
-        self.watch = await door.watch(
-            self.id, connection.who, self.speaker, self.deliver, self._pause, since=since
+        connection = self.connection
+        self.speaker = await self.seat.follow(
+            connection.who, self.speaker, self.deliver, key=connection.shape_key, since=since
         )
-        self.lend()
 
     def lend(self) -> None:
         """Let the session use the client's files and terminals."""
-        session = self.connection.door.live(self.id)
-        if session is None:
-            return
-        if self.files is not None:
-            session.gear.files = self.files
-        if self.terminals is not None:
-            session.gear.terminals = self.terminals
+        self.seat.lend(self.files, self.terminals)
 
     async def renew(self) -> None:
         """Watch again when the session was closed by somebody else and is back."""
-        session = self.connection.door.live(self.id)
-        if session is None:
-            await self.connection.door.load(self.id)
-            session = self.connection.door.live(self.id)
-        if self.watch is None or session is None or self.watch.hub is not session.ledger.hub:
-            if self.watch is not None:
-                self.watch.close()
-            await self.follow()
+        async with self.seat.in_order():
+            if self.stopping:
+                raise UnknownSession(self.id)
+            if not await self.seat.renew():
+                await self.follow()
 
     def leave(self) -> None:
         """Stop watching; the session goes on without this connection."""
-        if self.watch is not None:
-            self.watch.close()
-            self.watch = None
-        session = self.connection.door.live(self.id)
-        if session is not None:
-            if session.gear.files is self.files:
-                session.gear.files = None
-            if session.gear.terminals is self.terminals:
-                session.gear.terminals = None
+        self.seat.leave()
         if self.running is not None:
             self.running.tell()
         self.questions.withdraw_all()
-
-    def _resume(self) -> None:
-        if self.watch is not None:
-            self.watch.resume()
 
     async def replay(self) -> int:
         """Send the whole conversation as it was; returns the place up to which it was sent."""
@@ -138,7 +117,7 @@ class Attachment:
         self.replaying = True
         try:
             while True:
-                events = await door.host.read(self.id, place, _PAGE)
+                events = await self.seat.read(place, _PAGE)
                 said = self.speaker.speak(events)
                 if said is not None:
                     self.deliver(said)
@@ -150,16 +129,16 @@ class Attachment:
         finally:
             self.replaying = False
             self._texts = self._thoughts = 0
-        state = await door.state(self.id)
+        state = await door.look(self.id)
         if state.last_usage.context:
             self.send(self.speaker.usage_of(state))
         return place
 
     async def _beginning(self) -> int:
         """Where the conversation begins: behind the last time that it was cleared."""
-        door, place, start = self.connection.door, 0, 0
+        place, start = 0, 0
         while True:
-            events = await door.host.read(self.id, place, _PAGE)
+            events = await self.seat.read(place, _PAGE)
             for event in events:
                 if isinstance(event.body, ev.Cleared):
                     start = event.seq
@@ -304,23 +283,11 @@ class Attachment:
 
     def cancel(self, cause: str = "client") -> None:
         """Stop the turn that runs, or the prompt that is about to begin one; else do nothing."""
-        door = self.connection.door
-        running = self.running
-        if running is not None:
-            running.cancelled = True
-            if running.work is None:
-                return  # it is cancelled as soon as it has begun
-        try:
-            door.cancel(self.id, cause)
-        except (NothingRunning, UnknownSession):
-            if running is not None and running.work is not None:
-                running.work.started.add_done_callback(lambda _: self._cancel_late(cause))
-
-    def _cancel_late(self, cause: str) -> None:
-        try:
-            self.connection.door.cancel(self.id, cause)
-        except (NothingRunning, UnknownSession):
-            return  # it ended by itself meanwhile
+        if self.running is not None:
+            self.running.cancelled = True
+            if self.running.work is None:
+                return  # it is stopped as soon as there is something to stop
+        self.seat.cancel(cause)
 
 
 _ACTS: dict[type, Any] = {

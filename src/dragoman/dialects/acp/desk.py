@@ -75,9 +75,7 @@ class Desk:
                 del self.active[attachment.id]
             else:  # another connection may lend its files and terminals now
                 for other in group:
-                    session = self.door.live(attachment.id)
-                    if session is not None and session.gear.files is None:
-                        other.lend()
+                    other.seat.lend_if_free()
 
     def others_may_answer(self, attachment: "Attachment") -> bool:
         """Whether somebody else is connected who could answer a free question."""
@@ -102,7 +100,7 @@ class Desk:
 
     def _sweep_soon(self) -> None:
         self._sweeper = None
-        self._sweeping = self.door.host.spawn(self._sweep())
+        self._sweeping = self.door.spawn(self._sweep())
 
     async def _sweep(self) -> None:
         """Let go of sessions that were not used for long; never of one that works or waits."""
@@ -111,7 +109,7 @@ class Desk:
         for group in tuple(self.active.values()):
             for attachment in tuple(group):
                 session = self.door.live(attachment.id)
-                if session is not None and (session.inbox.busy or session.state.asks):
+                if session is not None and (session.busy or session.asks):
                     attachment.last_used = now
                 if attachment.running is not None:
                     attachment.last_used = now
@@ -123,7 +121,7 @@ class Desk:
         """Detach a session, and close it when nobody else is attached."""
         attachment.connection.forget(attachment)
         session = self.door.live(attachment.id)
-        if session is not None and not session.inbox.busy and not self.door.present(attachment.id):
+        if session is not None and not session.busy and not self.door.present(attachment.id):
             try:
                 await self.door.close(attachment.id, cause)
             except UnknownSession:

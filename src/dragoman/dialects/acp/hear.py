@@ -125,7 +125,7 @@ class AcpHearer:
             # The process ends with its input: what waits for this client's human cannot go on.
             for attachment in tuple(self.attached.values()):
                 session = self.door.live(attachment.id)
-                if session is not None and session.state.asks:
+                if session is not None and session.asks:
                     attachment.cancel("eof")
             self._grace = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cancel_all)
 
@@ -176,7 +176,7 @@ class AcpHearer:
         return error(id, code, line_of(text), data_of(fault))
 
     def trouble(self, verb: Verb | None, problem: BaseException) -> None:
-        self.door.host.trouble("acp request failed", problem)
+        self.door.trouble("acp request failed", problem)
 
     def cancel_request(self, request_id: Any) -> None:
         """Stop what answers a request; it is still answered."""
@@ -189,7 +189,7 @@ class AcpHearer:
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something beside; its failure is reported."""
-        self.door.host.spawn(work)
+        self.door.spawn(work)
 
     async def settled(self, attachment: Attachment) -> None:
         """Wait until the prompt that runs in a session has been answered."""
@@ -256,13 +256,11 @@ class AcpHearer:
 
     def cwd_of(self, session_id: str) -> str:
         session = self.door.live(session_id)
-        return session.state.cwd if session is not None else ""
+        return session.cwd if session is not None else ""
 
     def kind_of(self, session_id: str, tool_name: str) -> str:
         session = self.door.live(session_id)
-        if session is None or session.gear.toolbox is None:
-            return ""
-        tool = session.gear.toolbox.find(tool_name)
+        tool = session.tool(tool_name) if session is not None else None
         return tool.spec.kind if tool is not None else ""
 
 

@@ -128,7 +128,7 @@ class Speaker:
         session = self._door.live(self.id)
         if session is None:
             return False
-        for message in reversed(session.state.messages):
+        for message in reversed(session.messages):
             if message.role == "assistant":
                 asked = [b for b in message.content if isinstance(b, ToolCall)]
                 return any(b.id == body.call_id and b.args != body.args for b in asked)
@@ -219,11 +219,9 @@ class Speaker:
 
     def _call(self, call: ToolCall) -> bytes:
         session = self._door.live(self.id)
-        cwd = session.state.cwd if session is not None else ""
-        known = ""
-        if session is not None and session.gear.toolbox is not None:
-            tool = session.gear.toolbox.find(call.name)
-            known = tool.spec.kind if tool is not None else ""
+        cwd = session.cwd if session is not None else ""
+        tool = session.tool(call.name) if session is not None else None
+        known = tool.spec.kind if tool is not None else ""
         update: dict[str, Any] = {
             "sessionUpdate": "tool_call",
             "toolCallId": call.id,
@@ -241,7 +239,7 @@ class Speaker:
 
     def _usage(self) -> tuple[bytes, ...]:
         session = self._door.live(self.id)
-        return self.usage_of(session.state) if session is not None else ()
+        return self.usage_of(session) if session is not None else ()
 
     def usage_of(self, state: Any) -> tuple[bytes, ...]:
         """How full the model's context is, and what the session has cost so far."""
@@ -263,7 +261,7 @@ class Speaker:
         session = self._door.live(self.id)
         if session is None or self._quirks.closed_updates:
             return ()
-        listed = options.options(self._door, session.state.info())
+        listed = options.options(self._door, session.info())
         update = {"sessionUpdate": "config_option_update", "configOptions": listed}
         return (self.line(update),)
 
@@ -271,10 +269,9 @@ class Speaker:
         session = self._door.live(self.id)
         if session is None or self._quirks.closed_updates:
             return ()
-        state = session.state
-        if state.turns != 1 or state.title or not state.query:
+        if session.turns != 1 or session.title or not session.query:
             return ()
-        return (self._title(short_title(state.query), at),)
+        return (self._title(short_title(session.query), at),)
 
     def _title(self, title: str, at: int) -> bytes:
         return self.line(

@@ -310,7 +310,7 @@ async def _session(desk: Desk, params: NewApproval) -> SessionInfo:
 
 async def _newest_call(desk: Desk, session_id: str, tool: str) -> str:
     """The newest open call of this tool that nobody was asked about yet; empty when none fits."""
-    state = await desk.door.state(session_id)
+    state = await desk.door.look(session_id)
     asked = {ask.call_id for ask in state.asks.values()}
     asked |= {settled.call_id for settled in state.settled.values()}
     oldest = desk.door.now_ms() - WINDOW_MS

@@ -125,7 +125,7 @@ class Desk:
 
     def _expire(self, session_id: str, until: int) -> None:
         self._expiries.pop(session_id, None)
-        self.door.host.spawn(self._switch_off(session_id, until))
+        self.door.spawn(self._switch_off(session_id, until))
 
     async def _switch_off(self, session_id: str, until: int) -> None:
         try:
@@ -140,7 +140,7 @@ class Desk:
         """Set the timers of a process that ended; once, when there is somebody to tell."""
         if not self._recalled:
             self._recalled = True
-            self.door.host.spawn(self._recall())
+            self.door.spawn(self._recall())
 
     async def _recall(self) -> None:
         query = SessionQuery(extra={"skip_permissions": True}, limit=_PAGE)

@@ -126,7 +126,7 @@ class HumanlayerHearer:
         return error(id, *told(problem))
 
     def trouble(self, verb: Verb | None, problem: BaseException) -> None:
-        self._door.host.trouble("humanlayer request failed", problem)
+        self._door.trouble("humanlayer request failed", problem)
 
     # --- subscribing ---
 

@@ -110,7 +110,7 @@ class Roster:
         """Whether everything that this process did is in."""
         return (
             self._deletions == self._door.deletions
-            and self._place >= self._door.host.hub.last
+            and self._place >= self._door.told
             and now - self._loaded < _RELOAD_SECONDS
         )
 

@@ -1,6 +1,7 @@
 """Sessions as clients see them: status words, summaries, rows and states."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -18,7 +19,7 @@ _RESTING = frozenset({"completed", "failed", "interrupted"})
 _SPACES = r"\s+"
 
 
-def run_of(session_id: str, extra: dict[str, Any]) -> str:
+def run_of(session_id: str, extra: Mapping[str, Any]) -> str:
     """A session's run id; sessions that were begun elsewhere use their own id."""
     return str(extra.get("run_id") or session_id)
 

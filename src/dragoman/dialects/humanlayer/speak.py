@@ -76,7 +76,7 @@ class Told:
             if wanted.session and event.session != wanted.session:
                 continue
             live = self._door.live(event.session)
-            run = run_of(event.session, live.state.extra) if live is not None else ""
+            run = run_of(event.session, live.extra) if live is not None else ""
             if wanted.run and run != wanted.run and event.session != wanted.run_session:
                 continue
             # Numbered before the filter: an event has one number, whoever hears it.
@@ -102,8 +102,8 @@ def _idle_word(door: Door, event: Event, *, before: bool) -> str:
     if live is None:
         return "completed"
     if before:
-        return "draft" if live.state.turns <= 1 else "completed"
-    return "failed" if live.state.error else "completed"
+        return "draft" if live.turns <= 1 else "completed"
+    return "failed" if live.error else "completed"
 
 
 def _status(door: Door, event: Event, body: ev.StatusChanged) -> Saying:
@@ -114,10 +114,10 @@ def _status(door: Door, event: Event, body: ev.StatusChanged) -> Saying:
         new = _idle_word(door, event, before=False)
     data: Data = {"old_status": old, "new_status": new}
     live = door.live(event.session)
-    if live is not None and live.state.parent:
-        data["parent_session_id"] = live.state.parent
+    if live is not None and live.parent:
+        data["parent_session_id"] = live.parent
     if new == "failed":
-        data["error"] = body.reason or (live.state.error if live is not None else "")
+        data["error"] = body.reason or (live.error if live is not None else "")
     elif body.reason:
         data["reason"] = body.reason
     return [(STATUS, data)]

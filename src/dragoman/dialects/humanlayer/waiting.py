@@ -24,13 +24,12 @@ class Waiting:
 
     def count(self, kind: str) -> int:
         """How many of this kind wait at this moment."""
-        live = self._door.host.live
+        live = self._door.lives()
+        ids = {session.id for session in live}
         if self._due():
-            self._door.host.spawn(self.look())
-        here = sum(
-            kind_of(ask) == kind for session in live.values() for ask in session.state.asks.values()
-        )
-        return here + sum(of == kind and session not in live for session, of in self._kept)
+            self._door.spawn(self.look())
+        here = sum(kind_of(ask) == kind for session in live for ask in session.asks.values())
+        return here + sum(of == kind and session not in ids for session, of in self._kept)
 
     async def look(self) -> None:
         """Read what the store has open, unless that was just done."""

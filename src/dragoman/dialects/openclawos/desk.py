@@ -48,7 +48,7 @@ class Desk:
         self.door = door
         self.settings: Any = settings if settings is not None else Settings()
         self.voice = Voice()
-        self.now: Callable[[], int] = door.host.clock.now_ms
+        self.now: Callable[[], int] = door.now_ms
         self.new_token: Callable[[], str] = lambda: str(uuid4())
         self.apps: dict[str, Seat] = {}
         self.owned: dict[tuple[str, str], Grant] = {}
@@ -171,7 +171,7 @@ class Desk:
     def key_of(self, session_id: str) -> str:
         """The key that apps know a session by."""
         live = self.door.live(session_id)
-        return str(live.state.extra.get("key") or session_id) if live else session_id
+        return str(live.extra.get("key") or session_id) if live else session_id
 
     def _is_stale(self, seat: Seat) -> bool:
         limit = self.settings.heartbeat_timeout_secs

@@ -207,7 +207,7 @@ class OpenclawosHearer:
         return desk.voice.failure(desk.now(), id, error_of(_fault(problem)))
 
     def trouble(self, verb: Verb | None, problem: BaseException) -> None:
-        self.door.host.trouble("openclawos request broke", problem)
+        self.door.trouble("openclawos request broke", problem)
 
     def _refuse(self, request_id: bytes, code: str, message: str) -> None:
         self.link.send(self.failure(None, request_id, Wrong(code, message)))

@@ -65,7 +65,7 @@ class Sessions:
             except UnknownSession:
                 return None
         live = self._door.live(found.id)  # the store may be a moment behind
-        return live.state.info() if live is not None else found
+        return live.info() if live is not None else found
 
     async def list(self, asked: SessionList) -> dict[str, Any]:
         limit = asked.limit if asked.limit is not None else 0
@@ -166,7 +166,7 @@ class Sessions:
         )
         owner = self._desk.owner("channel", channel)
         dispatch_id = self._desk.voice.new_id("dispatch")
-        self._door.host.spawn(self._send(dispatch_id, data, context))
+        self._door.spawn(self._send(dispatch_id, data, context))
         return {"dispatchId": dispatch_id, "queued": owner is not None}
 
     async def _send(self, dispatch_id: str, data: dict[str, Any], context: HookContext) -> None:

@@ -55,7 +55,7 @@ async def contents(
     text = "\n".join([*([prompt] if prompt.strip() else []), *(one.marker for one in kept)])
     live = conn.door.live(info.id)
     pictures: list[Image] = []
-    if live is not None and live.gear.vision:
+    if live is not None and live.vision:
         pictures = [Image(k.mime_type, k.data) for k in kept if k.mime_type in _SEEN]
     return (Text(text), *pictures)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
-from dragoman.engine.state import State
+from dragoman.engine.view import SessionView
 from dragoman.observe.log import get_log
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
@@ -68,7 +68,7 @@ class Desk:
         self.door = door
         self.settings: Configured = settings or Settings()
         self.tuis: dict[str, Tui] = {}  # by connection
-        self._reading: dict[str, asyncio.Future[State]] = {}
+        self._reading: dict[str, asyncio.Future[SessionView]] = {}
         self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
         self.started = time_ns()
         self._count = count(1)
@@ -110,7 +110,7 @@ class Desk:
 
     def _known_status(self, camel: bool) -> tuple[tuple[str, ...], Configured, msgspec.Raw, bytes]:
         """Made again only when the sessions or the settings changed."""
-        ids = tuple(self.door.host.live)
+        ids = self.door.live_ids()
         known = self._status.get(camel)
         if known is not None and known[0] == ids and known[1] is self.settings:
             return known
@@ -134,13 +134,13 @@ class Desk:
         known = self._status[camel] = (ids, self.settings, msgspec.Raw(raw), line)
         return known
 
-    async def state(self, session_id: str) -> State:
+    async def state(self, session_id: str) -> SessionView:
         """A session's state; those who want one that is not in memory share one reading of it."""
         if self.door.live(session_id) is not None:
-            return await self.door.state(session_id)
+            return await self.door.look(session_id)
         reading = self._reading.get(session_id)
         if reading is None:
-            reading = self._reading[session_id] = asyncio.ensure_future(self.door.state(session_id))
+            reading = self._reading[session_id] = asyncio.ensure_future(self.door.look(session_id))
             reading.add_done_callback(lambda _: self._reading.pop(session_id, None))
         return await asyncio.shield(reading)
 

@@ -32,7 +32,7 @@ class Questions:
         if question.id not in self._open:  # events may be spoken twice for a slow reader
             self._open[question.id] = None
             # Beside, so that the updates before it are sent before it.
-            self._conn.door.host.spawn(self._ask(question))
+            self._conn.door.spawn(self._ask(question))
 
     def settled(self, ask_id: str) -> None:
         """Stop waiting; the protocol cannot withdraw a request, so a late answer is ignored."""

@@ -187,7 +187,7 @@ class Updates:
         live = self._door.live(self._id)
         turns = 0
         if live is not None and kept:
-            turns = sum(1 for message in live.state.messages if message.role == "user")
+            turns = sum(1 for message in live.messages if message.role == "user")
         return self._update(
             "history_trimmed", dropped_messages=dropped, kept_turns=turns, reason=reason
         )
@@ -196,11 +196,11 @@ class Updates:
 
     def _size(self) -> int:
         live = self._door.live(self._id)
-        return len(live.state.messages) if live is not None else 0
+        return len(live.messages) if live is not None else 0
 
     def _args(self, call_id: str) -> dict[str, Any] | None:
         live = self._door.live(self._id)
-        for message in reversed(live.state.messages if live is not None else ()):
+        for message in reversed(live.messages if live is not None else ()):
             for block in message.content:
                 if isinstance(block, ToolCall) and block.id == call_id:
                     return block.args

@@ -162,7 +162,7 @@ class ZotHearer:
 
     def trouble(self, verb: "Verb | None", problem: BaseException) -> None:
         if self.desk.door is not None:
-            self.desk.door.host.trouble("zot command broke", problem)
+            self.desk.door.trouble("zot command broke", problem)
 
     def rested(self) -> None:
         self.maybe_leave()

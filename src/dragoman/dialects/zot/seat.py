@@ -1,19 +1,17 @@
 """A connection's place at one session: what it watches there, and the work it has under way."""
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Prompt
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event, Who
-from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
+from dragoman.engine.faults import Fault
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.hub import Watch
-from dragoman.engine.session import Session
+from dragoman.engine.view import SessionView
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob, Link
-from dragoman.wire.serve import Pause
 
 from .faults import told
 from .frames import failure, frame, success
@@ -38,9 +36,10 @@ class Seat:
         self.freed: Callable[[], None] = lambda: None
         self.deaf = False  # the client's input ended and only it could have answered questions
         self._sole = False
-        self._first = ""  # a turn that was given to an idle session: abort means it at once
-        self._abort = ""  # a turn to be cancelled when it begins
-        self._watch: Watch
+        self._catching = False  # what is left is said when the client has caught up
+        self._seats = door.seats(link)
+        self._seats.on_resume = self._resumed
+        self._seat = self._seats.at(session_id)
         self._speaker: Speaker
 
     @classmethod
@@ -50,32 +49,34 @@ class Seat:
         """Attach to a session and hear its events from now on. Raises UnknownSession, InUse."""
         seat = cls(door, link, who, session_id)
         seat._sole = sole
-        state = await door.state((await door.load(session_id)).id)
+        await door.load(session_id)
+        state = seat.session
         seat._speaker = Speaker(state.usage, state.cost, seat.works.__contains__)
-        seat._watch = await door.watch(
-            session_id, who, seat._speaker, seat._deliver, Pause(link, seat._resume), exact=True
-        )
+        await seat._seat.follow(who, seat._speaker, seat._deliver, exact=True)
         return seat
 
     @property
-    def session(self) -> Session:
+    def _watch(self) -> Watch:
+        watch = self._seat.watch
+        assert watch is not None
+        return watch
+
+    @property
+    def session(self) -> SessionView:
         """Raises UnknownSession when somebody closed it."""
-        session = self.door.live(self.session_id)
-        if session is None:
-            raise UnknownSession(self.session_id)
-        return session
+        return self._seat.view
 
     @property
     def busy(self) -> bool:
-        return bool(self.works) or self.session.inbox.busy
+        return bool(self.works) or self.session.busy
 
     # --- work ---
 
     async def prompt(self, content: Prompt, request_id: str) -> None:
-        idle = not self.session.inbox.busy
-        work = await self.door.prompt(self.session_id, content, self.who, limit=_QUEUE)
+        self._seat.require()
+        work = await self._seat.prompt(content, self.who, limit=_QUEUE)
         self._speaker.waiting[work.turn] = request_id
-        self._accept(work, idle)
+        self.works[work.turn] = work
         work.on_done(lambda work: self._prompt_done(work, request_id))
 
     def _prompt_done(self, work: Work, request_id: str) -> None:
@@ -93,9 +94,9 @@ class Seat:
         self.freed()
 
     async def compact(self, request_id: str) -> None:
-        idle = not self.session.inbox.busy
+        self._seat.require()
         work = await self.door.compact(self.session_id, self.who, limit=_QUEUE)
-        self._accept(work, idle)
+        self.works[work.turn] = work
         work.started.add_done_callback(lambda _: self._compact_began(work, request_id))
         work.on_done(lambda work: self._compact_done(work, request_id))
 
@@ -118,25 +119,9 @@ class Seat:
             self._say(*ending, DONE, compacting=False)
         self.freed()
 
-    def _accept(self, work: Work, idle: bool) -> None:
-        self.works[work.turn] = work
-        if idle:
-            self._first = work.turn
-        work.started.add_done_callback(lambda _: self._began(work.turn))
-
-    def _began(self, turn: str) -> None:
-        if turn == self._abort:
-            self._abort = ""
-            self.abort()
-
     def abort(self) -> None:
-        """Cancel what runs; nothing that waits behind it."""
-        try:
-            self.door.cancel(self.session_id)
-        except (NothingRunning, UnknownSession):
-            work = self.works.get(self._first)
-            if work is not None and not work.started.done():
-                self._abort = work.turn  # it was given to an idle session and is about to begin
+        """Cancel what runs, or is about to; nothing that waits behind it."""
+        self._seat.cancel()
 
     # --- questions ---
 
@@ -148,12 +133,12 @@ class Seat:
 
     def refuse_open(self) -> None:
         session = self.door.live(self.session_id)
-        for ask_id in tuple(session.state.asks) if session is not None else ():
-            self.door.host.spawn(self._refuse(ask_id))
+        for ask_id in tuple(session.asks) if session is not None else ():
+            self.door.spawn(self._refuse(ask_id))
 
     async def _refuse(self, ask_id: str) -> None:
         session = self.door.live(self.session_id)
-        ask = session.state.asks.get(ask_id) if session is not None else None
+        ask = session.asks.get(ask_id) if session is not None else None
         if ask is not None:
             verdict: Any = "deny" if ask.kind == "tool" else "cancelled"
             await self.door.answer(ask_id, verdict, self.who, comment=_NOBODY)
@@ -180,16 +165,16 @@ class Seat:
             if said := self._speaker.speak((Event(self.session_id, 0, words),)):  # type: ignore[arg-type]
                 self.link.send_blob(said)
 
-    def _resume(self) -> None:
-        if self.link.closed or self._watch.closed:
-            return
-        self._watch.resume()
-        if self._watch.replaying:  # it tells the rest from the store, and not when it has done so
-            asyncio.get_running_loop().call_later(0.02, self._resume)
-            return
-        if self._watch.held is None:
+    def _resumed(self) -> None:
+        if not self._catching:
+            self._catching = True
+            self._seat.then(self._caught_up)
+
+    def _caught_up(self) -> None:
+        self._catching = False
+        if not self.link.closed:
             self._say_rest()
-        self.freed()
+            self.freed()
 
     # --- leaving ---
 

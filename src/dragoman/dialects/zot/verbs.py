@@ -17,7 +17,7 @@ from dragoman.engine.door import EFFORTS, Door
 from dragoman.engine.events import Verdict
 from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownModel
 from dragoman.engine.info import SessionInfo, SessionQuery
-from dragoman.engine.state import State
+from dragoman.engine.view import SessionView
 from dragoman.engine.visible import visible
 from dragoman.wire.codec import mend_text
 from dragoman.wire.verbs import Table, Verb, reader
@@ -76,8 +76,8 @@ async def sit(hearer: "ZotHearer", session: str, agent: str = "", cwd: str = "")
         seat.input_ended()
 
 
-def state_of(hearer: "ZotHearer") -> State | None:
-    return hearer.seat.session.state if hearer.seat is not None else None
+def state_of(hearer: "ZotHearer") -> SessionView | None:
+    return hearer.seat.session if hearer.seat is not None else None
 
 
 def model_of(hearer: "ZotHearer") -> tuple[str, str]:
@@ -297,7 +297,7 @@ def _row(hearer: "ZotHearer", info: SessionInfo) -> dict[str, Any]:
     session = door_of(hearer).live(info.id)
     return {
         "agent": info.agent,
-        "busy": session is not None and session.inbox.busy,
+        "busy": session is not None and session.busy,
         "cwd": info.cwd,
         "id": info.id,
         "message_count": info.messages,

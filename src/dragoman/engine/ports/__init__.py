@@ -8,6 +8,7 @@ from .agents import (
     AgentProfile,
     Agents,
     Budget,
+    HostedPort,
     TurnPort,
     TurnResult,
 )
@@ -33,6 +34,7 @@ from .store import (
     Batch,
     Clock,
     Entry,
+    Shelf,
     Store,
 )
 from .tools import (
@@ -61,6 +63,7 @@ __all__ = [
     "Clock",
     "Entry",
     "Files",
+    "HostedPort",
     "Judgement",
     "ModelCallArgs",
     "ModelCallBegan",
@@ -81,6 +84,7 @@ __all__ = [
     "Previewing",
     "Provider",
     "Reach",
+    "Shelf",
     "Store",
     "Terminals",
     "Tool",

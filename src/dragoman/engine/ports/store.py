@@ -131,6 +131,16 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
 
+class Shelf(Protocol):
+    """The part of a store for small things that belong to no session."""
+
+    async def put(self, space: str, key: str, value: bytes | None) -> None: ...
+
+    async def get(self, space: str, key: str) -> bytes | None: ...
+
+    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
+
+
 class Clock(Protocol):
     def now_ms(self) -> int: ...
 

@@ -31,7 +31,7 @@ async def livez(call: Call) -> Any:
 
 async def readyz(call: Call) -> Any:
     """Ready means: not going down, and the store answers."""
-    if call.door.host.stopping:
+    if call.door.stopping:
         return problem(503, "stopping", "The host is going down.")
     try:
         await call.door.newest()
@@ -58,7 +58,7 @@ async def status(call: Call) -> Status:
     return Status(
         version=str(facts.get("version", "")),
         started_at=int(facts.get("started_at", 0)),
-        sessions=len(call.door.host.live),
+        sessions=len(call.door.live_ids()),
         clients=len(call.door.visitors.clients),
         approvals=len(await call.door.asks()),
         durable=call.door.durable,

@@ -59,7 +59,7 @@ async def session_events(call: Call) -> Stream:
     """Everything one session does, deltas included."""
     id = call.path["id"]
     feed = Feed()
-    shape = await call.door.shape_of(id, "sse", views.EventShape)
+    shape = await call.door.shape_of(id, "sse", views.EventShape())
     watch = await call.door.watch(
         id, call.who, shape, feed.deliver, lambda: feed.paused, since=_since(call)
     )

@@ -133,7 +133,7 @@ async def messages(call: Call) -> list[Message]:
 async def events(call: Call) -> list[Event]:
     query: EventQuery = call.query
     await call.door.info(call.path["id"])
-    found = await call.door.host.read(call.path["id"], query.after, query.limit)
+    found = await call.door.read(call.path["id"], query.after, query.limit)
     return [views.event(one) for one in found]
 
 

@@ -84,30 +84,37 @@ def _enter(conn: "AcpHearer", params: OldSession, *, _replay: bool) -> Coroutine
     if active:
         raise AlreadyActive(session_id)
     conn.desk.reserve(session_id)
-    return _load(conn, params, session_id, _replay)
+    # From this very line on: what the client asks of the session next is for the loaded one.
+    attachment = conn.attach(session_id)
+    conn.desk.release()
+    return _load(conn, params, attachment, _replay)
 
 
-async def _load(conn: "AcpHearer", params: OldSession, session_id: str, replay: bool) -> After:
-    door = conn.door
-    try:
-        servers = _servers(params.servers)
-        roots = _directories(params.directories)
-        info = await door.load(session_id)
-        if session_id in conn.attached:
-            raise AlreadyActive(session_id)
-        attachment = conn.attach(session_id)
-    finally:
-        conn.desk.release()
-    try:
-        alone = not door.present(session_id)
-        if alone and roots != list(info.extra.get("roots") or ()):
-            await door.set_extra(session_id, {"roots": roots or None}, conn.who)
-        since = await attachment.replay() if replay else None
-        announce = await _commands(conn, attachment, info)
-        await attachment.follow(since)
-    except BaseException:
-        conn.forget(attachment)
-        raise
+async def _load(
+    conn: "AcpHearer", params: OldSession, attachment: Attachment, replay: bool
+) -> After:
+    async with attachment.seat.in_order():
+        try:
+            return await _loaded(conn, params, attachment, replay)
+        except BaseException:
+            attachment.stopping = True
+            conn.forget(attachment)
+            raise
+
+
+async def _loaded(
+    conn: "AcpHearer", params: OldSession, attachment: Attachment, replay: bool
+) -> After:
+    door, session_id = conn.door, attachment.id
+    servers = _servers(params.servers)
+    roots = _directories(params.directories)
+    info = await door.load(session_id)
+    alone = not door.present(session_id)
+    if alone and roots != list(info.extra.get("roots") or ()):
+        await door.set_extra(session_id, {"roots": roots or None}, conn.who)
+    since = await attachment.replay() if replay else None
+    announce = await _commands(conn, attachment, info)
+    await attachment.follow(since)
     _equip(conn, session_id, servers)
     if replay or conn.greeted:
         announce()  # before the answer: nothing of a load comes after it
@@ -115,7 +122,7 @@ async def _load(conn: "AcpHearer", params: OldSession, session_id: str, replay: 
 
     def after() -> None:
         session = door.live(session_id)
-        for ask in tuple(session.state.asks.values()) if session is not None else ():
+        for ask in tuple(session.asks.values()) if session is not None else ():
             attachment.questions.put(ask)
 
     return After(result, after)
@@ -127,7 +134,7 @@ def _choices(conn: "AcpHearer", info: SessionInfo) -> dict[str, Any]:
 
 async def _commands(conn: "AcpHearer", attachment: Attachment, info: SessionInfo) -> Any:
     """Look for slash commands; returns how to announce them."""
-    found = all_commands(await asyncio.to_thread(conn.door.host.commands, info.cwd))
+    found = all_commands(await asyncio.to_thread(conn.door.commands, info.cwd))
     attachment.commands = found
     update = {"sessionUpdate": "available_commands_update", "availableCommands": listed(found)}
     return lambda: attachment.send([attachment.speaker.line(update)])
@@ -135,10 +142,8 @@ async def _commands(conn: "AcpHearer", attachment: Attachment, info: SessionInfo
 
 def _equip(conn: "AcpHearer", session_id: str, servers: list[dict[str, Any]]) -> None:
     """Give the session its MCP servers; they are connected beside, nobody waits."""
-    session = conn.door.live(session_id)
-    if servers and session is not None:
-        session.gear.servers = servers
-        conn.spawn(session.gear.equip(anew=True))
+    if servers:
+        conn.spawn(conn.door.equip(session_id, servers))
 
 
 def _servers(given: Any) -> list[dict[str, Any]]:
@@ -203,6 +208,7 @@ def _leaving(conn: "AcpHearer", params: ForSession) -> Attachment:
 
 
 async def _close(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
+    await attachment.seat.reached()
     if attachment.running is not None or _is_alone(conn, attachment):
         attachment.cancel("close")
         await conn.settled(attachment)
@@ -215,7 +221,7 @@ def _is_alone(conn: "AcpHearer", attachment: Attachment) -> bool:
     """Whether the session is ours to stop: begun by this dialect, and nobody else is attached."""
     session = conn.door.live(attachment.id)
     others = [who for who in conn.door.present(attachment.id) if who.id != conn.who.id]
-    return not others and session is not None and session.state.origin == "acp"
+    return not others and session is not None and session.origin == "acp"
 
 
 def stop(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:

@@ -41,14 +41,14 @@ def prompt(call: "Call", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
     attachment = conn.active(session_id)
     session = conn.door.live(session_id)
     key = f"{conn.steady}:{(type(call.id).__name__, call.id)}" if conn.steady else ""
-    if key and session is not None and key in session.state.keys:
-        return _join(conn, session_id, session.state.keys[key])
-    if attachment.running is not None or (session is not None and session.inbox.busy):
+    if key and session is not None and key in session.keys:
+        return _join(conn, session_id, session.keys[key])
+    if attachment.running is not None or (session is not None and session.busy):
         raise Busy(
             f"Session already has an active prompt turn: {session_id}",
             "Wait for it to end, or cancel it.", session=session_id,
         )  # fmt: skip
-    vision = session.gear.vision if session is not None else False
+    vision = session is not None and session.vision
     content = read_prompt(params.prompt, vision=vision)
     running = attachment.running = Running(call.id)
     return _run(conn, attachment, running, content, key)
@@ -87,11 +87,11 @@ async def _run(
     conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
 ) -> dict[str, Any]:
     try:
+        await attachment.renew()
         first = content[0]
         found = None
         if isinstance(first, Text) and attachment.commands is not None:
             found = attachment.commands.match(first.text.strip())
-        await attachment.renew()
         if found is not None:
             command, words = found
             if command.body is None:
@@ -109,7 +109,7 @@ async def _run(
 async def _turn(
     conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
 ) -> Finished:
-    work = await conn.door.prompt(attachment.id, content, conn.who, key=key, when_busy="refuse")
+    work = await attachment.seat.prompt(content, conn.who, key=key, when_busy="refuse")
     running.work = work
     if running.cancelled:  # before it began
         attachment.cancel()

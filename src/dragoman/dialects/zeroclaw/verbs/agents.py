@@ -26,8 +26,8 @@ def agents(conn: "ZeroclawHearer", _: None) -> Any:
 async def agents_status(conn: "ZeroclawHearer", _: None) -> Any:
     door = conn.door
     live: dict[str, int] = {}
-    for session in door.host.live.values():
-        live[session.state.agent] = live.get(session.state.agent, 0) + 1
+    for session in door.lives():
+        live[session.agent] = live.get(session.agent, 0) + 1
     rows = []
     for alias in door.agents():
         page = await door.list(SessionQuery(agent=alias, limit=1, offset=1))
@@ -53,7 +53,7 @@ async def cost(conn: "ZeroclawHearer", params: CostQuery) -> Any:
     day = now - now % _DAY_MS
     month = day - (_day_of_month(now) - 1) * _DAY_MS
     return {
-        "session_cost_usd": sum(s.state.cost for s in door.host.live.values()),
+        "session_cost_usd": sum(s.cost for s in door.lives()),
         "daily_cost_usd": sum(info.cost for info in found if info.updated_at >= day),
         "monthly_cost_usd": sum(info.cost for info in found if info.updated_at >= month),
         "total_tokens": sum(info.usage.context for info in found),

@@ -89,7 +89,7 @@ def health(conn: "ZeroclawHearer", _: None) -> Any:
     door = conn.door
     now = door.now_ms()
     stamp = rfc3339(now)
-    store = door.host.store
+    store = door.health
     parts = {"rpc": "", "engine": "", "store": store.problem}
     if "gateway" in door.facts:
         parts["gateway"] = ""

@@ -26,7 +26,7 @@ from .git import branch
 from .table import verb
 
 if TYPE_CHECKING:
-    from dragoman.engine.state import State
+    from dragoman.engine.view import SessionView
     from dragoman.wire.serve import Call
 
     from ..hear import ZeroclawHearer
@@ -64,7 +64,7 @@ async def new(call: "Call", params: New) -> None:
             opening.set_result(None)
 
 
-async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["State", bool]:
+async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["SessionView", bool]:
     """The session's state, and whether it was there before."""
     if not session_id:
         return await _make(conn, params, str(uuid4())), False
@@ -85,14 +85,14 @@ async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["
     raise Busy(f"Session {session_id} is being opened by others.", "Try again.")
 
 
-async def _make(conn: "ZeroclawHearer", params: New, session_id: str) -> "State":
+async def _make(conn: "ZeroclawHearer", params: New, session_id: str) -> "SessionView":
     opening = conn.desk.opening
     future = opening[session_id] = asyncio.get_running_loop().create_future()
     try:
         await _make_room(conn)
         spec = _spec(conn, params, session_id)
         info = await conn.door.open(spec, conn.who)
-        return await conn.door.state(info.id)
+        return await conn.door.look(info.id)
     except UnknownAgent:
         raise Refusal(
             INTERNAL_ERROR,
@@ -110,16 +110,12 @@ async def _make(conn: "ZeroclawHearer", params: New, session_id: str) -> "State"
 async def _make_room(conn: "ZeroclawHearer") -> None:
     """Keep to the limit: what is being made counts; idle sessions nobody watches make room."""
     most = conn.desk.settings.max_sessions
-    host, opening = conn.door.host, conn.desk.opening
-    while len(host.live) + len(opening) > most:
-        ours = {
-            s.id
-            for s in host.live.values()
-            if s.state.origin == "zeroclaw" and not s.ledger.closing
-        }
+    door, opening = conn.door, conn.desk.opening
+    while len(door.live_ids()) + len(opening) > most:
+        ours = {s.id for s in door.lives() if s.origin == "zeroclaw" and not s.closing}
         if len(ours | opening.keys()) <= most:
             return
-        if not await host.relieve("zeroclaw"):
+        if not await door.relieve("zeroclaw"):
             raise Refusal(SESSION_LIMIT, f"Session limit reached ({most})")
 
 
@@ -139,7 +135,7 @@ def _spec(conn: "ZeroclawHearer", params: New, session_id: str) -> OpenSpec:
     )
 
 
-async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "State":
+async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "SessionView":
     door = conn.door
     info = await door.info(session_id)
     if info.extra.get(KILLED):
@@ -150,7 +146,7 @@ async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "State"
     await door.load(session_id)
     if info.extra.get(CLOSED):
         await door.set_extra(session_id, {CLOSED: None}, conn.who)
-    return await door.state(session_id)
+    return await door.look(session_id)
 
 
 def check_id(given: str | None) -> str:
@@ -249,9 +245,9 @@ async def state(conn: "ZeroclawHearer", params: OfSession) -> Any:
     info = await usable(conn, params.session_id)
     told: dict[str, Any] = {"session_id": info.id, "state": info.status}
     live = conn.door.live(info.id)
-    if live is not None and live.state.turn:
-        told["turn_id"] = live.state.turn
-        told["turn_started_at"] = rfc3339(live.state.began_at)
+    if live is not None and live.turn:
+        told["turn_id"] = live.turn
+        told["turn_started_at"] = rfc3339(live.began_at)
     return told
 
 

@@ -27,10 +27,10 @@ from .sessions import usable
 from .table import verb
 
 if TYPE_CHECKING:
+    from dragoman.engine.seat import Seat
     from dragoman.wire.serve import Call
 
     from ..hear import ZeroclawHearer
-    from ..seats import Seat
 
 _STOPS = {"length": "max_tokens", "max_steps": "max_turn_requests", "aborted": "cancelled"}
 _VERDICTS: dict[str, Verdict] = {
@@ -71,7 +71,7 @@ async def prompt(call: "Call", params: Prompt) -> None:
     except Exception as problem:
         _never_ran(call, session_id, problem)
         raise
-    work.on_done(lambda done: seat.watch.then(lambda: _ended(call, seat, session_id, done)))
+    work.on_done(lambda done: seat.then(lambda: _ended(call, seat, session_id, done)))
 
 
 def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
@@ -88,7 +88,7 @@ def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
     conn.link.send(Updates(conn.door, session_id, conn.camel).never_ran(why))
 
 
-def _ended(call: "Call", seat: "Seat", session_id: str, work: Work) -> None:
+def _ended(call: "Call", seat: "Seat[Updates]", session_id: str, work: Work) -> None:
     conn = call.conn
     if work.done.cancelled():
         call.fail(Refusal(INTERNAL_ERROR, "The host is shutting down"))
@@ -105,7 +105,8 @@ def _ended(call: "Call", seat: "Seat", session_id: str, work: Work) -> None:
     finished: Finished = work.done.result()
     if conn.camel and call.silent:  # a snake_case client heard it in the stream
         told = (finished.outcome, finished.text, finished.error, finished.cause)
-        conn.link.send(seat.updates.completed(*told))
+        assert seat.shape is not None
+        conn.link.send(seat.shape.completed(*told))
     if finished.outcome == "failed":
         call.fail(Refusal(INTERNAL_ERROR, f"Agent turn failed: {finished.error}"))
         return
@@ -131,12 +132,11 @@ async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
     live = conn.door.live(session_id)
     if live is None:
         raise Refusal(SESSION_NOT_FOUND, "No active turn for this session")
-    if live.ledger.turn is None and live.inbox.waiting:  # the prompt came just before: let it begin
-        await asyncio.wait({live.inbox.waiting[0].started})
+    await conn.door.begun(session_id)
     try:
         conn.door.cancel(session_id, "client")
     except NothingRunning:
-        if not live.state.turn or live.inbox.busy:
+        if not live.turn or live.busy:
             raise Refusal(SESSION_NOT_FOUND, "No active turn for this session") from None
         await conn.door.interrupt(session_id, conn.who)  # open since before a restart
     return answer

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 async def status(conn: "ZeroclawHearer", _: None) -> Any:
     door = conn.door
-    facts, host = door.facts, door.host
+    facts, store = door.facts, door.health
     dialects: dict[str, int] = {}
     for client in door.visitors.clients.values():
         dialects[client.who.dialect] = dialects.get(client.who.dialect, 0) + 1
@@ -42,16 +42,16 @@ async def status(conn: "ZeroclawHearer", _: None) -> Any:
         "endpoints": facts.get("addresses", {}),
         "gateway": facts.get("gateway", ""),
         "sessions": {
-            "live": len(host.live),
-            "active": sum(1 for s in host.live.values() if s.state.status in ACTIVE),
-            "most": host.max_sessions,
+            "live": len(door.live_ids()),
+            "active": sum(1 for s in door.lives() if s.status in ACTIVE),
+            "most": door.max_sessions,
         },
         "clients": dialects,
         "approvals": len(await door.asks()),
         "store": {
-            "durable": host.store.durable,
-            "problem": host.store.problem,
-            "commits": host.store.commits,
+            "durable": store.durable,
+            "problem": store.problem,
+            "commits": store.commits,
             "newest": await door.newest(),
         },
         "log": {"lost": log.lost()},
@@ -90,7 +90,7 @@ def models(conn: "ZeroclawHearer", params: Models) -> Any:
 
 async def commands(conn: "ZeroclawHearer", params: Folder) -> Any:
     """The slash commands of a working directory: Markdown files and skills."""
-    found = await asyncio.to_thread(conn.door.host.commands, params.cwd)
+    found = await asyncio.to_thread(conn.door.commands, params.cwd)
     rows = [CommandRow(one.name, one.description, one.hint) for one in found.values()]
     return CommandList(rows)
 

@@ -1,10 +1,9 @@
 """Sessions as the engine knows them: opened, driven, read, changed."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Text
-from dragoman.engine.faults import BadInput, NothingRunning
+from dragoman.engine.faults import BadInput
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.work import Work
@@ -59,8 +58,8 @@ async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
     return SessionFacts(
         state.info(),
         live is not None,
-        live is not None and live.inbox.busy,
-        len(live.inbox.waiting) if live is not None else 0,
+        live is not None and live.busy,
+        live.waiting if live is not None else 0,
         door.present(params.session_id),
         tuple(state.asks.values()),
         tuple(state.plan),
@@ -83,9 +82,9 @@ async def board(conn: "ZeroclawHearer", params: Board) -> Any:
         live = door.live(info.id)
         rows.append(
             BoardRow(
-                live.state.info() if live is not None else info,
+                live.info() if live is not None else info,
                 live is not None,
-                len(live.inbox.waiting) if live is not None else 0,
+                live.waiting if live is not None else 0,
                 door.present(info.id),
                 waiting.get(info.id, 0),
             )
@@ -167,20 +166,16 @@ async def steer(conn: "ZeroclawHearer", params: Steer) -> Any:
 
 
 async def cancel(conn: "ZeroclawHearer", params: Cancel) -> Any:
+    await conn.door.begun(params.session_id)
     live = conn.door.live(params.session_id)
-    if live is not None and live.ledger.turn is None and live.inbox.waiting:
-        await asyncio.wait({live.inbox.waiting[0].started})
-    if live is None or live.ledger.turn is None and live.state.turn:
+    if live is None or live.turn and not live.works:
         return Queued(await conn.door.interrupt(params.session_id, conn.who))
     return Queued(conn.door.cancel(params.session_id, params.cause))
 
 
 async def retract(conn: "ZeroclawHearer", params: Retract) -> Any:
     """Take back one prompt, whoever's turn runs meanwhile."""
-    live = conn.door.live(params.session_id)
-    if live is None:
-        raise NothingRunning("That prompt neither waits nor runs.")
-    return Queued(live.inbox.retract(params.key))
+    return Queued(conn.door.retract(params.session_id, params.key))
 
 
 async def fork(conn: "ZeroclawHearer", params: Fork) -> Any:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import BadInput
+from dragoman.engine.hub import Shape
 from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, notification
 from dragoman.wire.link import Blob
@@ -53,28 +54,27 @@ async def watch(call: "Call", params: Watch) -> None:
     conn = call.conn
     door = conn.door
     name = f"w{conn.counter()}"
-    if params.session_id is None:
-        last = await door.newest()
-        hub = door.host.hub
-        hub.last = max(hub.last, last)
-        key = ""
+    key = params.session_id or ""
+    own: tuple[str, Shape] = ("dragoman", Native())
+    if not params.passing:
+        own = ("dragoman kept", NativeKept())
+    if not key:
+        last = await door.reached()
+        shape = door.shared(*own)
     else:
-        session = await door.host.get(params.session_id)
-        hub, last = session.ledger.hub, session.state.seq
-        key = params.session_id
+        shape = await door.shape_of(key, *own)
+        last = (await door.look(key)).seq
     for other in [one for one, known in conn.held.watches.items() if known.hub.session == key]:
         conn.held.watches.pop(other).close()
     if len(conn.held.watches) >= _MOST:
         raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
     call.reply(Watching(name, last))
-    made = hub.watch(
-        conn.who,
-        hub.shape("dragoman", Native) if params.passing else hub.shape("dragoman kept", NativeKept),
-        conn.link.send_blob,
-        conn.is_paused,
-        since=params.since,
-        draft=params.draft and params.passing and bool(key),
-    )
+    send, paused, since = conn.link.send_blob, conn.is_paused, params.since
+    if key:
+        draft = params.draft and params.passing
+        made = await door.watch(key, conn.who, shape, send, paused, since=since, draft=draft)
+    else:
+        made = door.watch_all(conn.who, shape, send, paused, since=since)
     if conn.gone:
         made.close()
     else:
