@@ -58,7 +58,7 @@ async def watch(call: "Call", params: Watch) -> None:
     own: tuple[str, Shape] = ("dragoman", Native())
     if not params.passing:
         own = ("dragoman kept", NativeKept())
-    if not key:
+    if params.session_id is None:
         last = await door.reached()
         shape = door.shared(*own)
     else:
@@ -70,7 +70,7 @@ async def watch(call: "Call", params: Watch) -> None:
         raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
     call.reply(Watching(name, last))
     send, paused, since = conn.link.send_blob, conn.is_paused, params.since
-    if key:
+    if params.session_id is not None:
         draft = params.draft and params.passing
         made = await door.watch(key, conn.who, shape, send, paused, since=since, draft=draft)
     else:
