@@ -216,6 +216,50 @@ def test_the_engine_is_no_cycle() -> None:
     assert not needs, f"these import each other in a circle: {sorted(needs)}"
 
 
+INSIDE = ("dialects", "gateway", "client", "cli", "stdio", "tui")
+# What stands behind the door: the host, live sessions, and their parts.
+PARTS = frozenset({"ledger", "gear", "inbox"})
+
+
+def behind_the_door(tree: ast.AST) -> Iterator[str]:
+    """Expressions that reach past the door."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value).rpartition(".")[2].lstrip("_")
+            past = owner == "door" and (node.attr == "host" or node.attr.startswith("_"))
+            part = node.attr in PARTS and owner not in ("self", "app", "status")  # of a page
+            if past or owner == "host" and node.attr == "live" or part:
+                yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in modules() if name_of(p).partition(".")[0] in INSIDE], ids=name_of
+)
+def test_nobody_reaches_past_the_door(path: Path) -> None:
+    found = list(behind_the_door(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not found, "\n".join(found)
+    kept = {"engine.session", "engine.ledger", "engine.gear", "engine.inbox", "engine.asks"}
+    assert not kept & {found.target for found in imports(path)}
+
+
+@pytest.mark.parametrize(
+    ("code", "past"),
+    [
+        ("door.host.spawn(x)", True),
+        ("self._door._host", True),
+        ("conn.door.host.live[x]", True),
+        ("host.live.values()", True),
+        ("session.gear.files = x", True),
+        ("door.live(x).inbox.busy", True),
+        ("door.live(x).busy", False),
+        ("door.prompt(x)", False),
+        ("given.host", False),
+    ],
+)
+def test_the_reader_of_the_door(code: str, past: bool) -> None:
+    assert bool(list(behind_the_door(ast.parse(code)))) is past
+
+
 def test_there_are_no_exceptions_for_long_modules() -> None:
     assert not TOO_LONG
 

@@ -68,7 +68,7 @@ class Board:
 
     async def follow(self, session: str, since: int | None) -> None:
         self._feed = feed = Feed()
-        shape = await self._door.shape_of(session, "board", FullShape)
+        shape = await self._door.shape_of(session, "board", FullShape())
         self._watch = await self._door.watch(
             session, self._who, shape, feed.deliver, lambda: feed.paused, since=since
         )
