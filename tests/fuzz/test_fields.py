@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted
 from dragoman.transports import memory, unix
 from dragoman.wire.link import Opener
@@ -185,9 +185,9 @@ async def play(name: str, talk: Talk, seed: int, rounds: int, each: int) -> None
 async def test_every_request_gets_one_answer(name: str, carry: Any, tmp_path: Path) -> None:
     door = memory_door(Scripted(["hello"], loop=True), [EchoTool()])
     troubles: list[str] = []
-    door.host.trouble = lambda what, error, **data: troubles.append(f"{what}: {error!r}")
+    host_of(door).trouble = lambda what, error, **data: troubles.append(f"{what}: {error!r}")
     desk = import_module(f"dragoman.dialects.{name}").Desk(door)
     async with carry(desk.hearer, tmp_path) as talk:
         await play(name, talk, 4711, 30 if carry is over_memory else 8, 50)
     assert troubles == []
-    await door.host.stop(0)
+    await host_of(door).stop(0)

@@ -130,11 +130,11 @@ async def test_a_link_works_once_and_not_for_long():
         assert "token" not in entered.json()
         client.cookies.clear()
     async with serving() as served, served.stranger() as client:
-        secret = await tokens.new_link(served.door.host.store)
+        secret = await tokens.new_link(host_of(served.door).store)
         tries = [client.post("/pair", json={"code": secret}) for _ in range(2)]
         answers = await asyncio.gather(*tries)
         assert sorted(one.status_code for one in answers) == [200, 403]
-        late = await tokens.new_link(served.door.host.store, seconds=-1)
+        late = await tokens.new_link(host_of(served.door).store, seconds=-1)
         assert (await client.post("/pair", json={"code": late})).status_code == 403
 
 

@@ -28,7 +28,7 @@ from .hub import S, Shape, Watch
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
-from .ports import AgentProfile, AskRow, Judgement, ModelInfo, Shelf
+from .ports import AgentProfile, AskRow, ModelInfo, Shelf
 from .ports.commands import Command
 from .ports.config import ConfigPort
 from .seat import Outlet, Seat, Seats
