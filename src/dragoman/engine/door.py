@@ -110,7 +110,7 @@ class Door:
         return any(
             session.inbox.busy
             and (session.state.status != "waiting_input" or session.inbox.waiting)
-            for session in self.host.live.values()
+            for session in self._host.live.values()
         )
 
     # --- agents and models ---
