@@ -4,16 +4,18 @@ import os
 import select
 import sys
 
-from dragoman.engine.faults import AlreadySettled, UnknownAsk
+from dragoman.engine.faults import AlreadySettled, Changed, UnknownAsk
 
 from . import say
-from .screen import brief, safe, what
+from .screen import ask_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from dragoman.client.plain import Plain
+
+    from .dialogue import Dialogue
 
 
 class Questions:
@@ -24,6 +26,7 @@ class Questions:
         self._open: dict[str, dict[str, Any]] = {}
         self._shown = ""
         self._ended = False  # nothing more can be typed
+        self._dialogue: Dialogue | None = None  # about the question on the screen
         self.skipped: set[str] = set()
 
     @property
@@ -69,14 +72,11 @@ class Questions:
             return
         ask = next(iter(self._open.values()))
         self._shown = ask["id"]
-        title = what(ask)
-        reason = f"\n  {brief(ask['reason'])}" if ask.get("reason") else ""
-        if ask["kind"] == "question":
-            lines = "".join(f"\n  {n}. {safe(c)}" for n, c in enumerate(ask.get("choices", ()), 1))
-            text = f"? {title}{reason}{lines}\n> "
-        else:
-            text = f"? {title}{reason}\n  [y]es, [a]lways, [n]o, [s]kip: "
-        sys.stderr.write(say.style(text, "yellow", stream=sys.stderr))
+        if self._dialogue is None or self._dialogue.ask.id != ask["id"]:
+            from .dialogue import Dialogue
+
+            self._dialogue = Dialogue(ask_of(ask), screen_size(), may_skip=True)
+        sys.stderr.write(say.style(self._dialogue.prompt(), "yellow", stream=sys.stderr))
         sys.stderr.flush()
 
     def _typed(self) -> None:
@@ -85,25 +85,37 @@ class Questions:
             self._ended = True
             return
         ask = self._open.get(self._shown)
-        if ask is None:
+        if ask is None or self._dialogue is None:
             return
-        verdict, text = decide(ask, data.decode(errors="replace").strip())
-        if verdict == "again":
-            self._shown = ""
-            return
-        self._open.pop(ask["id"])
+        decided = self._dialogue.typed(data.decode(errors="replace"))
         self._shown = ""
-        if verdict == "skip":
+        if decided is None:
+            return  # the next page, or the same question again
+        self._open.pop(ask["id"])
+        if decided.skip:
             self.skipped.add(ask["id"])
             return
-        self._answer(ask["id"], verdict, text)
+        more = {"scope": decided.scope, "lasts": decided.lasts, "digest": ask.get("digest", "")}
+        self._answer(ask["id"], decided.verdict, decided.text, more)
 
-    def _answer(self, ask_id: str, verdict: str, text: str) -> None:
-        params = {"id": ask_id, "verdict": verdict, "text": text}
+    def _answer(
+        self, ask_id: str, verdict: str, text: str, more: "dict[str, str] | None" = None
+    ) -> None:
+        params = {"id": ask_id, "verdict": verdict, "text": text, **(more or {})}
         try:
-            self._host.call("dragoman/answer", params)
-        except (AlreadySettled, UnknownAsk) as problem:
+            settled = self._host.call("dragoman/answer", params)["settled"]
+        except (AlreadySettled, UnknownAsk, Changed) as problem:
             say.err(f"  {problem}")
+            return
+        if settled.get("scope"):
+            say.err(f"  remembered: {say.clean(settled['scope'])}")
+
+
+def screen_size() -> "tuple[int, int] | None":
+    if not sys.stderr.isatty():
+        return None
+    size = os.get_terminal_size(sys.stderr.fileno())
+    return (size.columns, size.lines) if size.lines else None
 
 
 def ruled(ask: "dict[str, Any]", rule: str) -> tuple[str, str]:
@@ -112,20 +124,3 @@ def ruled(ask: "dict[str, Any]", rule: str) -> tuple[str, str]:
         return ("allow", "") if rule == "all" else ("deny", "")
     choices = ask.get("choices", ())
     return ("answer", choices[0]) if choices and rule == "all" else ("cancelled", "")
-
-
-def decide(ask: "dict[str, Any]", said: str) -> tuple[str, str]:
-    """What was meant, as (verdict, text); "skip" and "again" are no verdicts."""
-    if ask["kind"] == "question":
-        choices = ask.get("choices", ())
-        if said.isdigit() and 0 < int(said) <= len(choices):
-            return "answer", choices[int(said) - 1]
-        return ("answer", said) if said else ("again", "")
-    word = said.lower()
-    if word in ("y", "yes"):
-        return "allow", ""
-    if word in ("a", "always"):
-        return "allow_always", ""
-    if word in ("n", "no"):
-        return "deny", ""
-    return ("skip", "") if word in ("s", "skip") else ("again", "")

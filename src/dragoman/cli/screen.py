@@ -9,6 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.engine.ask import Ask
+
+ROOM = 500  # characters of a question in a list: what fits was shown whole
 _LINES = 8
 _ROOM = 160
 
@@ -85,9 +88,15 @@ class Screen:
         self._row(f"? {what(ask)}", "yellow")
         self._row(f"  dragoman approve {ask['id']}", "dim")
 
+    def _call_started(self, event: "dict[str, Any]") -> None:
+        if event.get("why"):
+            self._row(f"  allowed by {brief(event['why'], 1000)}", "dim")
+
     def _settled(self, event: "dict[str, Any]") -> None:
         comment = f": {brief(event['comment'])}" if event.get("comment") else ""
-        self._row(f"  {event['verdict']} by {who(event.get('by'), 'the host')}{comment}", "yellow")
+        kept = f"; remembered: {brief(event['scope'], 1000)}" if event.get("scope") else ""
+        by = who(event.get("by"), "the host")
+        self._row(f"  {event['verdict']} by {by}{comment}{kept}", "yellow")
 
     def _planned(self, event: "dict[str, Any]") -> None:
         for entry in event["entries"]:
@@ -140,10 +149,20 @@ def arguments(args: "Any") -> str:
     return dumps(args, ensure_ascii=False) if args else ""
 
 
-def what(ask: "dict[str, Any]") -> str:
-    """What is asked, in one line; a question is its own summary and not said twice."""
-    title, summary = brief(ask["title"]), brief(ask.get("summary") or "")
-    return title if summary == title else f"{title} {summary}".rstrip()
+def ask_of(ask: "dict[str, Any]") -> "Ask":
+    """A question as the host sends it."""
+    from msgspec import convert
+
+    from dragoman.engine.ask import Ask
+
+    return convert(ask, Ask)
+
+
+def what(ask: "dict[str, Any]", room: int = ROOM) -> str:
+    """What is asked, in one line that says how much it leaves out."""
+    from dragoman.engine.shown import line
+
+    return line(ask_of(ask), room)[0]
 
 
 def brief(text: str, room: int = _ROOM) -> str:

@@ -26,13 +26,33 @@ def commands() -> tuple[Command, ...]:
         ),
         Command(
             "approvals",
-            "questions that wait for an answer",
+            "questions that wait for an answer, and answers that are remembered",
             group=GROUP,
             example="dragoman approvals --watch",
+            text="The list says how much of a long question it leaves out; `show` prints it whole.",
+            default="list",
             flags=(
                 *COMMON,
                 Flag("watch", "stay, show new ones, answer them here", kind=bool, short="w"),
                 Flag("all", "the answered ones too", kind=bool),
+            ),
+            subs=(
+                Command("list", "what waits", example="dragoman approvals list"),
+                Command(
+                    "show",
+                    "one question whole: the command, the difference, what can be remembered",
+                    example="dragoman approvals show ask_9d41c0",
+                    args=(ask,),
+                ),
+                Command(
+                    "rules",
+                    "answers that are remembered; `rules remove ID` withdraws one",
+                    example="dragoman approvals rules remove rule_41c09d",
+                    args=(
+                        Arg("action", "what to do", optional=True, choices=("list", "remove")),
+                        Arg("id", "the rule's id, or enough of its beginning", optional=True),
+                    ),
+                ),
             ),
         ),
         Command(
@@ -43,7 +63,14 @@ def commands() -> tuple[Command, ...]:
             args=(ask,),
             flags=(
                 *COMMON,
-                Flag("always", "and do not ask again for this tool in this session", kind=bool),
+                Flag("always", "and remember it: this exact command, this file", kind=bool),
+                Flag(
+                    "scope",
+                    "remember more: prefix, folder, tool (approvals show tells which)",
+                    metavar="SCOPE",
+                ),
+                Flag("for", "how long it is remembered", choices=("session", "project", "agent")),
+                Flag("digest", "what was seen; needed for a long question", metavar="DIGEST"),
                 Flag("comment", "a word to the agent", metavar="TEXT"),
             ),
         ),

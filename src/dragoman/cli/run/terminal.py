@@ -12,11 +12,14 @@ from typing import Any
 
 import msgspec
 
+from dragoman.cli.dialogue import Decision, Dialogue
 from dragoman.cli.run.turns import Seat, Wish, seat
 from dragoman.engine import events as ev
 from dragoman.engine.content import ToolCall, text_of
-from dragoman.engine.events import Ask, Event, Verdict
+from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import AlreadySettled, BadInput
+from dragoman.engine.shown import line
+from dragoman.engine.visible import visible
 from dragoman.transports.loop import run
 
 _RESULT_LINES = 8
@@ -70,6 +73,12 @@ class Screen:
                     if isinstance(block, ToolCall):
                         args = msgspec.json.encode(block.args).decode()
                         self.aside(f"▸ {block.name} {_cut(args)}", "36")
+            case ev.CallStarted(why=why) if why:
+                self.aside(f"  allowed by {visible(why)}", "2")
+            case ev.Settled(verdict=verdict, by=by, scope=scope):
+                kept = f"; remembered: {visible(scope)}" if scope else ""
+                who = visible(str(by)) if by else "the host"
+                self.aside(f"  {verdict} by {who}{kept}", "33")
             case ev.CallEnded(is_error=is_error) as ended:
                 lines = _safe(text_of(ended.content)).strip().splitlines()
                 for line in lines[:_RESULT_LINES]:
@@ -146,42 +155,35 @@ class Human:
             if deciding.cancelled():
                 self._say("\n  answered elsewhere")
                 continue
-            verdict, text = deciding.result()
+            decided = deciding.result()
             try:
-                await self._seat.answer(ask.id, verdict, text)
-            except AlreadySettled:
-                self._say("  already answered elsewhere")
+                await self._seat.answer(ask, decided)
+            except AlreadySettled as problem:
+                self._say(f"  {visible(str(problem))}")
 
-    async def _decide(self, ask: Ask) -> tuple[Verdict, str]:
-        title = f"? {ask.title} {_cut(_safe(ask.summary))}".rstrip()
+    async def _decide(self, ask: Ask) -> Decision:
+        if self._rule == "ask":
+            return await self._converse(ask)
         if ask.kind == "question":
-            return await self._reply(ask)
+            if ask.choices and self._rule == "all":
+                title, choice = visible(ask.title), visible(ask.choices[0])
+                self._say(f"? {title}  {choice} (nobody is asked here)")
+                return Decision("answer", ask.choices[0])
+            return Decision("cancelled")
+        title = f"? {line(ask)[0]}"
         if self._rule == "all":
             self._say(f"{title}  yes (nobody is asked here)")
-            return "allow", ""
-        if self._rule == "none":
-            self._say(f"{title}  no (use --approve all to allow it)")
-            return "deny", ""
-        while True:
-            said = (await self._type(f"{title} [y]es, [a]lways, [n]o: ")).lower()
-            if said in ("y", "yes"):
-                return "allow", ""
-            if said in ("a", "always"):
-                return "allow_always", ""
-            if said in ("n", "no"):
-                return "deny", ""
+            return Decision("allow")
+        self._say(f"{title}  no (use --approve all to allow it)")
+        return Decision("deny")
 
-    async def _reply(self, ask: Ask) -> tuple[Verdict, str]:
-        if self._rule != "ask":
-            if ask.choices and self._rule == "all":
-                self._say(f"? {ask.title}  {ask.choices[0]} (nobody is asked here)")
-                return "answer", ask.choices[0]
-            return "cancelled", ""
-        shown = "".join(f"\n  {n}. {choice}" for n, choice in enumerate(ask.choices, 1))
-        said = await self._type(f"? {_safe(ask.title)}{shown}\n> ")
-        if said.isdigit() and 0 < int(said) <= len(ask.choices):
-            said = ask.choices[int(said) - 1]
-        return "answer", said
+    async def _converse(self, ask: Ask) -> Decision:
+        """Show all of it, then take an answer."""
+        dialogue = Dialogue(ask, _screen_size())
+        while True:
+            decided = dialogue.typed(await self._type(dialogue.prompt()))
+            if decided is not None:
+                return decided
 
     def _say(self, text: str) -> None:
         if isinstance(self._screen, Screen):
@@ -196,22 +198,29 @@ class Human:
         sys.stderr.write(self._ink(prompt, "1;33"))
         sys.stderr.flush()
         loop = asyncio.get_running_loop()
-        line: asyncio.Future[str] = loop.create_future()
-        self._line = line
+        typed_line: asyncio.Future[str] = loop.create_future()
+        self._line = typed_line
 
         def typed() -> None:
             try:
                 data = os.read(0, 65536)
             except OSError:  # the terminal is gone: nobody will say yes
                 data = b""
-            if not line.done():
-                line.set_result(data.decode(errors="replace").strip() if data else "n")
+            if not typed_line.done():
+                typed_line.set_result(data.decode(errors="replace").strip() if data else "n")
 
         loop.add_reader(0, typed)
         try:
-            return await line
+            return await typed_line
         finally:
             loop.remove_reader(0)
+
+
+def _screen_size() -> tuple[int, int] | None:
+    if not sys.stderr.isatty():
+        return None
+    size = os.get_terminal_size(sys.stderr.fileno())
+    return (size.columns, size.lines) if size.lines else None
 
 
 def _safe(text: str) -> str:

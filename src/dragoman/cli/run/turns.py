@@ -9,10 +9,11 @@ from uuid import uuid4
 
 import msgspec
 
+from dragoman.cli.dialogue import Decision
 from dragoman.client.problems import NotRunning, no_text
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
-from dragoman.engine.events import Mode, Verdict, Who
+from dragoman.engine.events import Ask, Mode, Who
 from dragoman.engine.faults import BadInput, Fault, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.hub import Shape
@@ -68,7 +69,7 @@ class Seat(Protocol):
         """Run a turn, told to the shape; returns its outcome."""
         ...
 
-    async def answer(self, ask_id: str, verdict: Verdict, text: str) -> None: ...
+    async def answer(self, ask: Ask, decided: Decision) -> None: ...
 
     def cancel(self) -> None: ...
 
@@ -117,8 +118,11 @@ class Here:
         work = await self._door.prompt(self._session, (Text(prompt),), WHO)
         return (await work.done).outcome
 
-    async def answer(self, ask_id: str, verdict: Verdict, text: str) -> None:
-        await self._door.answer(ask_id, verdict, WHO, text=text)
+    async def answer(self, ask: Ask, decided: Decision) -> None:
+        await self._door.answer(
+            ask.id, decided.verdict, WHO, text=decided.text, scope=decided.scope,
+            lasts=decided.lasts, digest=ask.digest,
+        )  # fmt: skip
 
     def cancel(self) -> None:
         try:
@@ -174,8 +178,11 @@ class There:
             print("dragoman: the prompt was withdrawn.", file=sys.stderr)
         return outcome or ("cancelled" if self._unwanted else "failed")
 
-    async def answer(self, ask_id: str, verdict: Verdict, text: str) -> None:
-        await self._host.answer(ask_id, verdict, text=text)
+    async def answer(self, ask: Ask, decided: Decision) -> None:
+        await self._host.answer(
+            ask.id, decided.verdict, text=decided.text, scope=decided.scope,
+            lasts=decided.lasts, digest=ask.digest,
+        )  # fmt: skip
 
     def cancel(self) -> None:
         self._unwanted = True

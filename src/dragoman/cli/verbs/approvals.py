@@ -1,21 +1,28 @@
-"""`dragoman approvals [--watch]`: questions that wait for an answer; answered as they come."""
+"""`dragoman approvals`: questions that wait for an answer, and answers that are remembered."""
 
 import sys
 
 from dragoman.client.problems import ConnectionGone
+from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..questions import Questions
-from ..screen import brief, what, who
+from ..screen import what, who
 from ..times import ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LASTS = ("session", "project", "agent")
+
 
 def run(args: "Any") -> int:
-    """List them, or stay."""
+    """List them, show one, or stay; or list and withdraw what is remembered."""
+    if args.sub == "show":
+        return _show(args)
+    if args.sub == "rules":
+        return _remove(args) if args.action == "remove" else _rules(args)
     if args.watch:
         return _watch(args)
     with reach.host(args) as host:
@@ -23,18 +30,88 @@ def run(args: "Any") -> int:
     if args.json:
         say.plain_json({"approvals": found})
         return 0
-    headers: tuple[str, ...] = ("id", "session", "what", "asked")
-    rows = [_row(one) for one in found]
-    if args.all:
-        headers = (*headers, "answer")
-        rows = [(*row, _answer(one)) for row, one in zip(rows, found, strict=True)]
-    say.table(headers, rows, empty="nothing waits for an answer")
+    if not found:
+        say.out(say.style("nothing waits for an answer", "dim"))
+    for one in found:
+        ask = one["ask"]
+        answer = f"  {_answer(one)}" if args.all else ""
+        say.out(f"{ask['id']}  {say.clean(ask['session'][:12])}  {ago(ask['at'])}{answer}")
+        say.out(f"  {what(ask)}")
     return 0
 
 
-def _row(one: "dict[str, Any]") -> "tuple[object, ...]":
-    ask = one["ask"]
-    return (ask["id"], ask["session"][:12], brief(what(ask)), ago(ask["at"]))
+def _show(args: "Any") -> int:
+    """One question, whole."""
+    from dragoman.engine.visible import visible
+
+    with reach.host(args) as host:
+        ask = reach.ask_id(host, args.id)
+        found = host.call("dragoman/approval", {"id": ask})
+    if args.json:
+        say.plain_json(found)
+        return 0
+    row, ask = found["approval"], found["approval"]["ask"]
+    risk = f" ({ask['risk']} risk)" if ask.get("risk") else ""
+    say.out(say.style(found["title"] + risk, "bold"))
+    if found["text"]:
+        say.out(found["text"])
+    for scope in ask.get("scopes", ()):
+        lasts = ", ".join(scope.get("lasts", LASTS))
+        say.out(f"always --scope {scope['id']}: {visible(scope['words'])} (--for {lasts})")
+    if row.get("settled"):
+        say.out(f"answer: {_answer(row)}")
+    elif ask["kind"] == "tool":
+        say.out(f"dragoman approve {ask['id']} --digest {ask.get('digest', '')}")
+    return 0
+
+
+def _rules(args: "Any") -> int:
+    with reach.host(args) as host:
+        found = host.call("dragoman/rules", {})["rules"]
+    if args.json:
+        say.plain_json({"rules": found})
+        return 0
+    if not found:
+        say.out(say.style("nothing is remembered", "dim"))
+    for rule in found:
+        say.out(f"{rule['id']}  {_place(rule)}  by {who(rule.get('by'), 'the host')}, "
+                f"{ago(rule.get('at', 0))}")  # fmt: skip
+        verb = "deny" if rule.get("deny") else "allow"
+        say.out(f"  {verb} {on_one_line(rule['words'])}")
+    return 0
+
+
+def _place(rule: "dict[str, Any]") -> str:
+    """Where and for how long a rule counts."""
+    where = {
+        "session": f"session {rule.get('session', '')[:12]}",
+        "project": f"project {rule.get('project', '')}",
+        "agent": "everywhere",
+    }[rule["lasts"]]
+    return say.clean(f"{where} (agent {rule['agent']})")
+
+
+def on_one_line(text: str) -> str:
+    from dragoman.engine.visible import on_a_line
+
+    return on_a_line(text)
+
+
+def _remove(args: "Any") -> int:
+    if not args.id:
+        raise BadInput("Which rule?", "List them: dragoman approvals rules.")
+    with reach.host(args) as host:
+        rules = [rule["id"] for rule in host.call("dragoman/rules", {})["rules"]]
+        found = [one for one in rules if one.startswith(args.id)]
+        if len(found) > 1 and args.id not in found:
+            raise BadInput(f"{len(found)} rules begin with {args.id}.", "Write more of it.")
+        chosen = args.id if args.id in found or not found else found[0]
+        rule = host.call("dragoman/removeRule", {"id": chosen})["rule"]
+    if args.json:
+        say.plain_json({"removed": rule})
+    else:
+        say.out(f"withdrawn: {on_one_line(rule['words'])} ({rule['id']})")
+    return 0
 
 
 def _answer(one: "dict[str, Any]") -> str:
@@ -42,7 +119,9 @@ def _answer(one: "dict[str, Any]") -> str:
     if not settled:
         return "waits"
     comment = f": {settled['comment']}" if settled.get("comment") else ""
-    return f"{settled['verdict']} by {who(settled.get('by'), 'the host')}{comment}"
+    kept = f"; remembered: {settled['scope']}" if settled.get("scope") else ""
+    by = who(settled.get("by"), "the host")
+    return on_one_line(f"{settled['verdict']} by {by}{comment}{kept}")
 
 
 def _watch(args: "Any") -> int:

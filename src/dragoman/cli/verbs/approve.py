@@ -1,6 +1,11 @@
-"""`dragoman approve ID`: yes to an approval."""
+"""`dragoman approve ID`: yes to an approval that was seen whole."""
+
+import sys
+
+from dragoman.engine.faults import BadInput
 
 from .. import reach, say
+from ..screen import ROOM, ask_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -9,20 +14,55 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Answer, and say what was answered."""
-    verdict = "allow_always" if args.always else "allow"
-    return settle(args, verdict, args.comment or "")
+    keep = args.always or args.scope or getattr(args, "for")
+    more = {"scope": args.scope or "", "lasts": getattr(args, "for") or ""}
+    return settle(args, "allow_always" if keep else "allow", args.comment or "", more)
 
 
-def settle(args: "Any", verdict: str, comment: str) -> int:
+def settle(args: "Any", verdict: str, comment: str, more: "dict[str, str] | None" = None) -> int:
     """Give one verdict to the daemon."""
     with reach.daemon(args) as host:
         ask = reach.ask_id(host, args.id)
-        params = {"id": ask, "verdict": verdict, "comment": comment}
+        params = {"id": ask, "verdict": verdict, "comment": comment, **(more or {})}
+        if verdict != "deny":
+            params["digest"] = args.digest or _seen(host, ask)
         settled = host.call("dragoman/answer", params)["settled"]
     if args.json:
         say.plain_json(settled)
-    else:
-        tool = f" {settled['tool']}" if settled.get("tool") else ""
-        said = {"allow": "allowed", "allow_always": "allowed from now on", "deny": "denied"}
-        say.out(f"{said[verdict]}:{say.clean(tool)} ({ask})")
+        return 0
+    tool = f" {settled['tool']}" if settled.get("tool") else ""
+    said = {"allow": "allowed", "allow_always": "allowed from now on", "deny": "denied"}
+    say.out(f"{said[settled['verdict']]}:{say.clean(tool)} ({ask})")
+    if settled.get("scope"):
+        rule = f" ({settled['rule']})" if settled.get("rule") else ""
+        say.out(f"remembered: {say.clean(settled['scope'])}{rule}")
     return 0
+
+
+def _seen(host: "Any", ask_id: str) -> str:
+    """The digest of a question that the list shows whole, or that is read and agreed to here."""
+    from dragoman.engine.shown import line
+
+    row = host.call("dragoman/approval", {"id": ask_id})["approval"]
+    ask = ask_of(row["ask"])
+    left = line(ask, ROOM)[1]
+    if not left or row.get("settled"):
+        return ask.digest
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput(
+            f"This question is longer than the list shows: {left:,} characters were left out.",
+            f"Read it with `dragoman approvals show {ask_id}`, then approve it with --digest.",
+        )
+    from ..dialogue import Dialogue
+    from ..questions import screen_size
+
+    dialogue = Dialogue(ask, screen_size())
+    while True:
+        sys.stderr.write(dialogue.prompt())
+        sys.stderr.flush()
+        typed = sys.stdin.readline()
+        decided = dialogue.typed(typed or "n")
+        if decided is not None and decided.verdict == "allow":
+            return ask.digest
+        if decided is not None:
+            raise BadInput("Nothing was answered.")
