@@ -52,7 +52,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "stdio": (*INSIDE, "client", "testing", "host", "cli"),
     "daemon": (*INSIDE, "host"),
     "tui": ("client", "settings", *FACTS),  # the terminal is a client like any other
-    "cli.run": (*INSIDE, "client", "host"),
+    "cli.run": (*INSIDE, "client", "host", "cli.dialogue"),
     "cli.local": (*INSIDE, "client", "host"),
 }
 # What may be imported only inside a function, because most runs do not need it.
