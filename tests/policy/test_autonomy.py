@@ -107,10 +107,11 @@ def test_paths_are_judged_in_every_mode(work: Path, tool: str, mode: str, path: 
     assert found.reason
 
 
-def test_outside_is_denied_but_for_full(work: Path) -> None:
+def test_outside_is_asked_about_but_for_full(work: Path) -> None:
     for key in ("path", "file_path"):
         args = {key: "../other"}
-        assert judge(work, "read", args, forbidden_paths=()).verdict == "deny"
+        assert judge(work, "read", args, forbidden_paths=()).verdict == "ask"
+        assert judge(work, "read", args, "readonly", forbidden_paths=()).verdict == "deny"
         assert judge(work, "read", args, "full", forbidden_paths=()).verdict == "allow"
     root = str(work.parent / "other")
     assert judge(work, "read", {"path": "../other/x"}, allowed_roots=(root,)).verdict == "allow"

@@ -9,12 +9,13 @@ import msgspec
 from dragoman.engine.content import ToolCall
 from dragoman.engine.events import Mode
 from dragoman.engine.faults import Fault, Refused
-from dragoman.engine.ports import Judgement, ToolSpec
+from dragoman.engine.ports import Judgement, Reach, ToolSpec
 
-from .commands import Assessment, assess, matches
+from .commands import Assessment, Part, assess, forbids, matches
+from .guarded import guarded
 from .mentions import mentioned
-from .paths import FORBIDDEN, Boundary
-from .reading import Unknown, read
+from .paths import FORBIDDEN, Boundary, within
+from .repository import tame
 
 _LOOKING = frozenset({"read", "search", "think"})
 _TALKING = frozenset({"ask_user", "plan"})  # they reach nothing but the human
@@ -26,7 +27,6 @@ _PATH_KEYS = frozenset(
     | {"root", "source", "destination", "src", "dst", "from", "to", "target"}
     | {"old_path", "new_path"}
 )
-_COMMAND_KEYS = ("command", "cmd", "script")  # as the tool reads them
 _REMEMBERED = 256
 _READ_HINT = "Change the mode to supervised or full to let it act."
 
@@ -36,12 +36,16 @@ class Rules(msgspec.Struct, frozen=True):
 
     auto_approve: tuple[str, ...] = ()  # tools that are not asked about; "*": all
     always_ask: tuple[str, ...] = ()  # tools that are asked about whatever else is said; "*": all
-    allowed_commands: tuple[str, ...] = ()  # programs or whole lines, as globs, not asked about
-    forbidden_commands: tuple[str, ...] = ()  # refused in every mode
+    allowed_commands: tuple[str, ...] = ()  # first words of commands that are not asked about
+    forbidden_commands: tuple[str, ...] = ()  # first words of what is refused in every mode
     forbidden_paths: tuple[str, ...] = FORBIDDEN
     allowed_roots: tuple[str, ...] = ()
     workspace_only: bool = True  # off in mode full
     block_high_risk: bool = False  # refuse high-risk commands unless allowed by name
+    reads_outside: bool = False  # reading outside of the boundary is not asked about
+    sealed_paths: tuple[str, ...] = ()  # never written, in no mode
+    legible_paths: tuple[str, ...] = ()  # what commands may read and run without a question
+    writable_paths: tuple[str, ...] = ()  # what commands may write without a question
 
 
 class AutonomyPolicy:
@@ -62,10 +66,12 @@ class AutonomyPolicy:
         self.protected = tuple(protected)
         self.readable = tuple(readable)
         self.home = home or os.path.expanduser("~")
-        self._boundaries: dict[tuple[bool, str, tuple[str, ...]], Boundary] = {}
+        self._boundaries: dict[tuple[Any, ...], Boundary] = {}
 
-    def boundary(self, mode: Mode, cwd: str, roots: Sequence[str] = ()) -> Boundary:
-        """The paths that a session in this mode may touch.
+    def boundary(
+        self, mode: Mode, cwd: str, roots: Sequence[str] = (), reach: Sequence[Reach] = ()
+    ) -> Boundary:
+        """The paths that a session in this mode may touch; `reach`: with what was agreed to.
 
         It is kept, so that a working directory replaced by a link does not move the boundary.
         """
@@ -83,8 +89,12 @@ class AutonomyPolicy:
                 self.protected,
                 self.readable,
                 self.home,
+                sealed=self.rules.sealed_paths,
+                legible=self.rules.legible_paths,
+                writable=self.rules.writable_paths,
+                reads_outside=self.rules.reads_outside,
             )
-        return found
+        return found.wider(reach) if reach else found
 
     def judge(
         self, call: ToolCall, spec: ToolSpec, *, mode: Mode, cwd: str, roots: Sequence[str]
@@ -102,22 +112,26 @@ class AutonomyPolicy:
         args = call.args or {}
         boundary = self.boundary(mode, cwd, roots)
         if names & _SHELL:
-            command = next((args[key] for key in _COMMAND_KEYS if args.get(key)), "")
-            return self._shell(str(command), names, mode, boundary)
+            return self._shell(str(args.get("command") or ""), names, mode, boundary)
+        touched = _Touched()
         if spec.kind in _TOUCHING:
-            reason = _trespass(args, boundary, spec.kind in _CHANGING)
-            if reason:
-                return Judgement("deny", reason, "high")
+            touched = _touched(args, boundary, spec.kind in _CHANGING)
+            if touched.denied:
+                return Judgement("deny", touched.denied, "high")
+            if touched.outside and mode == "readonly":
+                return Judgement("deny", touched.outside, "high")
         if mode == "full":
             return Judgement("allow")
+        risk: Any = "high" if touched.asked else _risk_of(spec)
+        reach = tuple(touched.reach)
         if mode == "supervised" and self._asks_always(names):
-            return Judgement("ask", f"{spec.name} is in always_ask.", _risk_of(spec), firm=True)
+            reason = touched.asked or f"{spec.name} is in always_ask."
+            return Judgement("ask", reason, risk, reach)
+        if touched.asked:
+            return Judgement("ask", touched.asked, "high", reach)
         if spec.kind in _LOOKING or self._approves(names):
             return Judgement("allow")
-        reason = f"{spec.name} needs your approval."
-        files = _files(args, boundary) if spec.kind in _TOUCHING else ()
-        access: Any = "write" if spec.kind in _CHANGING else "read"
-        return Judgement("ask", reason, _risk_of(spec), files=files, access=access)
+        return Judgement("ask", f"{spec.name} needs your approval.", risk)
 
     def _asks_always(self, names: set[str]) -> bool:
         return "*" in self.rules.always_ask or not names.isdisjoint(self.rules.always_ask)
@@ -127,49 +141,81 @@ class AutonomyPolicy:
 
     def _shell(self, command: str, names: set[str], mode: Mode, boundary: Boundary) -> Judgement:
         rules = self.rules
-        found = assess(command)
+        found = self._known(assess(command), boundary)
         for part in found.parts:
-            pattern = matches(part, rules.forbidden_commands, strict=False)
-            if pattern and part.name not in ("=", "<", ">", "&"):
+            if pattern := forbids(part, rules.forbidden_commands):
                 reason = f"The command {part.name} is forbidden ({pattern})."
                 return Judgement("deny", reason, "high")
         listed = self._listed(found)
         if rules.block_high_risk and found.risk == "high" and not listed:
             return Judgement("deny", f"High-risk commands are blocked. {found.reason}", "high")
-        outside = ""
-        for path in mentioned(found.parts, boundary.cwd, self.home):
-            reason, final = _objection(path, boundary)
-            if reason and final:
-                return Judgement("deny", f"The command names a path out of reach. {reason}", "high")
-            outside = outside or reason
+        touched = _Touched()
+        for one in mentioned(found, command, boundary.cwd, self.home):
+            if one.program:
+                touched.run(one.path, boundary)
+            else:
+                touched.add(one.path, one.write, boundary, command=True, may=one.may)
+        if touched.denied:
+            reason = f"The command names a path out of reach. {touched.denied}"
+            return Judgement("deny", reason, "high")
+        hidden = found.kind == "unknown" and bool(rules.forbidden_commands)
         if mode == "full":
-            if not found.certain and rules.forbidden_commands:
+            if hidden:
                 reason = f"Some commands are forbidden, and this one hides. {found.reason}"
                 return Judgement("deny", reason, "high")
-            return Judgement("allow", risk=found.risk)
-        if self._asks_always(names):
-            reason = found.reason or "bash is in always_ask."
-            return Judgement("ask", reason, found.risk, firm=True)
-        if outside:
-            return Judgement("ask", outside, "high")
-        if listed or (self._approves(names) and found.risk != "high"):
-            return Judgement("allow", risk=found.risk)
-        reason = found.reason or "Commands need your approval."
-        return Judgement("ask", reason, found.risk, commands=argvs(command))
+            return Judgement("allow", risk=found.risk, reach=tuple(touched.reach))
+        words = tuple(part.argv for part in found.parts) if found.kind != "unknown" else ()
+        asked = touched.asked or (found.reason if found.kind == "unknown" else "")
+        approved = listed and (not found.writes or self._writes())
+        approved = approved or self._approves(names & _SHELL) and found.risk != "high"
+        risk = "high" if asked else found.risk
+        if asked or not approved or self._asks_always(names):
+            reason = asked or found.reason
+            if not reason:
+                reason = "bash is in always_ask." if approved else "Commands need your approval."
+            return Judgement("ask", reason, risk, tuple(touched.reach), words)
+        return Judgement("allow", risk=risk, reach=tuple(touched.reach))
+
+    def _writes(self) -> bool:
+        """Whether a file may be written without a question, as by the tool `write`."""
+        return self._approves({"write", "edit"})
+
+    def _known(self, found: Assessment, boundary: Boundary) -> Assessment:
+        """The same with what only the place can tell: whose program it is, what git is told."""
+        for part in found.parts:
+            why = ""
+            if part.plain and "/" not in part.argv[0] and _replaced(part.name, boundary):
+                why = f"{part.name} would be a program of the working directory."
+            elif part.name == "git" and part.kind == "low" and not tame(boundary.cwd):
+                why = "The configuration of this repository may make git run something."
+            elif part.name == "git" and part.kind == "low" and len(found.parts) > 1:
+                moves = [p.argv[1] for p in found.parts if p.name == "cd"]
+                if any(not tame(os.path.join(boundary.cwd, move)) for move in moves):
+                    why = "The configuration of that repository may make git run something."
+            if why:
+                return msgspec.structs.replace(found, kind="unknown", reason=why)
+        return found
 
     def _listed(self, found: Assessment) -> bool:
         """Every program is in allowed_commands; one of high risk by its name, not by "*"."""
-        if not self.rules.allowed_commands or not found.certain:
+        if not self.rules.allowed_commands or found.kind == "unknown":
             return False
-        for part in found.parts:
-            if part.name in ("=", "<", ">", "&"):
-                if part.risk == "high":
-                    return False
-                continue
-            pattern = matches(part, self.rules.allowed_commands, strict=True)
-            if not pattern or (pattern == "*" and part.risk == "high"):
-                return False
-        return True
+        return all(self._lists(part) for part in found.parts if not part.passes)
+
+    def _lists(self, part: Part) -> bool:
+        if part.name == "cd":
+            return True  # it goes somewhere; what happens there is judged by itself
+        pattern = matches(part, self.rules.allowed_commands, strict=True)
+        return bool(pattern) and not (pattern == "*" and part.kind == "high")
+
+
+def _replaced(name: str, boundary: Boundary) -> bool:
+    """Whether a bare name would find a program that the agent itself may have written."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        if os.path.isabs(folder) and any(within(folder, root) for root in boundary.roots):
+            if os.path.lexists(os.path.join(folder, name)):
+                return True
+    return False
 
 
 def _risk_of(spec: ToolSpec) -> Any:
@@ -178,56 +224,82 @@ def _risk_of(spec: ToolSpec) -> Any:
     return "low" if spec.kind in _LOOKING else "medium"
 
 
-def _trespass(args: dict[str, Any], boundary: Boundary, write: bool) -> str:
-    """Why a path among the arguments may not be touched; empty when all may."""
+class _Touched:
+    """What speaks against the paths of a call, and what it needs outside of the boundary."""
+
+    def __init__(self) -> None:
+        self.denied = ""
+        self.outside = ""
+        self.guarded = ""
+        self.reach: list[Reach] = []
+
+    @property
+    def asked(self) -> str:
+        return self.outside or self.guarded
+
+    def add(
+        self,
+        path: str,
+        write: bool,
+        boundary: Boundary,
+        command: bool = False,
+        may: bool = False,
+    ) -> None:
+        """`may`: nobody knows whether it is written; what is only legible then stays so."""
+        try:
+            real, reason, final = boundary.consider(path, write, command=command)
+            if not reason and not command:
+                boundary.resolve(path, write)
+        except Refused as fault:
+            self.denied = self.denied or fault.hint
+            return
+        except Fault as fault:
+            if command:
+                self.outside = self.outside or fault.message
+            return  # the tool says what is wrong with it
+        if reason and final:
+            self.denied = self.denied or reason
+        elif reason:
+            folder = real if os.path.isdir(real) else os.path.dirname(real)
+            verb = "writing" if write else "reading and writing" if may else "reading"
+            self.outside = self.outside or f"{reason} Allow {verb} {folder}?"
+            changes = write or may
+            self.reach.append(Reach(folder if changes else real, changes, folder))
+        elif (write or may) and guarded(real, boundary.roots):
+            what = "may write" if command else "writes"
+            why = "which can make other programs run something"
+            self.guarded = self.guarded or f"It {what} {real}, {why}."
+
+    def run(self, path: str, boundary: Boundary) -> None:
+        """A program that is called by its path."""
+        try:
+            real, reason, final = boundary.consider(path, command=True)
+        except Refused as fault:
+            self.denied = self.denied or fault.hint
+            return
+        except Fault as fault:
+            self.outside = self.outside or fault.message
+            return
+        if not reason:
+            return
+        folders = boundary.runs(path)
+        if folders:  # running a program is not reaching outside
+            self.reach += (Reach(folder, False, folder) for folder in folders)
+        elif final:
+            self.denied = self.denied or reason
+        else:
+            folder = os.path.dirname(real)
+            self.outside = self.outside or f"{reason} Allow running it?"
+            self.reach.append(Reach(real, False, folder))
+
+
+def _touched(args: dict[str, Any], boundary: Boundary, write: bool) -> _Touched:
+    """What a tool's arguments name."""
+    found = _Touched()
     for key, value in args.items():
         if key not in _PATH_KEYS:
             continue
         for path in value if isinstance(value, list) else (value,):
-            if not isinstance(path, str) or not path:
-                continue  # the tool says what is wrong with it
-            try:
-                boundary.resolve(path, write)
-            except Refused as fault:
-                return str(fault)
-            except Fault:
-                continue
-    return ""
-
-
-def _files(args: dict[str, Any], boundary: Boundary) -> tuple[str, ...]:
-    """The files among the arguments, canonical."""
-    found: list[str] = []
-    for key in _PATH_KEYS & args.keys():
-        value = args[key]
-        for path in value if isinstance(value, list) else (value,):
             if isinstance(path, str) and path:
-                try:
-                    found.append(boundary.resolve(path))
-                except Fault:
-                    return ()  # the tool says what is wrong with it
-    return tuple(found)
-
-
-def argvs(command: str) -> tuple[tuple[str, ...], ...]:
-    """The words of every program of a plain command that writes nowhere by redirection."""
-    try:
-        found = read(command)
-    except Unknown:
-        return ()
-    for simple in found:
-        if any(word.glob for word in simple.words[:1]) or any(
-            not one.copies and one.target != os.devnull for one in simple.redirects
-        ):
-            return ()
-    return tuple(simple.argv for simple in found)
-
-
-def _objection(path: str, boundary: Boundary) -> tuple[str, bool]:
-    """What speaks against a path that a command names, and whether that is final."""
-    try:
-        return boundary.consider(path)[1:]
-    except Refused as fault:
-        return fault.hint, True
-    except Fault as fault:
-        return fault.message, False
+                found.add(path, write, boundary)
+    return found

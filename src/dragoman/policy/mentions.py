@@ -6,61 +6,115 @@ command runs. It catches what is said plainly; the sandbox holds against the res
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from .commands import Part
+from .commands import Assessment
 
 _HOME = re.compile(r"\$HOME(?!\w)|\$\{HOME\}")
 _HERE = re.compile(r"\$PWD(?!\w)|\$\{PWD\}")
 _GLOB = re.compile(r"[*?\[{$`]")
 _PIECES = re.compile(r"[=:,@\s'\"();|&<>]+")
+_TOKENS = re.compile(r"[^\s'\"();|&<>`]+")
 _QUIET = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|urandom|random|zero|full|fd(/\d+)?)$")
 _CHANGES = frozenset({"cd", "pushd", "chdir"})
+_PLACES = 8  # working directories that one command may have
 
 
-def mentioned(parts: Iterable[Part], cwd: str, home: str) -> Iterator[str]:
-    """Every path in the parts of a command: absolute, not yet resolved, in order."""
-    here = cwd
-    for part in parts:
-        # Where the program itself lies is no concern: it could be called by its bare name.
-        words = part.words[1:] if part.plain and part.name not in ("=", "<", ">") else part.words
-        for word in words:
-            yield from _paths(word, here, home)
-        if part.name in _CHANGES:
-            target = next((w for w in part.words[1:] if not w.startswith("-")), "~")
-            here = os.path.normpath(os.path.join(here, _expand(target, here, home)))
+class Mention(NamedTuple):
+    """A path in a command: absolute, not yet resolved."""
+
+    path: str
+    write: bool = False  # a redirection writes it
+    may: bool = False  # a program that is not known to only look may write it
+    program: bool = False  # the program itself
 
 
-def _expand(text: str, here: str, home: str) -> str:
-    text = _HERE.sub(lambda _: here, _HOME.sub(lambda _: home, text))
-    if text == "~" or text.startswith("~/"):
-        return home + text[1:]
-    return text
+def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[Mention]:
+    """Every path that a command names, in order."""
+    places = _Places(cwd, home)
+    if not found.readable:
+        yield from _in_text(command, places)
+        return
+    for part in found.parts:
+        writes = part.kind != "low"
+        if not part.plain and "/" in part.argv[0]:
+            for here in places.all:
+                path = os.path.join(here, places.expand(part.argv[0], here))
+                yield Mention(path, program=True)
+        for word in part.argv[1:]:
+            for path in places.paths(word):
+                yield Mention(path, may=writes)
+        if part.name in _CHANGES and len(part.argv) > 1:
+            places.go(part.argv[1])
+    for target in found.reads:
+        for path in places.everywhere(target):
+            yield Mention(path)
+    for target in found.writes:
+        for path in places.everywhere(target):
+            yield Mention(path, write=True)
 
 
-def _paths(word: str, here: str, home: str) -> Iterator[str]:
-    word = _expand(word, here, home)
-    pieces = {word, *_PIECES.split(word)}
-    if word.startswith("-") and "/" in word:
-        pieces.add(word[word.index("/") :])  # -I/usr/include
-    if "://" in word and not word.startswith("file:"):
-        pieces = {word.partition("?")[2]}  # an address is no path
-    for piece in sorted(pieces):
-        path = _expand(piece, here, home)
-        if path.startswith("~") or "\0" in path:
-            yield path
-            continue
-        if match := _GLOB.search(path):
-            path = path[: match.start()]
-            if not path:
+def _in_text(command: str, places: "_Places") -> Iterator[Mention]:
+    goes = False
+    for match in _TOKENS.finditer(command):
+        token = match.group()
+        for path in places.paths(token):
+            yield Mention(path, may=True)
+        if goes:
+            places.go(token)
+        goes = token in _CHANGES
+
+
+class _Places:
+    """The working directories that a command may have by now."""
+
+    def __init__(self, cwd: str, home: str) -> None:
+        self.home = home
+        self.all = [cwd]
+
+    def go(self, target: str) -> None:
+        # Nobody knows whether a `cd` succeeds, so the places before it stay possible.
+        for here in tuple(self.all):
+            there = os.path.normpath(os.path.join(here, self.expand(target, here)))
+            if there not in self.all and len(self.all) < _PLACES:
+                self.all.append(there)
+
+    def expand(self, text: str, here: str) -> str:
+        text = _HERE.sub(lambda _: here, _HOME.sub(lambda _: self.home, text))
+        if text == "~" or text.startswith("~/"):
+            return self.home + text[1:]
+        return text
+
+    def everywhere(self, target: str) -> list[str]:
+        return [os.path.join(here, target) for here in self.all if not _QUIET.match(target)]
+
+    def paths(self, word: str) -> Iterator[str]:
+        for here in tuple(self.all):
+            yield from self._paths(word, here)
+
+    def _paths(self, word: str, here: str) -> Iterator[str]:
+        word = self.expand(word, here)
+        pieces = {word, *_PIECES.split(word)}
+        if word.startswith("-") and "/" in word:
+            pieces.add(word[word.index("/") :])  # -I/usr/include
+        if "://" in word and not word.startswith("file:"):
+            pieces = {word.partition("?")[2]}  # an address is no path
+        for piece in sorted(pieces):
+            path = self.expand(piece, here)
+            if path.startswith("~") or "\0" in path:
+                yield path
                 continue
-        if not path or path.startswith("-") or len(path) > 4096 or _QUIET.match(path):
-            continue
-        absolute = os.path.join(here, path)
-        if path.startswith("/") or ".." in path.split("/") or here_differs(here, path):
-            yield absolute
+            if match := _GLOB.search(path):
+                path = path[: match.start()]
+            if not path or path.startswith("-") or len(path) > 4096 or _QUIET.match(path):
+                continue
+            absolute = os.path.join(here, path)
+            # A relative word matters when it exists: it may be a link that leads away. It also
+            # matters when it has a name that is guarded, so that it is not made.
+            if path.startswith("/") or ".." in path.split("/") or "." in path or _is(absolute):
+                yield absolute
 
 
-def here_differs(here: str, path: str) -> bool:
-    """A relative word matters when it exists: it may be a link that leads away."""
-    return os.path.lexists(os.path.join(here, path))
+def _is(path: str) -> bool:
+    return os.path.lexists(path)

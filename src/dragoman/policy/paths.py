@@ -8,6 +8,7 @@ content. Reading a file with several names is refused when one of its names lies
 secret directory (the inode is looked up there), or when it belongs to a stranger.
 """
 
+import copy
 import errno
 import os
 import stat
@@ -15,15 +16,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from dragoman.engine.faults import BadInput, Refused
+from dragoman.engine.ports import Reach
 
+from .interpreters import environment, installation, installations
 from .opening import open_exact, walk_directory
+from .profiles import STRICT
 
-FORBIDDEN: tuple[str, ...] = (
-    *("/etc", "/root", "/home", "/usr", "/bin", "/sbin", "/lib", "/opt", "/boot"),
-    *("/dev", "/proc", "/sys", "/var", "/tmp"),
-    *("~/.ssh", "~/.gnupg", "~/.aws", "~/.config"),
-)
+FORBIDDEN = STRICT.forbidden
 _NEVER = ("/proc", "/sys", "/dev")  # whatever the lists say
+# What commands may look at all the same, by these very names: about the machine and themselves.
+_OWN = frozenset(
+    {f"/proc/{name}" for name in "cpuinfo meminfo version loadavg uptime stat mounts filesystems "
+     "swaps vmstat diskstats partitions self thread-self".split()}
+    | {f"/proc/self/{name}" for name in "status stat statm limits cgroup maps mountinfo mounts "
+       "comm cmdline io smaps".split()}
+    | {"/proc/sys/kernel/osrelease", "/proc/sys/kernel/ostype", "/proc/sys/vm/overcommit_memory"}
+    | {f"/dev/{name}" for name in "tty urandom random zero full".split()}
+)  # fmt: skip
+_MACHINE = ("/sys/devices/system/cpu", "/sys/fs/cgroup")
+# Where programs lie; a path to one of them may be run whatever is forbidden.
+_PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/snap")
 _SHARED_MEMORY = "/dev/shm"  # an ordinary file system under /dev; judged by the lists
 _ENCODED = ("%2e%2e", "..%2f", "..%5c", ".%2e", "%2e.")
 _LONGEST = 4096
@@ -46,10 +58,15 @@ def _never(name: str) -> str:
     return f"{name} lies in {place}, which no tool may touch." if place else ""
 
 
+def _own(name: str) -> bool:
+    return name in _OWN or any(within(name, place) for place in _MACHINE)
+
+
 class Boundary:
     """The paths that tools of one session may reach."""
 
-    __slots__ = ("cwd", "forbidden", "home", "protected", "readable", "roots", "workspace_only")
+    __slots__ = ("_legible", "cwd", "forbidden", "home", "protected", "readable", "reads_outside",
+                 "roots", "sealed", "workspace_only", "writable")  # fmt: skip
 
     def __init__(
         self,
@@ -60,8 +77,17 @@ class Boundary:
         protected: Iterable[str] = (),
         readable: Iterable[str] = (),
         home: str | None = None,
+        *,
+        sealed: Iterable[str] = (),
+        legible: Iterable[str] = (),
+        writable: Iterable[str] = (),
+        reads_outside: bool = False,
     ) -> None:
-        """`protected`: our own configuration and data; `readable`: roots for reading only."""
+        """`protected`: our own configuration and data; `readable`: roots for reading only.
+
+        `sealed` is never written. `legible` and `writable` are what commands, not file tools, may
+        read and run, or write, outside. With `reads_outside` everything not forbidden is readable.
+        """
         self.home = home or os.path.expanduser("~")
         self.cwd = os.path.realpath(cwd)
         self.roots = (self.cwd, *(self._canonical(root) for root in roots))
@@ -69,6 +95,44 @@ class Boundary:
         self.protected = tuple(self._canonical(path) for path in protected)
         self.readable = tuple(self._canonical(path) for path in readable)
         self.workspace_only = workspace_only
+        self.sealed = tuple(self._canonical(path) for path in sealed)
+        self._legible = tuple(self._canonical(path) for path in legible)
+        self.writable = tuple(self._canonical(path) for path in writable)
+        self.reads_outside = reads_outside
+
+    def wider(self, reach: Iterable[Reach]) -> "Boundary":
+        """The same boundary with what was agreed to for one call."""
+        other = copy.copy(self)
+        agreed = tuple(reach)
+        other.roots = (*self.roots, *(one.path for one in agreed if one.write))
+        other.readable = (*self.readable, *(one.path for one in agreed if not one.write))
+        return other
+
+    @property
+    def legible(self) -> tuple[str, ...]:
+        """What commands may read and run: now, since environments come and go."""
+        return (*self._legible, *self._interpreters(self.roots))
+
+    def _interpreters(self, places: tuple[str, ...]) -> Iterator[str]:
+        return (one for one in installations(places) if not self._forbids(one, False))
+
+    def runs(self, path: str) -> tuple[str, ...]:
+        """The folders that a program needs that is called by this path; empty: it needs asking."""
+        absolute = self.absolute(path)
+        real = os.path.realpath(absolute)
+        own = environment(absolute)
+        found = [os.path.realpath(own)] if own else []
+        behind = installation(own) if own else ""
+        found += [behind] if behind else []
+        known = any(within(real, place) for place in (*_PROGRAMS, *self._legible, *found))
+        if not known or any(self._forbids(place, False) for place in found if place != behind):
+            return ()
+        lexical = os.path.normpath(absolute)
+        if not own and not any(
+            within(lexical, p) for p in (*self.roots, *_PROGRAMS, *self.legible)
+        ):
+            return ()
+        return tuple(found) or (os.path.dirname(real),)
 
     def _canonical(self, path: str) -> str:
         if path == "~" or path.startswith("~/"):
@@ -95,11 +159,21 @@ class Boundary:
             if within(real, place) and not any(within(root, place) for root in homes):
                 where = "" if real == place else f" lies in {place}, which"
                 return f"{real}{where} is forbidden."
+        for place in self.sealed if write else ():
+            if within(real, place) and not any(within(root, place) for root in homes):
+                return f"{real} lies in {place}, which is never written."
         return ""
 
-    def _outside(self, real: str, write: bool) -> str:
+    def _outside(self, real: str, write: bool, command: bool = False) -> str:
         if real == os.devnull or self._homes(real, write):
             return ""
+        if command and any(within(real, place) for place in self.writable):
+            return ""
+        if not write:
+            if command and any(within(real, place) for place in self.legible):
+                return ""
+            if self.reads_outside:
+                return ""
         if self.workspace_only or any(within(real, root) for root in self.readable):
             return f"{real} is outside the working directory {self.cwd}."
         return ""
@@ -113,12 +187,17 @@ class Boundary:
         """Whether a canonical path may be touched."""
         return not self.objection(real, write)
 
-    def consider(self, path: str, write: bool = False) -> tuple[str, str, bool]:
+    def consider(
+        self, path: str, write: bool = False, *, command: bool = False
+    ) -> tuple[str, str, bool]:
         """The canonical path, what speaks against it, and whether that is final.
 
         It is not final when the path is merely outside the working directory: a human may agree.
+        With `command` it is a command that names the path, not a file tool.
         """
         absolute = self.absolute(path)
+        if command and not write and self._legible and _own(os.path.normpath(absolute)):
+            return absolute, "", False
         # By name, too: /proc/self/root/... would resolve to something that looks innocent.
         if reason := _never(absolute) or _never(os.path.normpath(absolute)):
             return absolute, reason, True
@@ -129,7 +208,7 @@ class Boundary:
         reason = self._forbids(real, write)
         if reason:
             return real, reason, True
-        return real, self._outside(real, write), False
+        return real, self._outside(real, write, command), False
 
     def resolve(self, path: str, write: bool = False) -> str:
         """The canonical form of a path that may be read (or written). Raises Refused, BadInput."""

@@ -254,6 +254,8 @@ class _Seen:
         elif kind == "redirected_statement":
             for child in node.children:
                 if child.type == "file_redirect":
+                    if not self.found:
+                        raise Unknown("A redirection stands alone.")
                     self.found[-1][1].append(self._redirect(child))
                 else:
                     self.node(child)

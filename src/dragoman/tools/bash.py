@@ -11,6 +11,7 @@ import msgspec
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
+from dragoman.policy.shells import plain, shell
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 
 from .args import decode, schema, text, whole
@@ -31,7 +32,7 @@ class BashArgs(msgspec.Struct):
 
 
 class Bash:
-    """Runs a command with /bin/sh in the working directory."""
+    """Runs a command with bash, or sh where there is none, in the working directory."""
 
     spec = ToolSpec(
         name="bash",
@@ -42,7 +43,7 @@ class Bash:
         ),
         schema=schema(
             "command",
-            command=text("The command line, for /bin/sh."),
+            command=text("The command line, for bash (sh where there is no bash)."),
             timeout=whole("Seconds after which the command is ended."),
         ),
         kind="execute",
@@ -109,8 +110,8 @@ class Bash:
     async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:
         mark = secrets.token_hex(12)
         variables = environment(self._allow_env, self._extra_env)
-        variables |= {_MARK: mark, "PWD": env.cwd}
-        launch = Launch(("/bin/sh", "-c", command), env.cwd, variables)
+        variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
+        launch = Launch((*shell(), command), env.cwd, variables)
         launch = self._confine.confine(launch, env, self._bounds(env))
         capture = Capture(self._outputs, self._max_output)
         running = Command(launch, f"{_MARK}={mark}", capture, Progress(env.progress))
