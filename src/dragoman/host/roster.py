@@ -177,7 +177,7 @@ class Roster:
         if known is not None and known[0] is policy and known[1] == wanted:
             return known[2]
         registry = Registry(
-            lambda env: policy.boundary(env.mode, env.cwd, env.roots),
+            lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach),
             outputs=self._outputs,
             confine=self._confine(profile),
             shell_timeout=ways.shell_timeout_secs,
