@@ -129,11 +129,17 @@ class Roster:
         # Shell grammar and all: not before there is a session.
         from dragoman.agents.skills import user_folders
         from dragoman.policy.autonomy import AutonomyPolicy, Rules
-        from dragoman.policy.paths import FORBIDDEN
+        from dragoman.policy.profiles import PROFILES, strangers
 
         given = profiles.rules(self._settings(), profile.alias)
+        chosen = PROFILES[given.profile]
+        home = os.path.expanduser("~")
         rules = Rules(
-            forbidden_paths=(*FORBIDDEN, *given.forbidden_paths),
+            forbidden_paths=(*chosen.forbidden, *strangers(home), *given.forbidden_paths),
+            sealed_paths=chosen.sealed,
+            legible_paths=chosen.legible,
+            writable_paths=chosen.writable,
+            reads_outside=chosen.reads_outside,
             **{name: getattr(given, name) for name in _RULES},
         )
         known = self._policies.get(profile.alias)

@@ -65,6 +65,10 @@ _SYSTEM = (
     *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin"),
     *("/snap", "/usr", "/var/lib", "/var/cache", "/var/log", "/run", "/System", "/Library"),
 )
+# What lies on people's PATH, or says what runs, inside of what package managers keep.
+_KEPT = tuple(
+    f"~/{name}" for name in ".cargo/bin .cargo/env .cargo/config .cargo/config.toml go/bin".split()
+)
 # What programs are made of, and what they ask for when they start.
 _LEGIBLE = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/snap", "/etc"),
@@ -89,7 +93,8 @@ _WRITABLE = (
     *(
         f"~/{name}"
         for name in """
-        .cache .npm .cargo .m2 go .gradle/caches .gradle/daemon .gradle/native .gradle/wrapper
+        .cache .npm .cargo .cargo/registry .cargo/git .m2 go .gradle/caches .gradle/daemon
+        .gradle/native .gradle/wrapper
         .ivy2 .sbt .nuget/packages .local/share/pnpm/store .bun/install/cache .deno/deps
         .node-gyp .electron-gyp .pub-cache .hex .mix Library/Caches .terraform.d/plugin-cache
         """.split()
@@ -117,7 +122,9 @@ STRICT = Profile(
         *("~/.ssh", "~/.gnupg", "~/.aws", "~/.config"),
     ),
 )
-STANDARD = Profile("standard", (*_HOME_SECRETS, *_SYSTEM_SECRETS), _SYSTEM, _LEGIBLE, _WRITABLE)
+STANDARD = Profile(
+    "standard", (*_HOME_SECRETS, *_SYSTEM_SECRETS), (*_SYSTEM, *_KEPT), _LEGIBLE, _WRITABLE
+)
 OPEN = Profile(
     "open",
     (*_HOME_SECRETS, *_SYSTEM_SECRETS),

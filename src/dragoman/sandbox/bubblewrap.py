@@ -47,7 +47,8 @@ class Bubblewrap:
         for rule in rules(walls, launch.env, veiled=True):
             if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
                 continue
-            argv += ["--bind" if rule.kind == "write" else "--ro-bind", rule.path, rule.path]
+            way = "--bind-try" if rule.kind == "write" else "--ro-bind-try"
+            argv += [way, rule.path, rule.path]
         covered = _covered(walls)  # what is forbidden inside of the workspace
         bind = ["--bind", scratch, scratch] if scratch and os.path.isdir(scratch) else []
         inside = any(os.path.realpath(scratch).startswith(f"{path}/") for path in covered)

@@ -146,7 +146,7 @@ class Landlock:
 
     def _hiding(self, walls: Walls) -> bool:
         """Whether something forbidden lies inside of the workspace."""
-        barred = [os.path.realpath(path) for path in (*walls.forbidden, *walls.protected)]
+        barred = (*walls.forbidden, *walls.protected)
         tops = [os.path.realpath(root).rstrip("/") + "/" for root in walls.roots]
         return any(path.startswith(top) for path in barred for top in tops)
 

@@ -46,6 +46,26 @@ class Walls(Protocol):
     def readable(self) -> Sequence[str]: ...
 
     @property
+    def sealed(self) -> Sequence[str]:
+        """What is never written."""
+        ...
+
+    @property
+    def legible(self) -> Sequence[str]:
+        """What commands may read and run beside the workspace."""
+        ...
+
+    @property
+    def writable(self) -> Sequence[str]:
+        """What commands may write beside the workspace: caches, temporary folders."""
+        ...
+
+    @property
+    def reads_outside(self) -> bool:
+        """Commands may read everything that is not forbidden."""
+        ...
+
+    @property
     def workspace_only(self) -> bool: ...
 
 

@@ -5,7 +5,10 @@ that is allowed, the folder is taken apart: everything in it is allowed but the 
 thing, and new entries cannot be made in the folders along that way.
 """
 
+import contextlib
 import os
+import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
@@ -33,6 +36,8 @@ _WRITE = (
 )  # fmt: skip
 _DEVICES = ("/dev", "/proc", "/sys")  # never as a whole: other terminals, other processes, disks
 _LIBRARIES = ("bin", "lib", "lib64", "libexec", "include", "share", "shims", "version", "versions")
+# Folders of package managers, and the program that has one (none: everybody may have it).
+_CACHES = {".cache": "", ".npm": "npm", ".cargo": "cargo", "go": "go", ".m2": "mvn"}
 _OWN = (".gitconfig", ".config/git")  # in the home directory; programs complain without them
 
 
@@ -56,28 +61,95 @@ def rules(
     Without `programs`: only what file tools need. With `veiled` workspaces stay whole: what is
     forbidden inside of them is hidden by other means.
     """
-    barred = tuple({os.path.realpath(path) for path in (*walls.forbidden, *walls.protected)})
-    ours = tuple(os.path.realpath(path) for path in walls.protected)
+    barred = (*walls.forbidden, *walls.protected)
+    ours = tuple(walls.protected)
+    # What is not there cannot be read; that it can be made does no harm outside of the workspace.
+    kept = tuple(path for path in barred if os.path.lexists(path))
+    sealed = tuple(path for path in walls.sealed if os.path.lexists(path))
     found: list[Rule] = []
+    ready: tuple[Rule, ...] = ()
     if programs:
-        found += (Rule(path, "run") for path in _RUN)
-        found += (Rule(path, "read") for path in _READ)
-        found += (Rule(path, "write") for path in _WRITE)
-        for path in _programs(env):
-            found += _without(path, "run", ours)
-        home = env.get("HOME") or os.path.expanduser("~")
-        found += (Rule(os.path.join(home, name), "read") for name in _OWN)
+        ready = _to_run(kept, tuple(walls.legible), env)
+        for path in walls.writable:
+            _make(path, walls.writable, env)
+            found += _without(path, "write", _inside(path, (*kept, *sealed)))
+    if walls.reads_outside:
+        found += _without("/", "run", barred)
     for path in walls.readable:
-        found += _without(os.path.realpath(path), "run", ours)
+        found += _without(os.path.realpath(path), "run", (*ours, *_inside(path, kept)))
     for path in walls.roots:
         # A workspace inside of a forbidden place is allowed; what is forbidden inside of it is not.
         real = os.path.realpath(path)
         found += _without(real, "write", () if veiled else _inside(real, barred))
     if not walls.workspace_only:
-        found += _without("/", "write", (*barred, *_DEVICES))
+        found += _without("/", "write", (*barred, *sealed))
+        for path in sealed:
+            found += _without(path, "run", _inside(path, kept))
     if scratch:
         found.append(Rule(scratch, "write"))
-    return [rule for rule in dict.fromkeys(found) if os.path.exists(rule.path)]
+    return [*ready, *(rule for rule in dict.fromkeys(found) if os.path.exists(rule.path))]
+
+
+_known: dict[tuple[object, ...], tuple[tuple[tuple[str, int], ...], tuple[Rule, ...]]] = {}
+_KNOWN = 16
+
+
+def _to_run(
+    kept: tuple[str, ...], legible: tuple[str, ...], env: Mapping[str, str]
+) -> tuple[Rule, ...]:
+    """What is needed to run programs; made anew when a folder that was taken apart has changed."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    key = (kept, legible, env.get("PATH"), home)
+    known = _known.get(key)
+    if known is not None and all(_stamp(path) == stamp for path, stamp in known[0]):
+        return known[1]
+    found: list[Rule] = []
+    bases: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+        ("run", _RUN), ("read", _READ), ("write", _WRITE),
+        ("run", tuple(_programs(env))), ("run", legible),
+        ("read", tuple(os.path.join(home, name) for name in _OWN)),
+    )  # fmt: skip
+    for kind, places in bases:
+        for path in filter(os.path.exists, places):
+            found += _without(path, kind, _inside(path, kept))
+    made = tuple(rule for rule in dict.fromkeys(found) if os.path.exists(rule.path))
+    # Below what is allowed as a whole nothing needs a rule of its own.
+    whole = {rule.path for rule in made if rule.kind == "run"}
+    made = tuple(rule for rule in made if rule.kind == "write" or not _covered(rule.path, whole))
+    stamps = tuple((rule.path, _stamp(rule.path)) for rule in made if rule.kind == "list")
+    if len(_known) >= _KNOWN:
+        _known.pop(next(iter(_known)))
+    _known[key] = (stamps, made)
+    return made
+
+
+def _covered(path: str, whole: set[str]) -> bool:
+    above = os.path.dirname(path)
+    while above != "/":
+        if above in whole:
+            return True
+        above = os.path.dirname(above)
+    return False
+
+
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _make(path: str, writable: Iterable[str], env: Mapping[str, str]) -> None:
+    """Make the folder of a package manager that is installed, which it could not make by itself."""
+    name = os.path.basename(path)
+    above = os.path.dirname(path)
+    wanted = _CACHES.get(name)
+    if os.path.lexists(path) or not os.path.isdir(above):
+        return
+    nested = above in writable  # ~/.cargo/registry in a ~/.cargo that is taken apart
+    if nested or wanted == "" or (wanted and shutil.which(wanted, path=env.get("PATH"))):
+        with contextlib.suppress(OSError):  # somebody else's folder: the command will say so
+            os.mkdir(path, 0o700)
 
 
 def opened(made: list[Rule], target: str) -> list[Rule]:
@@ -111,8 +183,16 @@ def _without(path: str, kind: Kind, barred: tuple[str, ...]) -> Iterator[Rule]:
         return  # not readable for us either
     for name in names:
         below = os.path.join(path, name)
-        if not os.path.islink(below):
+        if not os.path.islink(below) and not (path == "/etc" and _private(below)):
             yield from _without(below, kind, within)
+
+
+def _private(path: str) -> bool:
+    """Whether the system keeps something from ordinary users: so do we from commands of root."""
+    try:
+        return not os.lstat(path).st_mode & stat.S_IROTH
+    except OSError:
+        return True
 
 
 def _programs(env: Mapping[str, str]) -> Iterator[str]:

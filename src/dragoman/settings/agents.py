@@ -9,6 +9,7 @@ from .kinds import (
     Mode,
     Money,
     Positive,
+    Profile,
     Seconds,
     Section,
     Share,
@@ -53,8 +54,19 @@ class Risk(Budgets, frozen=True):
     mode: Annotated[
         Mode | None, says("readonly: only looks; supervised: asks first; full: never asks.")
     ] = None
+    profile: Annotated[
+        Profile | None,
+        says("strict: only the workspace; standard: ordinary work; open: reads everything else."),
+    ] = None
     workspace_only: Annotated[
-        bool | None, says("Refuse paths outside of the session's directory. Not used in mode full.")
+        bool | None, says("Ask about paths outside of the session's directory. Not in mode full.")
+    ] = None
+    network: Annotated[
+        bool | None, says("Commands may use the network; not set: as [sandbox] says.")
+    ] = None
+    domains: Annotated[
+        Words | None,
+        says("Commands reach these hosts only, by our proxy: name, *.name, name:port."),
     ] = None
     allowed_roots: Annotated[Words | None, says("Further directories inside the boundary.")] = None
     forbidden_paths: Annotated[
@@ -119,7 +131,19 @@ class Autonomy(Budgets, frozen=True):
     level: Annotated[
         Mode, says("readonly: only looks; supervised: asks first; full: never asks.")
     ] = "supervised"
-    workspace_only: Annotated[bool, says("Refuse paths outside of the session's directory.")] = True
+    profile: Annotated[
+        Profile,
+        says("strict: only the workspace; standard: ordinary work; open: reads everything else."),
+    ] = "standard"
+    workspace_only: Annotated[bool, says("Ask about paths outside of the session's directory.")] = (
+        True
+    )
+    network: Annotated[
+        bool | None, says("Commands may use the network; not set: as [sandbox] says.")
+    ] = None
+    domains: Annotated[
+        Words, says("Commands reach these hosts only, by our proxy: name, *.name, name:port.")
+    ] = ()
     allowed_roots: Annotated[Words, says("Further directories inside the boundary.")] = ()
     forbidden_paths: Annotated[
         Words, says("Paths that no tool may touch, with the built-in ones.")

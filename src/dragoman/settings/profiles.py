@@ -24,7 +24,10 @@ class Rules(msgspec.Struct, frozen=True):
     """One agent's policy, all defaults resolved."""
 
     mode: str
+    profile: str
     workspace_only: bool
+    network: bool | None  # None: as the host's own section says
+    domains: tuple[str, ...]
     allowed_roots: tuple[str, ...]
     forbidden_paths: tuple[str, ...]  # beside the built-in ones
     auto_approve: tuple[str, ...]
