@@ -28,7 +28,7 @@ WAYS = {
     "plain": "python3 try.py",
     "orphan": "setsid sh -c '(python3 try.py > said 2>&1; mv said done) &' ; "
     "while [ ! -e done ]; do sleep 0.05; done; cat done",
-    "without environment": "env -i setsid python3 try.py",
+    "without environment": "env -i setsid -w python3 try.py",
     "no brand": "python3 -c 'import resource as r, runpy; "
     "r.setrlimit(r.RLIMIT_RTTIME, (0, 0)); "
     'runpy.run_path("try.py")\' || python3 try.py',

@@ -178,7 +178,8 @@ class Roster:
 
         policy = self.policy(profile)
         ways = profiles.workings(self._settings(), profile.alias)
-        wanted = (self._settings().sandbox, ways)
+        given = profiles.rules(self._settings(), profile.alias)
+        wanted = (self._settings().sandbox, ways, given.network, given.domains)
         known = self._registries.get(profile.alias)
         if known is not None and known[0] is policy and known[1] == wanted:
             return known[2]
@@ -199,10 +200,12 @@ class Roster:
         from dragoman.sandbox.choose import choose
 
         wanted = self._settings().sandbox
+        given = profiles.rules(self._settings(), profile.alias)
         processes = profiles.workings(self._settings(), profile.alias).max_processes
         return choose(
             wanted.backend,
-            network=wanted.network,
+            network=wanted.network if given.network is None else given.network,
+            domains=given.domains,
             unix=wanted.trust_unix_sockets,
             processes=processes,
         )

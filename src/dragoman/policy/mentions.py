@@ -36,8 +36,9 @@ def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[
     if not found.readable:
         yield from _in_text(command, places)
         return
+    changes = any(part.kind != "low" for part in found.parts)
     for part in found.parts:
-        writes = part.kind != "low"
+        writes = part.kind != "low" or (changes and part.name in _CHANGES)
         if not part.plain and "/" in part.argv[0]:
             for here in places.all:
                 path = os.path.join(here, places.expand(part.argv[0], here))

@@ -11,7 +11,7 @@ from dragoman.engine.ports import ToolEnv
 from . import seccomp
 from .launch import Launch, Walls
 from .limits import Limits
-from .reach import rules
+from .reach import covers, rules
 from .veil import hidden
 
 
@@ -44,12 +44,15 @@ class Bubblewrap:
         if not self.network:
             argv.append("--unshare-net")
         scratch = launch.env.get("TMPDIR", "")
-        for rule in rules(walls, launch.env, veiled=True):
+        made = rules(walls, launch.env, veiled=True, whole=True)
+        # The whole first, then what is below it; what can be written over what can be read.
+        for rule in sorted(made, key=lambda rule: (rule.path != "/", rule.kind == "write")):
             if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
                 continue
             way = "--bind-try" if rule.kind == "write" else "--ro-bind-try"
             argv += [way, rule.path, rule.path]
-        covered = _covered(walls)  # what is forbidden inside of the workspace
+        # What is forbidden inside of the workspace, and inside of what can be read.
+        covered = tuple(dict.fromkeys((*_covered(walls), *covers(walls, made))))
         bind = ["--bind", scratch, scratch] if scratch and os.path.isdir(scratch) else []
         inside = any(os.path.realpath(scratch).startswith(f"{path}/") for path in covered)
         argv += [] if inside else bind  # one around the workspace must not uncover anything

@@ -1,6 +1,7 @@
 """Which sandbox holds on this machine."""
 
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.engine.faults import BadInput
@@ -12,7 +13,12 @@ BACKENDS = ("auto", "landlock", "bubblewrap", "none")
 
 
 def choose(
-    backend: str = "auto", *, network: bool = True, unix: bool = False, processes: int = 0
+    backend: str = "auto",
+    *,
+    network: bool = True,
+    unix: bool = False,
+    processes: int = 0,
+    domains: Sequence[str] = (),
 ) -> Confine:
     """The sandbox of this name; `auto` takes the best there is.
 
@@ -23,6 +29,13 @@ def choose(
     from .limits import PROCESSES, Limits
 
     limits = Limits(processes or PROCESSES)
+    if domains and (backend in ("none", "bubblewrap") or abi() == 0):
+        raise BadInput(
+            "domains: only the sandbox landlock can hold commands to them.",
+            'Use [sandbox] backend = "landlock", or list no domains.',
+        )
+    if domains:
+        return Landlock(network=network, unix=unix, limits=limits, domains=domains)
     if backend == "none":
         return Unconfined()
     version = abi() if backend in ("auto", "landlock") else 0

@@ -9,7 +9,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import ToolEnv
@@ -20,6 +20,9 @@ from .limits import Limits
 from .powers import renounce
 from .reach import Kind, Rule, opened, rules
 from .veil import cover, hidden
+
+if TYPE_CHECKING:
+    from .outlet import Outlet
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -71,10 +74,19 @@ class Landlock:
     name = "landlock"
 
     def __init__(
-        self, *, network: bool = True, unix: bool = False, limits: Limits | None = None
+        self,
+        *,
+        network: bool = True,
+        unix: bool = False,
+        limits: Limits | None = None,
+        domains: Sequence[str] = (),
     ) -> None:
-        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …)."""
-        self.network = network
+        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …).
+
+        `domains`: they have no network but what a proxy of ours leads to.
+        """
+        self.network = network and not domains
+        self.domains = tuple(domains)
         self.unix = unix
         self.version = abi()
         self.limits = limits or Limits()
@@ -88,7 +100,9 @@ class Landlock:
             parts.append("system calls" if self.unix else "system calls and Unix sockets")
         if room.possible(_call()):
             parts.append("terminals and shared memory")
-        if not self.network:
+        if self.domains:
+            parts.append(f"network to {', '.join(self.domains)}")
+        elif not self.network:
             parts.append("no network" if self._silent() else "no TCP (UDP is not covered)")
         return ", ".join(parts)
 
@@ -107,6 +121,7 @@ class Landlock:
             made, shared = rules(walls, launch.env, scratch), []
             made = [rule for rule in made if rule.path not in ("/dev/pts", "/dev/ptmx")]
         own_network = not self.network and self._own_network()
+        outlet = self._outlet(own_network)
         openings = seccomp.Openings(self.unix, self.network or own_network, inside is not None)
         filtered = seccomp.install(seccomp.build(openings))
         renounced = renounce(libc)
@@ -130,6 +145,8 @@ class Landlock:
                         self._add(fd, rule, handled)
             if own_network and libc.unshare(_net_flags(inside is not None)) != 0:
                 os._exit(126)
+            if outlet is not None:
+                outlet.enter()
             self._restrict(fd)
             renounced()
             filtered()
@@ -137,12 +154,30 @@ class Landlock:
         def done() -> None:
             os.close(fd)
             bounded.done()
+            if outlet is not None:
+                outlet.started()
             if launch.done is not None:
                 launch.done()
 
+        keep, variables = (*launch.keep, fd), dict(launch.env)
+        if outlet is not None:
+            keep, variables = (*keep, outlet.keep), variables | outlet.env
         return replace(
-            launch, preexec=preexec, keep=(*launch.keep, fd), done=done, counted=bounded.counted
+            launch, env=variables, preexec=preexec, keep=keep, done=done, counted=bounded.counted
         )
+
+    def _outlet(self, own_network: bool) -> "Outlet | None":
+        if not self.domains:
+            return None
+        if not own_network:
+            raise Refused(
+                "Commands of this agent reach listed domains only, and this system lets us give "
+                "them no network of their own.",
+                "Allow user namespaces, or set `domains` to nothing.",
+            )
+        from .outlet import Outlet
+
+        return Outlet(self.domains)
 
     def _hiding(self, walls: Walls) -> bool:
         """Whether something forbidden lies inside of the workspace."""
@@ -182,7 +217,9 @@ class Landlock:
 
     def _ruleset(self, made: Sequence[Rule]) -> int:
         handled = _ALL[min(self.version, 5)]
-        net = _NET if self.version >= 4 and not self.network else 0
+        # With domains the network is its own, and empty: servers in there are nobody's business.
+        silent = not self.network and not self.domains
+        net = _NET if self.version >= 4 and silent else 0
         scoped = _SCOPED if self.version >= 6 else 0
         attributes = struct.pack("QQQ", handled, net, scoped)
         size = 8 if self.version < 4 else 16 if self.version < 6 else 24

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Literal, NamedTuple
 
 from .launch import Walls
@@ -55,39 +56,61 @@ def rules(
     *,
     programs: bool = True,
     veiled: bool = False,
+    whole: bool = False,
 ) -> list[Rule]:
     """Everything that is reachable, for this session and this environment.
 
     Without `programs`: only what file tools need. With `veiled` workspaces stay whole: what is
-    forbidden inside of them is hidden by other means.
+    forbidden inside of them is hidden by other means. With `whole` that is so for all that is read.
     """
     barred = (*walls.forbidden, *walls.protected)
     ours = tuple(walls.protected)
     # What is not there cannot be read; that it can be made does no harm outside of the workspace.
-    kept = tuple(path for path in barred if os.path.lexists(path))
+    needed = _needed()
+    kept = tuple(path for path in barred if path not in needed and os.path.lexists(path))
     sealed = tuple(path for path in walls.sealed if os.path.lexists(path))
     found: list[Rule] = []
     ready: tuple[Rule, ...] = ()
     if programs:
-        ready = _to_run(kept, tuple(walls.legible), env)
+        ready = _to_run(() if whole else kept, tuple(walls.legible), env)
         for path in walls.writable:
             _make(path, walls.writable, env)
             found += _without(path, "write", _inside(path, (*kept, *sealed)))
     if walls.reads_outside:
-        found += _without("/", "run", barred)
+        found += _without("/", "run", () if whole else barred)
     for path in walls.readable:
-        found += _without(os.path.realpath(path), "run", (*ours, *_inside(path, kept)))
+        away = () if whole else (*ours, *_inside(path, kept))
+        found += _without(os.path.realpath(path), "run", away)
     for path in walls.roots:
         # A workspace inside of a forbidden place is allowed; what is forbidden inside of it is not.
         real = os.path.realpath(path)
         found += _without(real, "write", () if veiled else _inside(real, barred))
     if not walls.workspace_only:
         found += _without("/", "write", (*barred, *sealed))
-        for path in sealed:
-            found += _without(path, "run", _inside(path, kept))
+        for path in ("/",) if whole else sealed:
+            found += _without(path, "run", () if whole else _inside(path, kept))
     if scratch:
         found.append(Rule(scratch, "write"))
     return [*ready, *(rule for rule in dict.fromkeys(found) if os.path.exists(rule.path))]
+
+
+def covers(walls: Walls, made: Iterable[Rule]) -> list[str]:
+    """What has to be hidden where rules were made with `whole`: all that is forbidden and there."""
+    paths = [rule.path for rule in made if rule.kind != "list" and rule.path != "/"]
+    needed = _needed()
+    barred = [path for path in (*walls.forbidden, *walls.protected)
+              if path not in needed and os.path.lexists(path)]  # fmt: skip
+    with contextlib.suppress(OSError):  # no such folder here
+        barred += (entry.path for entry in os.scandir("/etc") if _private(entry.path))
+    return [path for path in dict.fromkeys(barred)
+            if not os.path.islink(path)
+            and not any(one == path or one.startswith(f"{path}/") for one in paths)]  # fmt: skip
+
+
+@cache
+def _needed() -> frozenset[str]:
+    """Where programs lie: they run whatever is forbidden, though nobody may look around there."""
+    return frozenset(os.path.realpath(path) for path in (*_RUN, *_READ))
 
 
 _known: dict[tuple[object, ...], tuple[tuple[tuple[str, int], ...], tuple[Rule, ...]]] = {}
