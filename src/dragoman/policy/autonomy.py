@@ -27,6 +27,7 @@ _PATH_KEYS = frozenset(
     | {"root", "source", "destination", "src", "dst", "from", "to", "target"}
     | {"old_path", "new_path"}
 )
+_COMMAND_KEYS = ("command", "cmd", "script")  # as the tool reads them
 _REMEMBERED = 256
 _READ_HINT = "Change the mode to supervised or full to let it act."
 
@@ -112,7 +113,8 @@ class AutonomyPolicy:
         args = call.args or {}
         boundary = self.boundary(mode, cwd, roots)
         if names & _SHELL:
-            return self._shell(str(args.get("command") or ""), names, mode, boundary)
+            command = next((args[key] for key in _COMMAND_KEYS if args.get(key)), "")
+            return self._shell(str(command), names, mode, boundary)
         touched = _Touched()
         if spec.kind in _TOUCHING:
             touched = _touched(args, boundary, spec.kind in _CHANGING)
@@ -123,15 +125,21 @@ class AutonomyPolicy:
         if mode == "full":
             return Judgement("allow")
         risk: Any = "high" if touched.asked else _risk_of(spec)
-        reach = tuple(touched.reach)
-        if mode == "supervised" and self._asks_always(names):
-            reason = touched.asked or f"{spec.name} is in always_ask."
-            return Judgement("ask", reason, risk, reach)
-        if touched.asked:
-            return Judgement("ask", touched.asked, "high", reach)
-        if spec.kind in _LOOKING or self._approves(names):
+        access: Any = "write" if spec.kind in _CHANGING else "read"
+        firm = mode == "supervised" and self._asks_always(names)
+        if not firm and not touched.asked and (spec.kind in _LOOKING or self._approves(names)):
             return Judgement("allow")
-        return Judgement("ask", f"{spec.name} needs your approval.", risk)
+        usual = "is in always_ask." if firm else "needs your approval."
+        return Judgement(
+            "ask",
+            touched.asked or f"{spec.name} {usual}",
+            risk,
+            tuple(touched.reach),
+            files=tuple(touched.files),
+            access=access,
+            # What makes other programs run is asked about each time, whatever was remembered.
+            firm=firm or bool(touched.guarded),
+        )
 
     def _asks_always(self, names: set[str]) -> bool:
         return "*" in self.rules.always_ask or not names.isdisjoint(self.rules.always_ask)
@@ -163,18 +171,21 @@ class AutonomyPolicy:
             if hidden:
                 reason = f"Some commands are forbidden, and this one hides. {found.reason}"
                 return Judgement("deny", reason, "high")
-            return Judgement("allow", risk=found.risk, reach=tuple(touched.reach))
-        words = tuple(part.argv for part in found.parts) if found.kind != "unknown" else ()
+            return Judgement("allow", risk=found.risk)
+        # A rule about first words is for commands that are known and write no file by redirection.
+        known = found.kind != "unknown" and not found.writes
+        words = tuple(part.argv for part in found.parts if not part.passes) if known else ()
         asked = touched.asked or (found.reason if found.kind == "unknown" else "")
         approved = listed and (not found.writes or self._writes())
         approved = approved or self._approves(names & _SHELL) and found.risk != "high"
         risk = "high" if asked else found.risk
-        if asked or not approved or self._asks_always(names):
-            reason = asked or found.reason
-            if not reason:
-                reason = "bash is in always_ask." if approved else "Commands need your approval."
-            return Judgement("ask", reason, risk, tuple(touched.reach), words)
-        return Judgement("allow", risk=risk, reach=tuple(touched.reach))
+        firm = self._asks_always(names) or bool(touched.guarded)
+        if not asked and approved and not firm:
+            return Judgement("allow", risk=risk)
+        reason = asked or found.reason
+        if not reason:
+            reason = "bash is in always_ask." if approved else "Commands need your approval."
+        return Judgement("ask", reason, risk, tuple(touched.reach), words, firm=firm)
 
     def _writes(self) -> bool:
         """Whether a file may be written without a question, as by the tool `write`."""
@@ -231,6 +242,7 @@ class _Touched:
         self.denied = ""
         self.outside = ""
         self.guarded = ""
+        self.files: list[str] = []  # inside of the boundary
         self.reach: list[Reach] = []
 
     @property
@@ -269,6 +281,8 @@ class _Touched:
             what = "may write" if command else "writes"
             why = "which can make other programs run something"
             self.guarded = self.guarded or f"It {what} {real}, {why}."
+        if not reason:
+            self.files.append(real)
 
     def run(self, path: str, boundary: Boundary) -> None:
         """A program that is called by its path."""
@@ -282,10 +296,9 @@ class _Touched:
             return
         if not reason:
             return
-        folders = boundary.runs(path)
-        if folders:  # running a program is not reaching outside
-            self.reach += (Reach(folder, False, folder) for folder in folders)
-        elif final:
+        if boundary.runs(path):  # running a program is not reaching outside
+            return
+        if final:
             self.denied = self.denied or reason
         else:
             folder = os.path.dirname(real)

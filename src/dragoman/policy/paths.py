@@ -36,6 +36,7 @@ _OWN = frozenset(
 _MACHINE = ("/sys/devices/system/cpu", "/sys/fs/cgroup")
 # Where programs lie; a path to one of them may be run whatever is forbidden.
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/snap")
+_LEARNED = 64
 _SHARED_MEMORY = "/dev/shm"  # an ordinary file system under /dev; judged by the lists
 _ENCODED = ("%2e%2e", "..%2f", "..%5c", ".%2e", "%2e.")
 _LONGEST = 4096
@@ -65,8 +66,9 @@ def _own(name: str) -> bool:
 class Boundary:
     """The paths that tools of one session may reach."""
 
-    __slots__ = ("_legible", "cwd", "forbidden", "home", "protected", "readable", "reads_outside",
-                 "roots", "sealed", "workspace_only", "writable")  # fmt: skip
+    __slots__ = ("_legible", "cwd", "forbidden", "home", "learned", "protected",
+                 "readable", "reads_outside", "roots", "sealed", "workspace_only",
+                 "writable")  # fmt: skip
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class Boundary:
         self._legible = tuple(self._canonical(path) for path in legible)
         self.writable = tuple(self._canonical(path) for path in writable)
         self.reads_outside = reads_outside
+        self.learned: dict[str, None] = {}  # virtual environments that commands have named
 
     def wider(self, reach: Iterable[Reach]) -> "Boundary":
         """The same boundary with what was agreed to for one call."""
@@ -111,13 +114,13 @@ class Boundary:
     @property
     def legible(self) -> tuple[str, ...]:
         """What commands may read and run: now, since environments come and go."""
-        return (*self._legible, *self._interpreters(self.roots))
+        return (*self._legible, *self.learned, *self._interpreters(self.roots))
 
     def _interpreters(self, places: tuple[str, ...]) -> Iterator[str]:
         return (one for one in installations(places) if not self._forbids(one, False))
 
-    def runs(self, path: str) -> tuple[str, ...]:
-        """The folders that a program needs that is called by this path; empty: it needs asking."""
+    def runs(self, path: str) -> bool:
+        """Whether a program that is called by this path may be run without a question."""
         absolute = self.absolute(path)
         real = os.path.realpath(absolute)
         own = environment(absolute)
@@ -126,13 +129,15 @@ class Boundary:
         found += [behind] if behind else []
         known = any(within(real, place) for place in (*_PROGRAMS, *self._legible, *found))
         if not known or any(self._forbids(place, False) for place in found if place != behind):
-            return ()
+            return False
         lexical = os.path.normpath(absolute)
-        if not own and not any(
-            within(lexical, p) for p in (*self.roots, *_PROGRAMS, *self.legible)
-        ):
-            return ()
-        return tuple(found) or (os.path.dirname(real),)
+        places = (*self.roots, *_PROGRAMS, *self.legible)
+        if not own and not any(within(lexical, place) for place in places):
+            return False
+        for place in found:  # what an environment is made of can be read from now on
+            if len(self.learned) < _LEARNED:
+                self.learned[place] = None
+        return True
 
     def _canonical(self, path: str) -> str:
         if path == "~" or path.startswith("~/"):
