@@ -100,6 +100,11 @@ SECONDS ?= 20
 fire: $(STAMP)
 	$(BIN)/python -m tests.cross.fire --seeds $(SEEDS) --seconds $(SECONDS)
 
+# The judge of commands against real shells, with many random commands.
+COMMANDS ?= 200000
+shells: $(STAMP)
+	COMMANDS=$(COMMANDS) $(PYTEST) -q -s tests/policy/test_shells.py
+
 bench: $(STAMP)
 	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg; code=$$?; \
 	$(BIN)/python -m bench.guard --runs 3 && exit $$code

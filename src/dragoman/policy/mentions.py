@@ -113,7 +113,7 @@ class _Places:
             absolute = os.path.join(here, path)
             # A relative word matters when it exists: it may be a link that leads away. It also
             # matters when it has a name that is guarded, so that it is not made.
-            if path.startswith("/") or ".." in path.split("/") or "." in path or _is(absolute):
+            if "/" in path or "." in path or _is(absolute):
                 yield absolute
 
 
