@@ -28,7 +28,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-user test-pythons test-local coverage check bench fire clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup run test test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -40,6 +40,7 @@ help:
 	@echo "make check          lint, types, import rules"
 	@echo "make bench          figures, as ratios"
 	@echo "make fire           random clients of all protocols, with kills (SEEDS=… SECONDS=…)"
+	@echo "make shells         the judge of commands against real shells (COMMANDS=…)"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
 	@echo "make setup-tools    jq, socat, bubblewrap and Go for single tests and make bench"
