@@ -40,10 +40,10 @@ MAY: dict[str, tuple[str, ...]] = {
     "policy": BEHIND_PORTS,
     "sandbox": BEHIND_PORTS,
     "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
-    "settings": (*PORTS, "observe"),
+    "settings": (*PORTS, "observe", "dialects.descriptor"),  # sockets are named by descriptors
     "client": ("wire", "transports", "settings", "observe", *FACTS),
     "gateway": ("wire", "transports", "settings", "observe", "engine", "http"),
-    "cli": ("client", "settings", "observe", *FACTS),
+    "cli": ("client", "settings", "observe", "dialects.descriptor", *FACTS),
     "testing": tuple(
         "engine wire observe dialects transports store agents providers policy sandbox tools "
         "settings client".split()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.sniff import HUMANLAYER, AnyHearer, which
+from dragoman.dialects.humanlayer import METHODS as HUMANLAYER
+from dragoman.dialects.sniff import AnyHearer, which
 from dragoman.transports.memory import Client
 from dragoman.wire.link import Hearer, Link
 
@@ -65,15 +66,13 @@ class Noting:
 
 
 def client(notes: list[Any]) -> Client:
-    names = ("zeroclaw", "acp", "zot", "humanlayer", "openclawos")
-
     def opener(name: str) -> Any:
         def open(link: Link) -> Hearer:
             return Noting(name, notes)
 
         return open
 
-    return Client(lambda link: AnyHearer(link, {name: opener(name) for name in names}, 1000))
+    return Client(lambda link: AnyHearer(link, opener, 1000))
 
 
 async def test_the_chosen_protocols_own_limit_holds_from_the_first_line() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, cast
 
+from dragoman.dialects.descriptor import REGISTRY, rpc_refusal
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link, Opener
 
@@ -105,18 +106,8 @@ class _Refused:
 
     def __init__(self, link: Link, dialect: str, limit: int) -> None:
         text = f"{limit} clients are connected already. Close one, or raise limits.max_clients."
-        answer: object = {
-            "jsonrpc": "2.0",
-            "error": {"code": -32001, "message": text},
-            "id": None,
-        }
-        if dialect == "openclawos":
-            code = "TOO_MANY_CLIENTS"
-            answer = {
-                "type": "response",
-                "success": False,
-                "error": {"code": code, "message": text},
-            }
+        known = REGISTRY.find(dialect)
+        answer = known.refusal(text) if known is not None else rpc_refusal(text)
         link.send(encode(answer))
         link.close()
 

@@ -40,7 +40,11 @@ class Listening:
         """Every (dialect, address), our own before those where other families' clients look."""
         chosen = places.endpoints(os.environ, self._composed.places)
         listen = self._composed.settings.listen
-        found = [(name, getattr(listen, name, "") or path) for name, path in chosen.items()]
+        given = listen.more
+        found = [
+            (name, getattr(listen, name, "") or given.get(name, "") or path)
+            for name, path in chosen.items()
+        ]
         if self._native and sys.platform != "win32":
             found += [pair for pair in places.native(os.environ).items() if pair not in found]
         return found
@@ -83,13 +87,12 @@ class Listening:
     def _opener(self, name: str) -> Opener:
         if name != "any":
             return self._desks.opener(name)
-        openers = self._desks.openers()
         limit = self._composed.settings.limits.max_line_bytes
 
         def open(link: Link) -> Hearer:
             from dragoman.dialects.sniff import AnyHearer
 
-            return AnyHearer(link, openers, limit, _sniffed)
+            return AnyHearer(link, self._desks.opener, limit, _sniffed)
 
         return open
 

@@ -1,6 +1,7 @@
 """Which dialect is this first line?
 
-The rule, for an endpoint that takes any protocol (docs/protocols/any.md has examples):
+Each dialect's descriptor says how sure it is that a line is its own; the surest has it. With ours
+that makes this rule, for an endpoint that takes any protocol (docs/protocols/any.md has examples):
 
 1. A text `type` and no `jsonrpc`: **openclawos** when it is one of its types and there is a
    `method` or a `requestId`, otherwise **zot**.
@@ -12,22 +13,13 @@ The rule, for an endpoint that takes any protocol (docs/protocols/any.md has exa
 5. What is no message at all: **zeroclaw**, which answers every kind of nonsense with an error.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from dragoman.dialects.descriptor import REGISTRY
 from dragoman.wire.link import Hearer, Link, Opener
-
-HUMANLAYER = frozenset(
-    "health launchSession listSessions getConversation getSessionState continueSession "
-    "interruptSession fetchApprovals sendDecision Subscribe createApproval getApproval "
-    "getSessionLeaves getSessionSnapshots updateSessionSettings updateSessionTitle "
-    "getRecentPaths archiveSession bulkArchiveSessions".split()
-)
-_ACP = frozenset({"authenticate", "logout", "$/cancel_request"})
-_ZEROCLAW_KEYS = frozenset({"protocol_version", "tui_id", "tui_sig", "env"})
-_OPENCLAWOS_TYPES = frozenset({"request", "response", "event", "stream"})
 
 
 def which(line: bytes) -> str:
@@ -35,35 +27,8 @@ def which(line: bytes) -> str:
     try:
         message: Any = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return "zeroclaw"
-    if isinstance(message, list) and message:
-        message = message[0]
-    if not isinstance(message, dict):
-        return "zeroclaw"
-    kind = message.get("type")
-    if isinstance(kind, str) and "jsonrpc" not in message:
-        if kind in _OPENCLAWOS_TYPES and ("method" in message or "requestId" in message):
-            return "openclawos"
-        return "zot"
-    method = message.get("method")
-    if not isinstance(method, str):
-        return "zeroclaw"
-    if method in HUMANLAYER:
-        return "humanlayer"
-    if method == "initialize":
-        return _initialize(message.get("params"))
-    if method.startswith("session/") or method in _ACP or method.startswith("_"):
-        return "acp"
-    return "zeroclaw"
-
-
-def _initialize(params: Any) -> str:
-    if not isinstance(params, dict) or not params:
-        return "acp"
-    keys = params.keys()
-    if keys & _ZEROCLAW_KEYS or keys == {"protocolVersion"}:
-        return "zeroclaw"
-    return "acp"
+        message = None
+    return REGISTRY.which(message)
 
 
 class AnyHearer:
@@ -76,7 +41,7 @@ class AnyHearer:
     def __init__(
         self,
         link: Link,
-        openers: Mapping[str, Opener],
+        openers: Callable[[str], Opener],
         max_line: int,
         told: Callable[[str, Link], None] = lambda name, link: None,
     ) -> None:
@@ -95,7 +60,7 @@ class AnyHearer:
     def _choose(self, line: bytes) -> Hearer:
         name = self.dialect = which(line)
         self._told(name, self._link)
-        return self._openers[name](self._link)
+        return self._openers(name)(self._link)
 
     def hear(self, lines: list[bytes]) -> None:
         if self._inner is None:

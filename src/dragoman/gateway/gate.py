@@ -47,6 +47,7 @@ class Gate:
         self.composed = composed
         self.door = composed.door
         self.desks = desks
+        self.sockets: dict[str, tuple[str, str]] = desks.websockets()
         self.guests = guests
         self.limits = composed.settings.limits
         given = composed.settings.gateway
@@ -237,7 +238,7 @@ class Gate:
                     return SMALL
                 raise Refusal(404, "not_found", "There is nothing at this path.")
             request.parts = parts = parts[size:]
-        if len(parts) == 1 and f"/{parts[0]}" in upgrade.PATHS:
+        if len(parts) == 1 and f"/{parts[0]}" in self.sockets:
             upgrade.check(request)
             return 0
         if request.method == "OPTIONS" and self.origins.is_foreign_but_allowed(request):

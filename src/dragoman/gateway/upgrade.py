@@ -1,4 +1,4 @@
-"""WebSocket upgrades: /acp speaks ACP, /rpc speaks zeroclaw."""
+"""WebSocket upgrades: each path speaks the dialect whose descriptor names it."""
 
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,6 @@ from .http import Refusal, Request, Takeover
 
 if TYPE_CHECKING:
     from .gate import Gate
-
-# path -> (dialect, the subprotocol it may be asked for by)
-PATHS = {"/acp": ("acp", "zeroclaw.acp.v1"), "/rpc": ("zeroclaw", "zeroclaw.rpc.v1")}
 
 
 def check(request: Request) -> None:
@@ -42,7 +39,7 @@ def check(request: Request) -> None:
 
 def takeover(gate: "Gate", request: Request) -> Takeover:
     """The answer to a handshake whose client may come in."""
-    dialect, own = PATHS["/" + request.parts[0]]
+    dialect, own = gate.sockets["/" + request.parts[0]]
     headers = {
         "upgrade": "websocket",
         "connection": "Upgrade",

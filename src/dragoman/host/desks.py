@@ -1,23 +1,12 @@
-"""The one place where dialects are registered.
+"""The desks of one process: what each dialect keeps for all its connections."""
 
-A desk is what a dialect keeps for the whole process; it makes a hearer for each connection.
-"""
-
-from importlib import import_module
 from typing import Any
 
+from dragoman.dialects.descriptor import REGISTRY, Dialect, load
 from dragoman.engine.door import Door
+from dragoman.engine.faults import BadInput
 from dragoman.settings.model import Settings
 from dragoman.wire.link import Opener
-
-# name -> (package, section of the settings that it is given)
-DIALECTS: dict[str, tuple[str, str]] = {
-    "zeroclaw": ("dragoman.dialects.zeroclaw", "zeroclaw"),
-    "humanlayer": ("dragoman.dialects.humanlayer", "humanlayer"),
-    "openclawos": ("dragoman.dialects.openclawos", "openclawos"),
-    "acp": ("dragoman.dialects.acp", "acp"),
-    "zot": ("dragoman.dialects.zot", ""),
-}
 
 
 class Desks:
@@ -29,31 +18,55 @@ class Desks:
         self._made: dict[str, Any] = {}
 
     def desk(self, name: str) -> Any:
+        """Raises BadInput for a dialect that nobody speaks, or whose settings are wrong."""
         found = self._made.get(name)
         if found is None:
-            package, section = DIALECTS[name]
-            given = getattr(self._settings, section) if section else None
-            found = self._made[name] = import_module(package).Desk(self._door, given)
+            dialect = REGISTRY.find(name)
+            if dialect is None:
+                known = ", ".join(one.name for one in REGISTRY.all())
+                raise BadInput(f"There is no dialect {name!r}.", f"Known: {known}.")
+            given = _section(dialect, self._settings)
+            found = self._made[name] = dialect.make_desk(self._door, given)
         return found
+
+    def websockets(self) -> dict[str, tuple[str, str]]:
+        """Path of the gateway -> the dialect spoken there, its subprotocol."""
+        return {
+            one.websocket[0]: (one.name, one.websocket[1])
+            for one in REGISTRY.all()
+            if one.websocket
+        }
 
     def opener(self, name: str) -> Opener:
         """What a listener calls for each new connection."""
         made = self._made
         return lambda link: (made.get(name) or self.desk(name)).hearer(link)
 
-    def openers(self) -> dict[str, Opener]:
-        return {name: self.opener(name) for name in DIALECTS}
-
     def apply(self, old: Settings, new: Settings) -> None:
         """Tell desks that are in use about a changed configuration."""
         self._settings = new
         for name, desk in self._made.items():
-            section = DIALECTS[name][1]
-            if section and getattr(old, section) != getattr(new, section):
-                desk.settings = getattr(new, section)
+            dialect = REGISTRY.find(name)
+            if dialect is not None:
+                given = _section(dialect, new)
+                if given != _section(dialect, old):
+                    desk.settings = given
 
     async def close(self) -> None:
         for desk in self._made.values():
             close = getattr(desk, "close", None)
             if close is not None and (ending := close()) is not None:
                 await ending
+
+
+def _section(dialect: Dialect, settings: Settings) -> Any:
+    """What the configuration says about a dialect; None when it can be told nothing."""
+    kind = dialect.settings
+    if not kind or ":" not in kind:
+        return getattr(settings, kind) if kind else None
+    import msgspec
+
+    try:
+        return msgspec.convert(settings.dialects.get(dialect.name, {}), load(kind))
+    except msgspec.ValidationError as wrong:
+        raise BadInput(f"dialects.{dialect.name}: {wrong}") from None

@@ -66,6 +66,9 @@ class Listen(Section, frozen=True):
     openclawos: Annotated[str, says("Path of the openclawos socket.")] = ""
     acp: Annotated[str, says("Path of the ACP socket.")] = ""
     any: Annotated[str, says("Path of the socket that takes any protocol by its first line.")] = ""
+    more: Annotated[
+        dict[str, str], says("Paths of the sockets of dialects that packages bring, by name.")
+    ] = {}
 
 
 class Webhook(Section, frozen=True):

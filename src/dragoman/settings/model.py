@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # read when a section is: most are never
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from .agents import Agent, Autonomy, Memory, Risk, RuntimeProfile
 from .host import Gateway, Limits, Listen, Log, McpServer, Model, Provider, Sandbox, Store
@@ -31,6 +31,9 @@ class Settings(Section, frozen=True):
     zeroclaw: Annotated[Zeroclaw, says("The zeroclaw protocol.")] = Zeroclaw()
     humanlayer: Annotated[Humanlayer, says("The humanlayer protocol.")] = Humanlayer()
     openclawos: Annotated[Openclawos, says("The openclawos protocol.")] = Openclawos()
+    dialects: Annotated[
+        dict[str, dict[str, Any]], says("Settings of dialects that packages bring, by name.")
+    ] = {}
     listen: Annotated[Listen, says("The local endpoints.")] = Listen()
     gateway: Annotated[Gateway, says("HTTP, WebSocket and the dashboard.")] = Gateway()
     mcp: Annotated[dict[str, McpServer], says("MCP servers, by name.")] = {}

@@ -6,23 +6,14 @@ Pure functions of an environment. Thin commands import this, so it imports next 
 import os
 import sys
 
+from dragoman.dialects.descriptor import OURS, REGISTRY
 from dragoman.engine.faults import BadInput
 
 TYPE_CHECKING = False  # `collections.abc` is not loaded just for annotations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SOCKETS = {
-    "zeroclaw": ("daemon.sock", ("DRAGOMAN_SOCKET", "ZEROCLAW_SOCKET")),
-    "humanlayer": (
-        "humanlayer.sock",
-        ("DRAGOMAN_HUMANLAYER_SOCKET", "HUMANLAYER_DAEMON_SOCKET"),
-    ),
-    "openclawos": ("kernel.sock", ("DRAGOMAN_KERNEL_SOCKET", "OPENCLAWOS_KERNEL_SOCKET")),
-    "acp": ("acp.sock", ("DRAGOMAN_ACP_SOCKET",)),
-    "any": ("any.sock", ("DRAGOMAN_ANY_SOCKET",)),
-}
-NAMES = tuple(_SOCKETS)
+_ANY = "any"  # no dialect: it takes all of them, by the first line
 
 # sun_path holds 108 bytes on Linux and 104 elsewhere, the final NUL among them.
 LONGEST = 107 if sys.platform == "linux" else 103
@@ -92,10 +83,7 @@ def endpoint(
 
     Raises BadInput for an unknown name and for a path that no socket can have.
     """
-    try:
-        file, overrides = _SOCKETS[name]
-    except KeyError:
-        raise BadInput(f"There is no endpoint {name!r}.", f"Known: {', '.join(NAMES)}.") from None
+    file, overrides = _socket(name)
     for variable in overrides:
         given = env.get(variable, "").strip()
         if given:
@@ -115,19 +103,35 @@ def endpoints(
     env: "Mapping[str, str]", where: Places, platform: str = sys.platform
 ) -> dict[str, str]:
     """The addresses of all dialects."""
-    return {name: endpoint(name, env, where, platform) for name in NAMES}
+    return {name: endpoint(name, env, where, platform) for name in names()}
+
+
+def names() -> list[str]:
+    """Every name that has an address: dialects with a socket of their own, and `any`."""
+    found = [one.name for one in REGISTRY.all() if one.socket]
+    ours = [name for name in found if name in OURS]
+    return [*ours, _ANY, *found[len(ours) :]]
+
+
+def _socket(name: str) -> tuple[str, tuple[str, ...]]:
+    """A socket's file name and the variables that choose another path."""
+    if name == _ANY:
+        return "any.sock", ("DRAGOMAN_ANY_SOCKET",)
+    dialect = REGISTRY.find(name)
+    if dialect is None or not dialect.socket:
+        raise BadInput(f"There is no endpoint {name!r}.", f"Known: {', '.join(names())}.")
+    return dialect.socket, dialect.env or (f"DRAGOMAN_{name.upper()}_SOCKET",)
 
 
 def native(env: "Mapping[str, str]") -> dict[str, str]:
     """Where each family's own clients look when nobody tells them otherwise."""
-    home = _home(env)
-    runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
-    found = {
-        "zeroclaw": os.path.join(home, ".zeroclaw", "data", "daemon.sock"),
-        "humanlayer": os.path.join(home, ".humanlayer", "daemon.sock"),
-        "openclawos": os.path.join(runtime, "openclawos", "kernel.sock"),
-    }
-    return {name: check_length(path, "Turn [listen] native off.") for name, path in found.items()}
+    found: dict[str, str] = {}
+    for one in REGISTRY.all():
+        if one.native:
+            runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
+            path = _absolute(one.native.replace("$XDG_RUNTIME_DIR", runtime), env)
+            found[one.name] = check_length(path, "Turn [listen] native off.")
+    return found
 
 
 def check_length(path: str, hint: str) -> str:

@@ -17,6 +17,17 @@ def commands() -> tuple[Command, ...]:
             flags=COMMON,
         ),
         Command(
+            "dialects",
+            "the protocols that are spoken: where, and what brings them",
+            group=GROUP,
+            example="dragoman dialects --json",
+            text=(
+                "Packages bring more of them by an entry point of the group dragoman.dialects.\n"
+                "Exit code 1: one of them cannot be used; the reason is on standard error."
+            ),
+            flags=COMMON,
+        ),
+        Command(
             "doctor",
             "check the installation; each row says how to repair it",
             group=GROUP,

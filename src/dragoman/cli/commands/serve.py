@@ -1,6 +1,6 @@
 """Commands that serve a protocol."""
 
-from ..parse import Command, Flag
+from ..parse import Arg, Command, Flag
 from .shared import CONFIG_DIR, EFFORTS
 
 GROUP = "Serve"
@@ -69,6 +69,14 @@ def commands() -> tuple[Command, ...]:
                 Flag("no-context-files", "do not read AGENTS.md files", kind=bool),
                 Flag("list-models", "show the models that can be used, and leave", kind=bool),
             ),
+        ),
+        Command(
+            "speak",
+            "speak any of the protocols on stdin and stdout",
+            group=GROUP,
+            example="dragoman speak humanlayer",
+            args=(Arg("dialect", "the protocol: one of `dragoman dialects`"),),
+            flags=(CONFIG_DIR, Flag("memory", "keep nothing: sessions end with it", kind=bool)),
         ),
         Command(
             "acp-bridge",

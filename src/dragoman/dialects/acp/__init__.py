@@ -1,22 +1,38 @@
 """The Agent Client Protocol, version 1, and the family of clients that speak its older form."""
 
-from typing import TYPE_CHECKING, Any
+from dragoman.dialects.descriptor import Dialect, later, method_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from .desk import Desk
     from .shapes import Settings
 
-__all__ = ["Desk", "Settings"]
+__all__ = ["DIALECT", "Desk", "Settings"]
+__getattr__ = later(__name__, Desk="desk", Settings="shapes")
+_METHODS = frozenset({"authenticate", "logout", "$/cancel_request"})
 
 
-def __getattr__(name: str) -> Any:
-    """Import on first use: `hello` alone must be quick to reach."""
-    if name == "Desk":
-        from .desk import Desk
+def first_line(message: "Mapping[str, Any]") -> int:
+    """`initialize` unless it is surely another's, and the methods of sessions and extensions."""
+    method = method_of(message)
+    if method == "initialize" or method in _METHODS or method.startswith(("session/", "_")):
+        return 2
+    return 0
 
-        return Desk
-    if name == "Settings":
-        from .shapes import Settings
 
-        return Settings
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+DIALECT = Dialect(
+    "acp",
+    "the Agent Client Protocol, for editors",
+    desk="dragoman.dialects.acp.desk:Desk",
+    socket="acp.sock",
+    env=("DRAGOMAN_ACP_SOCKET",),
+    websocket=("/acp", "zeroclaw.acp.v1"),
+    settings="acp",
+    first_line=first_line,
+    answers=False,  # those that show forms are looked at one by one
+    stdio="dragoman acp",
+    doc="docs/protocols/acp.md",
+)

@@ -5,6 +5,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from dragoman.dialects.descriptor import REGISTRY
 from dragoman.engine.door import Door
 from dragoman.engine.faults import TooMany, UnknownSession
 from dragoman.wire.link import Link
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from .hear import AcpHearer
 
 _LEAST_SWEEP = 0.05
-# Whose clients cannot answer a question of ours: programs, and ourselves (looked at one by one).
-_MUTE = ("acp", "zot", "openclawos")
 
 
 class Desk:
@@ -80,7 +79,8 @@ class Desk:
     def others_may_answer(self, attachment: "Attachment") -> bool:
         """Whether somebody else is connected who could answer a free question."""
         for client in self.door.visitors.clients.values():
-            if client.who.dialect not in _MUTE:
+            known = REGISTRY.find(client.who.dialect)
+            if known is None or known.answers:
                 return True
         return any(
             other.connection.client.forms

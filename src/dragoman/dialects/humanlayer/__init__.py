@@ -1,5 +1,37 @@
-"""The HumanLayer daemon protocol: line-delimited JSON-RPC 2.0 with approvals and subscriptions."""
+"""The protocol of the HumanLayer daemon: sessions, approvals, subscriptions."""
 
-from .desk import Desk, Settings
+from dragoman.dialects.descriptor import Dialect, later, method_of
 
-__all__ = ["Desk", "Settings"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .desk import Desk, Settings
+
+__all__ = ["DIALECT", "Desk", "Settings"]
+__getattr__ = later(__name__, Desk="desk", Settings="desk")
+METHODS = frozenset(
+    "health launchSession listSessions getConversation getSessionState continueSession "
+    "interruptSession fetchApprovals sendDecision Subscribe createApproval getApproval "
+    "getSessionLeaves getSessionSnapshots updateSessionSettings updateSessionTitle "
+    "getRecentPaths archiveSession bulkArchiveSessions".split()
+)
+
+
+def first_line(message: "Mapping[str, Any]") -> int:
+    """One of its own method names."""
+    return 3 if method_of(message) in METHODS else 0
+
+
+DIALECT = Dialect(
+    "humanlayer",
+    "the HumanLayer daemon's protocol, for approvers",
+    desk="dragoman.dialects.humanlayer.desk:Desk",
+    socket="humanlayer.sock",
+    env=("DRAGOMAN_HUMANLAYER_SOCKET", "HUMANLAYER_DAEMON_SOCKET"),
+    native="~/.humanlayer/daemon.sock",
+    settings="humanlayer",
+    first_line=first_line,
+    doc="docs/protocols/humanlayer.md",
+)

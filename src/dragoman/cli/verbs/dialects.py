@@ -1,0 +1,65 @@
+"""`dragoman dialects`: the protocols that are spoken, where, and what brings them."""
+
+import os
+
+from dragoman.dialects.descriptor import REGISTRY
+from dragoman.settings import places
+
+from .. import say
+from ..places import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dragoman.dialects.descriptor import Dialect
+
+
+def run(args: "Any") -> int:
+    """Print what is spoken; no daemon needs to run."""
+    where = find(args.config_dir)
+    rows = [_row(one, where) for one in REGISTRY.all()]
+    if args.json:
+        say.plain_json({"dialects": rows, "problems": REGISTRY.problems})
+    else:
+        _show(rows)
+    for problem in REGISTRY.problems:
+        say.warn(problem)
+    return 1 if REGISTRY.problems else 0
+
+
+def _row(one: "Dialect", where: places.Places) -> "dict[str, Any]":
+    transports = ["any", "stdio"]
+    sockets = []
+    if one.socket:
+        transports.insert(0, "pipe" if os.name == "nt" else "unix")
+        sockets.append(places.endpoint(one.name, os.environ, where))
+    if one.websocket is not None:
+        transports.append("websocket")
+    return {
+        "name": one.name,
+        "title": one.title,
+        "transports": transports,
+        "sockets": sockets,
+        "native": places.native(os.environ).get(one.name, ""),
+        "websocket": one.websocket[0] if one.websocket is not None else "",
+        "stdio": one.stdio,
+        "package": one.package,
+        "doc": one.doc,
+    }
+
+
+def _show(rows: "list[dict[str, Any]]") -> None:
+    for row in rows:
+        name = say.style(row["name"], "bold")
+        say.out(f"{name}  {row['title']}")
+        found = [
+            ("socket", ", ".join(row["sockets"]) or "any.sock only"),
+            ("websocket", row["websocket"]),
+            ("stdio", row["stdio"]),
+            ("package", row["package"]),
+            ("more", row["doc"]),
+        ]
+        for label, value in found:
+            if value:
+                say.out(f"  {label:<11} {value}")

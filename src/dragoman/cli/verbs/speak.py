@@ -1,0 +1,18 @@
+"""`dragoman speak`: any of the protocols on standard input and output."""
+
+from ..quiet import begin
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Hand over to the server; it is imported only now."""
+
+    def serve() -> int:
+        from dragoman.stdio.speak import main
+
+        return main(args.dialect, config_dir=args.config_dir, memory=args.memory)
+
+    return begin(serve)
