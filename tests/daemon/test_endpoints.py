@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dragoman.engine.faults import BadInput
-from dragoman.settings.places import NAMES, endpoint, endpoints, native, places
+from dragoman.settings.places import endpoint, endpoints, names, native, places
 
 HOME = {"HOME": "/home/ann"}
 OWN_CONFIG = "/home/ann/.config/dragoman"
@@ -100,7 +100,7 @@ def test_overrides(name, ours, theirs):
     if theirs:
         assert endpoint(name, {theirs: "/t.sock"}, at) == "/t.sock"
         assert endpoint(name, {theirs: "/t.sock", ours: "/o.sock"}, at) == "/o.sock"
-    assert [endpoint(other, {ours: "/o.sock"}, at) for other in NAMES].count("/o.sock") == 1
+    assert [endpoint(other, {ours: "/o.sock"}, at) for other in names()].count("/o.sock") == 1
 
 
 def test_named_pipes_differ_by_directory_and_dialect():
