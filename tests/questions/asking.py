@@ -13,7 +13,7 @@ from dragoman.engine.events import Ask, Settled
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import AgentProfile, Store
 from dragoman.policy.autonomy import AutonomyPolicy, Rules
-from dragoman.testing.host import MODEL, EchoTool, FixedAgents, memory_door
+from dragoman.testing.host import MODEL, EchoTool, FixedAgents, host_of, memory_door
 from dragoman.testing.script import Scripted, call
 from dragoman.tools.bash import Bash
 from dragoman.tools.edit import Edit
@@ -36,7 +36,7 @@ class Asking:
         base = AgentProfile("default", model=MODEL.ref, context_files=False, auto_compact=0.0)
         other = AgentProfile("other", model=MODEL.ref, context_files=False, auto_compact=0.0)
         self.door: Door = memory_door(self.script, tools, store=store, profiles=[base, other])
-        agents: Any = self.door.host.agents
+        agents: Any = host_of(self.door).agents
         assert isinstance(agents, FixedAgents)
         agents.judge = self.policy
         self.tape = Tape()
@@ -51,7 +51,7 @@ class Asking:
 
     async def go(self, *calls: tuple[str, dict[str, Any]]) -> Any:
         """Begin a turn in which the model makes these calls, one after the other."""
-        self.door.host.models.provider = Scripted(  # type: ignore[attr-defined]
+        host_of(self.door).models.provider = Scripted(  # type: ignore[attr-defined]
             [*(call(name, **args) for name, args in calls), "done"]
         )
         self.tape.events.clear()

@@ -9,6 +9,7 @@ from tests.questions.asking import Asking
 from dragoman.engine import events as ev
 from dragoman.engine.faults import BadInput, UnknownRule
 from dragoman.store.sqlite import open_store
+from dragoman.testing.host import host_of
 
 TOUCH = [("bash", {"command": "touch x1"})]
 
@@ -230,7 +231,7 @@ async def test_always_ask_wins_over_every_rule(tmp_path: Path) -> None:
     for scope, command in commands.items():
         await at.always([("bash", {"command": command})], scope=scope, lasts="agent")
         assert await at.passes("bash", command=command)
-    await at.door.host.stop()
+    await host_of(at.door).stop()
     strict = await Asking(tmp_path, store=store, always_ask=("bash",)).open()
     for command in commands.values():
         assert not await strict.passes("bash", command=command)
@@ -243,7 +244,7 @@ async def test_always_ask_wins_over_every_rule(tmp_path: Path) -> None:
     await work.done
     assert settled.verdict == "allow" and "only this time" in settled.scope and not settled.rule
     assert not await strict.passes("bash", command="touch x1")
-    await strict.door.host.stop()
+    await host_of(strict.door).stop()
     await store.close()
 
 
@@ -287,7 +288,7 @@ async def test_a_rule_lasts_as_long_as_was_chosen(
     assert await at.passes("bash", command="touch x1") is other_project
     await at.open(agent="other")
     assert await at.passes("bash", command="touch x1") is other_agent
-    await at.door.host.stop()
+    await host_of(at.door).stop()
     await store.close()
 
     store = open_store(path)[0]  # after a restart
@@ -299,7 +300,7 @@ async def test_a_rule_lasts_as_long_as_was_chosen(
     assert not await at.passes("bash", command="touch x2")
     await at.open()
     assert await at.passes("bash", command="touch x1") is other_session
-    await at.door.host.stop()
+    await host_of(at.door).stop()
     await store.close()
 
 
@@ -382,7 +383,7 @@ async def test_what_was_not_offered_is_refused(
 async def test_rules_of_before_do_not_count_any_more(tmp_path: Path) -> None:
     """An old "always" was for a whole tool, and did not say so."""
     at = await Asking(tmp_path).open()
-    session = await at.door.host.get(at.session)
+    session = await host_of(at.door).get(at.session)
     await session.ledger.append(ev.Allowed("bash"))
     assert not await at.passes("bash", command="touch x1")
 

@@ -12,6 +12,7 @@ from dragoman.engine import shown
 from dragoman.engine.faults import Changed
 from dragoman.engine.rules import hash_of
 from dragoman.store.sqlite import open_store
+from dragoman.testing.host import host_of
 
 
 async def test_a_command_of_40000_characters_is_asked_about_whole(tmp_path: Path) -> None:
@@ -284,7 +285,7 @@ async def test_after_a_restart_an_answer_counts_for_what_was_shown(tmp_path: Pat
     await at.go(("echo", {"text": "x"}))
     first = await at.asked()
     assert first.args == {"text": "version 1"}
-    await at.door.host.stop()
+    await host_of(at.door).stop()
     await store.close()
 
     store = open_store(path)[0]
@@ -299,7 +300,7 @@ async def test_after_a_restart_an_answer_counts_for_what_was_shown(tmp_path: Pat
     await again.answer(second, "deny")
     await again.door.idle(at.session)
     assert again.echo.ran == []
-    await again.door.host.stop()
+    await host_of(again.door).stop()
     await store.close()
 
 

@@ -22,6 +22,7 @@ from .ports import AgentProfile, Judgement, Preview, Previewing, Reach, Tool, To
 from .rules import SHELLS, hash_of
 from .shown import COMMANDS
 from .underway import Underway
+from .visible import on_a_line
 
 
 class Place(Protocol):
@@ -128,14 +129,14 @@ def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
         if outside:
             return (exact,)
         what = "every command, whatever it does" if call.name in SHELLS else call.name
-        tool = Scope("tool", "tool", f"this tool: {what}")
+        tool = Scope("tool", "tool", f"this tool: {on_a_line(what)}")
         if call.name in SHELLS or COMMANDS & (call.args or {}).keys():
             return (exact, *_first_words(judgement), tool)
         return (tool, exact)
     if not outside:
         access: Access = judgement.access
         found = _files(judgement.files, _folder(judgement.files), access)
-        found.append(Scope("tool", "tool", f"this tool: {call.name}"))
+        found.append(Scope("tool", "tool", f"this tool: {on_a_line(call.name)}"))
         return tuple(found)
     writes = any(write for _, _, write in outside)
     paths = tuple(path for path, _, _ in sorted(outside))
@@ -147,11 +148,11 @@ def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
 def _exact(call: ToolCall) -> Scope:
     command = (call.args or {}).get("command")
     if not isinstance(command, str) or not command.strip():
-        return Scope("exact", "exact", f"{call.name} with exactly these arguments")
+        return Scope("exact", "exact", f"{on_a_line(call.name)} with exactly these arguments")
     if len(command) <= _WORDS:
-        return Scope("exact", "exact", f"this exact command: {command}")
+        return Scope("exact", "exact", f"this exact command: {on_a_line(command)}")
     rest = f"{len(command) - _WORDS:,} more characters"
-    return Scope("exact", "exact", f"this exact command: {command[:_WORDS]}… ({rest})")
+    return Scope("exact", "exact", f"this exact command: {on_a_line(command[:_WORDS])}… ({rest})")
 
 
 def _first_words(judgement: Judgement) -> list[Scope]:
@@ -160,7 +161,9 @@ def _first_words(judgement: Judgement) -> list[Scope]:
         return []
     from shlex import join
 
-    return [Scope("prefix", "prefix", f"commands that begin with: {join(argv)}", argv=argv)]
+    return [
+        Scope("prefix", "prefix", f"commands that begin with: {on_a_line(join(argv))}", argv=argv)
+    ]
 
 
 def _folder(paths: Sequence[str]) -> str:
@@ -172,9 +175,9 @@ def _files(paths: Sequence[str], folder: str, access: Access) -> list[Scope]:
     verb = "reading" if access == "read" else "writing"
     found: list[Scope] = []
     if len(set(paths)) == 1 and not os.path.isdir(paths[0]):
-        words = f"{verb} this file: {paths[0]}"
+        words = f"{verb} this file: {on_a_line(paths[0])}"
         found.append(Scope("file", "file", words, path=paths[0], access=access))
     if folder not in _WIDE:
-        words = f"{verb} files below {folder}"
+        words = f"{verb} files below {on_a_line(folder)}"
         found.append(Scope("folder", "folder", words, path=folder, access=access))
     return found

@@ -18,6 +18,7 @@ from .faults import BadInput, TooMany, UnknownRule
 from .ids import token
 from .ports import Clock, Judgement, Store
 from .state import State
+from .visible import on_a_line
 
 _SPACE = "rules"
 SHELLS = frozenset({"bash", "shell"})
@@ -69,7 +70,7 @@ def chosen(ask: Ask, scope: str, lasts: str) -> tuple[Scope, Lasts]:
 
 def refusing(ask: Ask, scope: str, lasts: str) -> tuple[Scope, Lasts]:
     """The scope of a refusal; without a name the whole tool, which is on the safe side."""
-    tool = Scope("tool", "tool", f"this tool: {ask.tool}")
+    tool = Scope("tool", "tool", f"this tool: {on_a_line(ask.tool)}")
     if not any(one.id == "tool" for one in ask.scopes):
         ask = msgspec.structs.replace(ask, scopes=(*ask.scopes, tool))
     return chosen(msgspec.structs.replace(ask, firm=False), scope or "tool", lasts)

@@ -7,6 +7,7 @@ import msgspec
 
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
+from dragoman.engine.ports import AskRow
 
 from . import views
 from .feed import Feed
@@ -38,7 +39,7 @@ class ShortShape:
                 continue
             changed[one.session] = None
             if isinstance(body, ev.Asked):
-                said.append(views.sse("ask", _encode(views.Approval(body.ask))))
+                said.append(views.sse("ask", _encode(views.listed(AskRow(body.ask)))))
             elif isinstance(body, ev.Settled):
                 said.append(views.sse("settled", _encode(body)))
         for id in changed:

@@ -6,12 +6,15 @@ from typing import Any
 import msgspec
 
 from dragoman.engine import events as ev
+from dragoman.engine import shown
+from dragoman.engine.ask import LASTING
 from dragoman.engine.events import Event
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AskRow
 from dragoman.observe.redact import redact
 
 _encode = msgspec.json.Encoder().encode
+LISTED = 16_000  # characters of a question in a list
 
 
 def session(info: SessionInfo) -> SessionInfo:
@@ -36,16 +39,67 @@ def encode(one: Event) -> bytes:
     return _encode(event(one))
 
 
-class Approval(msgspec.Struct, frozen=True):
-    """An approval or question, and how it was settled."""
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a question as it is to be shown; nothing in it hides."""
+
+    kind: str
+    label: str
+    text: str
+
+
+class Option(msgspec.Struct, frozen=True):
+    """What an answer for always can be remembered by."""
+
+    scope: str
+    lasts: str
+    words: str
+
+
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An approval or question, and how it was settled.
+
+    `left_out` counts the characters that a list leaves out: then the arguments, the changes and
+    the digest are missing as well, and the question must be opened before it can be allowed.
+    """
 
     ask: ev.Ask
     settled: ev.Settled | None = None
     settled_at: int | None = None
+    title: str = ""
+    parts: list[Part] = []
+    options: list[Option] = []
+    left_out: int = 0
 
 
 def approval(row: AskRow) -> Approval:
-    return Approval(row.ask, row.settled, row.settled_at)
+    """One question, whole."""
+    ask = row.ask
+    parts = [Part(*part) for part in shown.parts(ask)]
+    options = [
+        Option(scope.id, lasts, f"{words}, {LASTING[lasts]}")
+        for words, scope in shown.offers(ask)
+        for lasts in scope.lasts
+    ]
+    return Approval(ask, row.settled, row.settled_at, shown.title(ask), parts, options)
+
+
+def listed(row: AskRow) -> Approval:
+    """A question in a list: whole when it is short, else with the count of what is left out."""
+    left = left_out(row.ask)
+    if not left:
+        return approval(row)
+    ask = msgspec.structs.replace(
+        row.ask, args=None, changes=(), summary="", digest="", title=shown.title(row.ask)
+    )
+    line = Part("text", "", shown.line(row.ask, LISTED)[0])
+    return Approval(ask, row.settled, row.settled_at, shown.title(row.ask), [line], [], left)
+
+
+def left_out(ask: ev.Ask) -> int:
+    """How many characters of a question a list leaves out."""
+    if ask.kind == "question":
+        return 0
+    return shown.line(ask, LISTED)[1]
 
 
 def sse(name: str, data: bytes, id: int = 0) -> bytes:

@@ -3,7 +3,7 @@ import { Live, get, here, url } from "./api.js";
 import { fill, h, icon, toast } from "./dom.js";
 import { Side } from "./side.js";
 import { SessionPage } from "./session.js";
-import { ApprovalsPage, HomePage } from "./approvals.js";
+import { ApprovalsPage, HomePage, forget } from "./approvals.js";
 import { ClientsPage } from "./clients.js";
 import { WirePage } from "./wire.js";
 import { ConfigPage } from "./config.js";
@@ -90,7 +90,7 @@ class App {
       session: (one) => { this.sessions.set(one.id, one); this.changed(one.id); },
       gone: ({ id }) => { this.sessions.delete(id); this.changed(id); },
       ask: (row) => { this.asks.set(row.ask.id, row.ask); this.changed(); },
-      settled: (row) => { this.asks.delete(row.ask_id); this.changed(); },
+      settled: (row) => { this.asks.delete(row.ask_id); forget(row.ask_id); this.changed(); },
       event: (event) => this.page?.event?.(event),
       clients: (rows) => { this.clients = rows; this.page?.clients?.(rows); },
       config: (row) => this.page?.config?.(row),

@@ -1,16 +1,54 @@
-// The first page, and all approvals that wait.
-import { post, url } from "./api.js";
+// The first page, all approvals that wait, and the answers that are remembered.
+import { del, get, post, url } from "./api.js";
 import { ago, count, fill, folder, h, icon, money, titleOf, toast } from "./dom.js";
 import { groupsOf, row } from "./side.js";
 import { newSession } from "./dialogs.js";
 
+const MANY = 4000; // lines of a change that are coloured one by one
+const seen = new Map(); // questions that are on the page, whole: id -> digest
+const sheets = new Map(); // their nodes, kept so that a half-written answer is not lost
+
+// Says yes or no. Yes only to what is on the page as a whole, and to exactly that.
 export async function answer(ask, verdict, more = {}) {
-  try { await post(`/api/approvals/${encodeURIComponent(ask.id)}`, { verdict, ...more }); }
-  catch (problem) { toast(problem.message, true); }
+  const allows = verdict === "allow" || verdict === "allow_always";
+  if (allows && !seen.has(ask.id)) { toast("Look at all of it first.", true); return; }
+  const digest = allows ? seen.get(ask.id) : "";
+  try {
+    const row = await post(`/api/approvals/${encodeURIComponent(ask.id)}`, { verdict, digest, ...more });
+    if (row.settled?.scope) toast(`Remembered: ${row.settled.scope}`);
+  } catch (problem) {
+    toast(problem.message, true);
+    if (problem.code === "changed") { forget(ask.id); }
+  }
 }
 
-// The buttons under what is asked; used here and in the transcript.
-export function buttons(ask) {
+export function forget(id) { seen.delete(id); sheets.delete(id); }
+
+// What is asked, whole, with its buttons; used here and in the transcript.
+export function question(ask) {
+  let node = sheets.get(ask.id);
+  if (!node) {
+    node = h("div.question", { "data-question": ask.id }, h("p.reason", null, "Loading what is asked…"));
+    sheets.set(ask.id, node);
+    load(ask, node);
+  }
+  return node;
+}
+
+async function load(ask, node) {
+  try {
+    const row = await get(`/api/approvals/${encodeURIComponent(ask.id)}`);
+    if (row.settled) { forget(ask.id); fill(node, h("p.reason", null, "It is answered already.")); return; }
+    fill(node, what(row), buttons(row));
+    if (sheets.get(ask.id) === node) seen.set(ask.id, row.ask.digest || "");
+  } catch (problem) {
+    sheets.delete(ask.id);
+    fill(node, h("p.reason", null, problem.message), h("button", { type: "button", onclick: () => { sheets.set(ask.id, node); load(ask, node); } }, "Try again"));
+  }
+}
+
+function buttons(row) {
+  const ask = row.ask;
   if (ask.kind === "question") {
     const own = h("input", { "aria-label": "Your answer", placeholder: ask.choices?.length ? "Or say it in your words" : "Your answer" });
     const say = () => { if (own.value.trim()) answer(ask, "answer", { text: own.value }); };
@@ -19,26 +57,41 @@ export function buttons(ask) {
       h("div.say", null, own, h("button.primary", { type: "submit" }, "Answer")));
   }
   const comment = h("input.comment", { "aria-label": "A word to the agent", placeholder: "A word to the agent (optional)" });
-  const say = (verdict) => answer(ask, verdict, comment.value ? { comment: comment.value } : {});
+  const say = (verdict, more = {}) => answer(ask, verdict, { ...more, ...(comment.value ? { comment: comment.value } : {}) });
+  const options = row.options || [];
+  const scopes = h("div.scopes", { hidden: true, role: "group", "aria-label": "What to remember" },
+    options.map((one) => h("button", { type: "button", "data-scope": `${one.scope}:${one.lasts}`, onclick: () => say("allow_always", { scope: one.scope, lasts: one.lasts }) }, `Always: ${one.words}`)));
+  const always = h("button", { type: "button", "data-verdict": "always", "aria-expanded": "false", onclick: () => { scopes.hidden = !scopes.hidden; always.setAttribute("aria-expanded", String(!scopes.hidden)); } }, "Always…");
   return h("div.verdict", null,
     h("button.primary", { type: "button", "data-verdict": "allow", onclick: () => say("allow") }, "Allow", h("kbd", null, "a")),
-    h("button", { type: "button", onclick: () => say("allow_always") }, "Always"),
+    options.length ? always : h("span.firm", null, ask.firm ? "Asked about every time" : ""),
     h("button", { type: "button", "data-verdict": "deny", onclick: () => say("deny") }, "Deny", h("kbd", null, "d")),
-    comment);
+    comment, scopes);
 }
 
-export function what(ask) {
+function what(row) {
+  const ask = row.ask;
   return h("div.what", null,
-    h("div.asks", null, icon("hand"), h("strong", null, ask.title || (ask.tool ? `Use ${ask.tool}?` : "A question")), ask.risk ? h(`span.risk.${ask.risk}`, null, `${ask.risk} risk`) : null),
-    ask.summary && ask.summary !== ask.title ? h("pre.summary", { tabindex: "0" }, ask.summary) : null,
-    ask.reason ? h("p.reason", null, ask.reason) : null);
+    h("div.asks", null, icon("hand"), h("strong", null, row.title || "A question"), ask.risk ? h(`span.risk.${ask.risk}`, null, `${ask.risk} risk`) : null),
+    (row.parts || []).map(part));
+}
+
+function part(one) {
+  if (one.kind === "note") return h("p.reason", null, one.label ? `${one.label}: ${one.text}` : one.text);
+  const label = one.label && one.kind !== "command" ? h("div.label", null, one.label) : null;
+  if (one.kind !== "diff") return [label, h("pre.summary", { tabindex: "0", "data-kind": one.kind }, one.kind === "command" ? `$ ${one.text}` : one.text)];
+  const lines = one.text.split("\n");
+  if (lines.length > MANY) return [label, h("pre.summary", { tabindex: "0", "data-kind": "diff" }, one.text)];
+  const kinds = { "+": "plus", "-": "minus" };
+  return [label, h("div.diff.whole", { role: "region", "aria-label": one.label, tabindex: "0" },
+    lines.map((line) => h(`div.row.${kinds[line[0]] || "same"}`, null, h("span.sign", null, line[0] || ""), h("span.line", null, line.slice(1) || " "))))];
 }
 
 function card(app, ask) {
   const one = app.sessions.get(ask.session);
   return h("article.ask", { "data-ask": ask.id },
     h("a.from", { href: url(`/sessions/${encodeURIComponent(ask.session)}`), "data-link": true }, one ? titleOf(one) : ask.session, h("span", null, [one ? folder(one.cwd) : "", ago(ask.at)].filter(Boolean).join(" · "))),
-    what(ask), buttons(ask));
+    question(ask));
 }
 
 class Waiting {
@@ -52,7 +105,7 @@ class Waiting {
   draw() {
     const asks = [...this.app.asks.values()].sort((a, b) => a.at - b.at);
     const ids = new Set(asks.map((one) => one.id));
-    for (const [id, node] of this.cards) if (!ids.has(id)) { node.remove(); this.cards.delete(id); }
+    for (const [id, node] of this.cards) if (!ids.has(id)) { node.remove(); this.cards.delete(id); forget(id); }
     for (const ask of asks) if (!this.cards.has(ask.id)) {
       const node = card(this.app, ask);
       this.cards.set(ask.id, node);
@@ -77,10 +130,24 @@ export class ApprovalsPage {
     this.app = app;
     this.waiting = new Waiting(app);
     this.none = h("p.calm", null, "Nothing waits for you.");
-    this.node = h("div.page", null, h("header.top", null, h("h1", null, "Approvals")), this.waiting.list, this.none);
+    this.rules = h("section.rules");
+    this.node = h("div.page", null, h("header.top", null, h("h1", null, "Approvals")), this.waiting.list, this.none, this.rules);
     this.update();
   }
-  update() { this.none.hidden = this.waiting.draw() > 0; }
+  update() { this.none.hidden = this.waiting.draw() > 0; this.drawRules(); }
+
+  async drawRules() {
+    let rules;
+    try { rules = await get("/api/rules"); } catch { return; } // the stream says when the host is away
+    const where = (rule) => ({ session: "in one session", project: `in ${rule.project}`, agent: "everywhere" })[rule.lasts];
+    const remove = async (rule) => {
+      try { await del(`/api/rules/${encodeURIComponent(rule.id)}`); } catch (problem) { toast(problem.message, true); }
+      this.drawRules();
+    };
+    fill(this.rules, rules.length ? [h("h2", null, "Remembered answers"), rules.map((rule) => h("div.rule", { "data-rule": rule.id },
+      h("span", null, h("bdi", null, `${rule.deny ? "Deny" : "Allow"} ${rule.words}`), h("span.where", null, [where(rule), `agent ${rule.agent}`, rule.by ? `by ${rule.by.name || rule.by.peer || rule.by.dialect} over ${rule.by.dialect}` : "", ago(rule.at)].filter(Boolean).join(" · "))),
+      h("button", { type: "button", onclick: () => remove(rule) }, "Withdraw")))] : null);
+  }
   key(key) { return this.waiting.key(key); }
 }
 

@@ -116,6 +116,7 @@ export class Talk {
   on_call_started(body) {
     const item = this.call(body.call_id, body.name, { state: "running" });
     if (body.args) item.args = body.args;
+    if (body.why) item.why = body.why;
   }
 
   on_progress(body) {

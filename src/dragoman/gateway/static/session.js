@@ -2,7 +2,7 @@
 import { del, get, patch, post, url } from "./api.js";
 import { clock, count, fill, folder, h, icon, money, titleOf, toast } from "./dom.js";
 import { Talk } from "./fold.js";
-import { answer, buttons, what } from "./approvals.js";
+import { answer, question } from "./approvals.js";
 import { choice, confirmed } from "./dialogs.js";
 import { block, diff, prose, terminal } from "./text.js";
 
@@ -280,7 +280,7 @@ function call(item, old) {
   const body = [];
   if (item.args === null && item.raw) body.push(block(item.raw, "arguments"));
   else if (item.draft && item.raw) body.push(h("pre.raw", null, item.raw.slice(-2000)));
-  if (waits) body.push(h("div.ask.inline", { "data-ask": item.ask.id }, what(item.ask), preview(item), buttons(item.ask)));
+  if (waits) body.push(h("div.ask.inline", { "data-ask": item.ask.id }, question(item.ask)));
   changes.forEach((one) => body.push(diff(one)));
   if (!changes.length || item.state === "failed") {
     if (wide && item.args?.command) {
@@ -293,6 +293,7 @@ function call(item, old) {
   if (item.images?.length) body.push(content(item.images));
   if (item.detail?.exit_code && !text.includes(`[exit ${item.detail.exit_code}]`)) body.push(h("p.exit", null, `exit ${item.detail.exit_code}`));
   if (item.settled) body.push(h("p.settled", null, settledWords(item.settled)));
+  if (item.why) body.push(h("p.settled.rule", null, `Allowed by ${item.why}`));
   if (!body.length && item.args && Object.keys(item.args).length) body.push(block(JSON.stringify(item.args, null, 2)));
   const node = h("details.call", { open: shown, "data-state": waits ? "waits" : item.state },
     h("summary", null, icon(kind), h("span.tool", null, item.name), h("span.subject", null, subject(item)), state ? h("span.pill", null, state) : null), body);
@@ -304,25 +305,15 @@ function call(item, old) {
   return node;
 }
 
-// What a file would become, before it is allowed.
-function preview(item) {
-  const args = item.args || {};
-  const path = args.path || args.file_path;
-  if (path && typeof args.content === "string") return diff({ path, old: null, new: args.content });
-  const edits = Array.isArray(args.edits) ? args.edits : [args];
-  const pairs = edits.map((one) => [one.oldText ?? one.old_text ?? one.old_string, one.newText ?? one.new_text ?? one.new_string])
-    .filter(([before, after]) => typeof before === "string" && typeof after === "string");
-  return path ? pairs.map(([before, after]) => diff({ path, old: before, new: after })) : null;
-}
-
 function ask(item) {
-  return h("div.ask.inline", { "data-ask": item.ask.id }, what(item.ask), item.settled ? h("p.settled", null, settledWords(item.settled)) : buttons(item.ask));
+  return h("div.ask.inline", { "data-ask": item.ask.id }, item.settled ? [h("strong", null, item.ask.title), h("p.settled", null, settledWords(item.settled))] : question(item.ask));
 }
 
 function settledWords(settled) {
   const words = { allow: "Allowed", allow_always: "Always allowed", deny: "Denied", deny_always: "Always denied", edit: "Answered instead", answer: "Answered", cancelled: "Withdrawn", expired: "Expired" }[settled.verdict] || settled.verdict;
-  const who = settled.by ? settled.by.name || (settled.by.dialect === "dashboard" ? "" : settled.by.dialect) : "";
-  return [words, who ? `by ${who}` : settled.by ? "here" : "", settled.text && settled.verdict === "answer" ? `“${settled.text}”` : "", settled.comment ? `“${settled.comment}”` : ""].filter(Boolean).join(" ");
+  const by = settled.by;
+  const who = by ? (by.dialect === "dashboard" ? by.name : by.name ? `${by.name} over ${by.dialect}` : by.dialect) : "";
+  return [words, who ? `by ${who}` : by ? "here" : "", settled.text && settled.verdict === "answer" ? `“${settled.text}”` : "", settled.comment ? `“${settled.comment}”` : "", settled.scope ? `(remembered: ${settled.scope})` : ""].filter(Boolean).join(" ");
 }
 
 function cut(text) {
