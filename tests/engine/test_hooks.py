@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
@@ -36,13 +37,13 @@ async def start(door):
 
 async def test_each_interceptor_sees_what_the_one_before_made():
     door = memory_door(Scripted([say("Hello", deltas=5)]))
-    first = Interceptor(lambda data: {"content": data["content"] + "!"}, "a")
-    second = Interceptor(lambda data: {"content": data["content"].upper()}, "b")
+    first = Interceptor(lambda data: replace(data, content=data.content + "!"), "a")
+    second = Interceptor(lambda data: replace(data, content=data.content.upper()), "b")
     for one in (first, second):
         door.hooks.subscribe("message_sending", one, intercepts=True)
     sid, tape = await start(door)
     await (await door.prompt(sid, (Text("hi"),), ME)).done
-    assert second.seen[0][1]["content"] == "Hello!"
+    assert second.seen[0][1].content == "Hello!"
     assert tape.text() == "HELLO!"
     assert tape.of(ev.Spoke)[0].content == (Text("HELLO!"),)
 

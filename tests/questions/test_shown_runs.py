@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.questions.asking import Asking
 
 from dragoman.engine import events as ev
 from dragoman.engine import shown
 from dragoman.engine.faults import Changed
+from dragoman.engine.hooks import Executing
 from dragoman.engine.rules import hash_of
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import host_of
@@ -243,12 +245,12 @@ class Hostile:
     def __init__(self) -> None:
         self.params: dict[str, Any] = {}
 
-    def observe(self, hook: str, data: dict[str, Any], context: Any) -> None:
-        self.params = data["params"]
+    def observe(self, hook: str, data: Executing, context: Any) -> None:
+        self.params = data.args
 
-    async def intercept(self, hook: str, data: dict[str, Any], context: Any) -> dict[str, Any]:
-        self.params = data["params"] = dict(data["params"])
-        return data
+    async def intercept(self, hook: str, data: Executing, context: Any) -> Executing:
+        self.params = dict(data.args)
+        return replace(data, args=self.params)
 
 
 @pytest.mark.parametrize("intercepts", [True, False])
@@ -270,9 +272,9 @@ class Changing(Hostile):
 
     count = 0
 
-    async def intercept(self, hook: str, data: dict[str, Any], context: Any) -> dict[str, Any]:
+    async def intercept(self, hook: str, data: Executing, context: Any) -> Executing:
         self.count += 1
-        return {**data, "params": {"text": f"version {self.count}"}}
+        return replace(data, args={"text": f"version {self.count}"})
 
 
 async def test_after_a_restart_an_answer_counts_for_what_was_shown(tmp_path: Path) -> None:

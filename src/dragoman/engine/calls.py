@@ -17,7 +17,7 @@ from .content import Detail, PlanEntry, Text, ToolCall, text_of
 from .ending import ABORTED, NOT_RUN
 from .faults import BadInput, Fault, Refused
 from .gear import Gear
-from .hooks import Block, context_of
+from .hooks import Block, Executed, Executing, Payload, context_of
 from .ledger import Ledger
 from .permit import Grant, No, permit
 from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
@@ -83,19 +83,16 @@ class Calls:
     async def announce(self, call: ToolCall) -> dict[str, Any] | Block:
         """Tell apps of a call that is to run; its arguments as they leave them, or their no."""
         args = call.args or {}
-        data = {"toolName": call.name, "name": call.name, "params": args, "callId": call.id}
+        data = Executing(call_id=call.id, tool=call.name, args=args)
         hooks = self.ledger.home.hooks
         if not hooks.intercepted("tool_executing"):
             self.tell("tool_executing", data)
             return args
         context = context_of(self.ledger.state, self.turn.id)
         result = await hooks.run("tool_executing", data, context)
-        if isinstance(result, Block):
-            return result
-        changed = result.get("params", args)
-        return dict(changed) if isinstance(changed, dict) else args
+        return result if isinstance(result, Block) else dict(result.args)
 
-    def tell(self, hook: str, data: dict[str, Any]) -> None:
+    def tell(self, hook: str, data: Payload) -> None:
         self.ledger.home.hooks.tell_of(hook, data, self.ledger.state, self.turn.id)
 
     def judge(self, call: ToolCall, tool: Tool) -> Judgement:
@@ -169,14 +166,13 @@ class Calls:
     async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
         """Keep the result of a call that was run, and tell apps of it."""
         await self.ledger.keep(self.turn, end)
-        data = {
-            "toolName": call.name,
-            "name": call.name,
-            "params": call.args or {},
-            "callId": call.id,
-            "isError": end.is_error,
-            "result": text_of(end.content),
-        }
+        data = Executed(
+            call_id=call.id,
+            tool=call.name,
+            args=call.args or {},
+            is_error=end.is_error,
+            result=text_of(end.content),
+        )
         self.tell("tool_completed", data)
 
     async def _end(self, call: ToolCall, outcome: ev.CallOutcome, text: str) -> None:

@@ -6,10 +6,11 @@ made of the data. Observers are told and never waited for.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from .events import Outcome
 from .state import State
 
 INTERCEPTABLE = frozenset({"message_sending", "tool_executing"})
@@ -54,16 +55,77 @@ class Block(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Payload(msgspec.Struct, frozen=True):
+    """What a hook tells. `more` is what interceptors laid over it that has no field here."""
+
+    more: dict[str, Any] = {}
+
+
+class Message(Payload, frozen=True, kw_only=True):
+    """`message_sending`, `message_sent`: a text on its way out."""
+
+    content: str
+    channel: str = ""
+    target: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+class Received(Payload, frozen=True, kw_only=True):
+    """`message_received`: a prompt."""
+
+    content: str
+    metadata: dict[str, Any] = {}
+
+
+class Starting(Payload, frozen=True, kw_only=True):
+    """`agent_starting`."""
+
+    prompt: str
+
+
+class Completed(Payload, frozen=True, kw_only=True):
+    """`agent_completed`: how a turn ended."""
+
+    outcome: Outcome
+    text: str
+    error: str
+
+
+class Executing(Payload, frozen=True, kw_only=True):
+    """`tool_executing`: a call that is to run."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+
+
+class Executed(Payload, frozen=True, kw_only=True):
+    """`tool_completed`: a call that was run."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    is_error: bool
+    result: str
+
+
+class Session(Payload, frozen=True, kw_only=True):
+    """`session_start`, `session_end`."""
+
+    id: str
+
+
+P = TypeVar("P", bound=Payload)
+
+
 class Subscriber(Protocol):
     """An app that subscribed. `name` says who it is in reasons and logs."""
 
     name: str
 
-    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None: ...
+    def observe(self, hook: str, data: Payload, context: HookContext) -> None: ...
 
-    async def intercept(
-        self, hook: str, data: dict[str, Any], context: HookContext
-    ) -> dict[str, Any] | Block | None:
+    async def intercept(self, hook: str, data: P, context: HookContext) -> P | Block | None:
         """Changed data, a block, or None for no opinion. Cancelled when the time is over.
 
         Raises ConnectionError, which says what happened, when there will be no answer.
@@ -113,7 +175,7 @@ class Hooks:
     def observed(self, hook: str) -> bool:
         return hook in self._observers
 
-    def tell(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+    def tell(self, hook: str, data: Payload, context: HookContext) -> None:
         """Tell the observers; never waits."""
         for subscriber in tuple(self._observers.get(hook, ())):
             try:
@@ -121,14 +183,12 @@ class Hooks:
             except Exception as error:
                 self.on_trouble(hook, subscriber.name, f"broke: {type(error).__name__}: {error}")
 
-    def tell_of(self, hook: str, data: dict[str, Any], state: State, turn: str = "") -> None:
+    def tell_of(self, hook: str, data: Payload, state: State, turn: str = "") -> None:
         """Tell the observers of something in a session; never waits."""
         if hook in self._observers:
             self.tell(hook, data, context_of(state, turn))
 
-    async def run(
-        self, hook: str, data: dict[str, Any], context: HookContext
-    ) -> dict[str, Any] | Block:
+    async def run(self, hook: str, data: P, context: HookContext) -> P | Block:
         """Pass data through the interceptors, then tell the observers what came out."""
         for subscriber in tuple(self._interceptors.get(hook, ())):
             try:
@@ -143,7 +203,7 @@ class Hooks:
             if isinstance(said, Block):
                 return Block(said.reason or f"blocked by {subscriber.name}")
             if said is not None:
-                data = {**data, **said}
+                data = said
         self.tell(hook, data, context)
         return data
 

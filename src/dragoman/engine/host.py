@@ -15,6 +15,7 @@ from uuid import uuid4
 import msgspec
 
 from . import events as ev
+from . import hooks as hooked
 from .ask import Rule
 from .content import Prompt, Text, ToolCall, text_of
 from .events import ACTIVE, Event, Who
@@ -29,7 +30,7 @@ from .faults import (
     UnknownSession,
     WrongState,
 )
-from .hooks import Hooks, context_of
+from .hooks import Hooks, Received
 from .hub import Hub
 from .ids import token
 from .info import SessionInfo
@@ -155,7 +156,7 @@ class Host:
 
         work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
         session.inbox.put(work, limit=limit, wait=wait)
-        data = {"content": text_of(content), "metadata": metadata or {}}
+        data = Received(content=text_of(content), metadata=metadata or {})
         self.hooks.tell_of("message_received", data, session.state)
         return work
 
@@ -215,7 +216,7 @@ class Host:
         if spec.reasoning:
             bodies.append(ev.ReasoningSet(spec.reasoning, by))
         session = await self._hold(session_id, self._make(session_id, opened, bodies))
-        self.hooks.tell("session_start", {"sessionId": session_id}, context_of(session.state))
+        self.hooks.tell_of("session_start", hooked.Session(id=session_id), session.state)
         return session
 
     async def _make_room(self) -> None:
@@ -444,7 +445,7 @@ class Host:
     async def _close(self, session: Session) -> None:
         await session.inbox.idle()
         await self._let_go(session)
-        self.hooks.tell("session_end", {"sessionId": session.id}, context_of(session.state))
+        self.hooks.tell_of("session_end", hooked.Session(id=session.id), session.state)
 
     async def _let_go(self, session: Session) -> None:
         await session.shut()

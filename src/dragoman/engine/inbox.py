@@ -14,6 +14,7 @@ from .content import Prompt, text_of
 from .events import Who
 from .faults import Busy, Fault, NothingRunning, WrongState
 from .gear import Gear
+from .hooks import Completed, Starting
 from .ledger import Ledger
 from .ports import TurnResult
 from .turn import Turn
@@ -145,7 +146,7 @@ class Inbox:
         finally:
             turn.closed = True
             ledger.turn = None
-        data = {"outcome": finished.outcome, "text": finished.text, "error": finished.error}
+        data = Completed(outcome=finished.outcome, text=finished.text, error=finished.error)
         ledger.home.hooks.tell_of("agent_completed", data, ledger.state, turn.id)
         work.finish(finished)
 
@@ -179,7 +180,7 @@ class Inbox:
     def _begun(self, turn: Underway, work: Work) -> None:
         if work.kind == "prompt":
             ledger = self._ledger
-            data = {"prompt": text_of(work.content)}
+            data = Starting(prompt=text_of(work.content))
             ledger.home.hooks.tell_of("agent_starting", data, ledger.state, turn.id)
         work.begin()
 

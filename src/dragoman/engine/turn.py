@@ -7,6 +7,7 @@ from . import events as ev
 from .calls import Calls
 from .content import Message, PlanEntry, Text, ToolCall, Usage, text_of
 from .hooks import Block, context_of
+from .hooks import Message as Outgoing
 from .hosted import Hosted
 from .info import SessionInfo
 from .ports import AgentProfile, ToolSpec
@@ -133,14 +134,14 @@ class Turn:
             self._now.held = self._ledger.home.hooks.intercepted("message_sending")
         return self._now.held
 
-    def _outgoing(self, text: str) -> dict[str, Any]:
+    def _outgoing(self, text: str) -> Outgoing:
         extra = self._ledger.state.extra
-        return {
-            "channelId": extra.get("channel", ""),
-            "target": extra.get("target", ""),
-            "content": text,
-            "metadata": self._now.metadata or extra.get("metadata") or {},
-        }
+        return Outgoing(
+            content=text,
+            channel=str(extra.get("channel") or ""),
+            target=str(extra.get("target") or ""),
+            metadata=self._now.metadata or extra.get("metadata") or {},
+        )
 
     async def _moderate(self, content: tuple[Any, ...]) -> tuple[Any, ...]:
         text = text_of(content)
@@ -150,8 +151,7 @@ class Turn:
         if isinstance(result, Block):
             final = f"[message blocked: {result.reason}]"
         else:
-            changed = result.get("content", text)
-            final = changed if isinstance(changed, str) else text
+            final = result.content
         self._draft.add(False, final)
         self._emit(ev.TextDelta(self.id, final))
         if final == text:

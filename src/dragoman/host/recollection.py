@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import text_of
-from dragoman.engine.hooks import HookContext
+from dragoman.engine.hooks import Block, Completed, HookContext, P, Payload
 from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Toolbox
@@ -86,18 +86,20 @@ class Recollection:
 
     # --- saving (a hook subscriber of our own) ---
 
-    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+    def observe(self, hook: str, data: Payload, context: HookContext) -> None:
         session = self._host.live.get(context.session)
-        if session is None or data.get("outcome") != "completed" or not data.get("text"):
+        if session is None or not isinstance(data, Completed):
+            return
+        if data.outcome != "completed" or not data.text:
             return
         info = session.state.info()
         own = profiles.agent(self._settings(), info.agent).memory
         if own.auto_save and self.applies(info):
             asked = next((m for m in reversed(session.state.messages) if m.role == "user"), None)
-            said = f"user: {text_of(asked.content) if asked else ''}\nagent: {data['text']}"
+            said = f"user: {text_of(asked.content) if asked else ''}\nagent: {data.text}"
             self._host.spawn(self._save(info, context.turn, said))
 
-    async def intercept(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+    async def intercept(self, hook: str, data: P, context: HookContext) -> P | Block | None:
         return None
 
     async def _save(self, info: SessionInfo, turn: str, said: str) -> None:

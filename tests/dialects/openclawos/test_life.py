@@ -234,8 +234,9 @@ async def test_the_protocol_documents_lines_byte_for_byte():
     await talker.call("app.ready", {})
     desk.now = lambda: 1707000000500
     offer = desk.door.offers.find("channel", "telegram")
-    data = {"channelId": "telegram", "target": "123456", "content": "Hello!"}
-    from dragoman.engine.hooks import HookContext
+    from dragoman.engine.hooks import HookContext, Message
+
+    data = Message(content="Hello!", channel="telegram", target="123456")
 
     await desk.door.hooks.run("message_sending", data, HookContext())
     line = await talker.end.receive()

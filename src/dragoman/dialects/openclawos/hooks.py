@@ -2,9 +2,21 @@
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
-from dragoman.engine.hooks import INTERCEPTABLE, OBSERVABLE, Block, HookContext
+from dragoman.engine.hooks import (
+    INTERCEPTABLE,
+    OBSERVABLE,
+    Block,
+    Executed,
+    Executing,
+    HookContext,
+    Message,
+    P,
+    Payload,
+    Session,
+)
 from dragoman.observe.log import get_log
 
 from .faults import reported
@@ -33,10 +45,66 @@ def is_interceptable(name: str) -> bool:
     return ALIASES.get(name, name) in INTERCEPTABLE
 
 
+# What an app calls the fields that it may change, and what they must be.
+_CHANGED: dict[type[Payload], dict[str, tuple[str, type]]] = {
+    Message: {
+        "channelId": ("channel", str),
+        "target": ("target", str),
+        "content": ("content", str),
+        "metadata": ("metadata", dict),
+    },
+    Executing: {"params": ("args", dict)},
+}
+
+
+def data_of(data: Payload) -> dict[str, Any]:
+    """What an event says, in the protocol's words."""
+    match data:
+        case Message():
+            made: dict[str, Any] = {
+                "channelId": data.channel,
+                "target": data.target,
+                "content": data.content,
+            }
+            if data.metadata is not None:
+                made["metadata"] = data.metadata
+        case Executing() | Executed():
+            made = {
+                "toolName": data.tool,
+                "name": data.tool,
+                "params": data.args,
+                "callId": data.call_id,
+            }
+            if isinstance(data, Executed):
+                made |= {"isError": data.is_error, "result": data.result}
+        case Session():
+            made = {"sessionId": data.id}
+        case _:
+            made = msgspec.structs.asdict(data)
+            del made["more"]
+    return {**made, **data.more}
+
+
+def changed(data: P, said: dict[str, Any]) -> P:
+    """The data with an app's result laid over it."""
+    known = _CHANGED.get(type(data), {})
+    fields: dict[str, Any] = {}
+    more = dict(data.more)
+    for name, value in said.items():
+        field, kind = known.get(name, ("", object))
+        if field and isinstance(value, kind):
+            fields[field] = value
+            more.pop(name, None)
+        else:
+            more[name] = value
+    return msgspec.structs.replace(data, more=more, **fields)
+
+
 def payload(
-    event_id: str, name: str, data: dict[str, Any], context: HookContext, now: int
+    event_id: str, name: str, given: Payload, context: HookContext, now: int
 ) -> dict[str, Any]:
     """The payload of `hook:<name>`."""
+    data = data_of(given)
     hook = ALIASES.get(name, name)
     if hook == "message_received":
         data = {**data, "channelId": context.channel}
@@ -74,6 +142,11 @@ def verdict(result: Any) -> dict[str, Any] | Block | None:
     return result
 
 
+def channel_of(data: Payload) -> str:
+    """The channel a message is for; empty: none, or an app made something else of it."""
+    return data.channel if isinstance(data, Message) and "channelId" not in data.more else ""
+
+
 class Delivery:
     """Gives each message that may go out to the app that owns its channel, after all others."""
 
@@ -82,9 +155,9 @@ class Delivery:
     def __init__(self, desk: "Desk") -> None:
         self._desk = desk
 
-    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
-        channel = data.get("channelId")
-        if not isinstance(channel, str) or not channel:
+    def observe(self, hook: str, data: Payload, context: HookContext) -> None:
+        channel = channel_of(data)
+        if not channel:
             return
         owner = self._desk.owner("channel", channel)
         if owner is not None and owner.ready:
@@ -92,7 +165,5 @@ class Delivery:
         elif context.channel == channel:
             log.warning("no app takes this message", channel=channel, session=context.session)
 
-    async def intercept(
-        self, hook: str, data: dict[str, Any], context: HookContext
-    ) -> dict[str, Any] | Block | None:
+    async def intercept(self, hook: str, data: P, context: HookContext) -> P | Block | None:
         return None

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import UNSET
 
 from dragoman.engine.content import Image, Text, ToolKind
-from dragoman.engine.hooks import HookContext
+from dragoman.engine.hooks import HookContext, Message
 from dragoman.engine.offers import Invoke
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from dragoman.wire.codec import encode
 
+from . import hooks
 from .faults import Wrong, reported
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def sender(grant: "Grant") -> Invoke:
         seat = grant.seat
         if not seat.ready:
             return False
-        data = {"channelId": grant.name, "target": "", "metadata": {}, **message}
+        data = hooks.changed(Message(content="", channel=grant.name, metadata={}), message)
         seat.push("message_sending", data, HookContext(channel=grant.name))
         return True
 

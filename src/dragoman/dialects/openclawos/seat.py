@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET
 
-from dragoman.engine.hooks import Block, HookContext
+from dragoman.engine.hooks import Block, HookContext, P, Payload
 from dragoman.observe.log import get_log
 
 from . import hooks
@@ -89,7 +89,7 @@ class Seat:
         desk = self.desk
         self.conn.link.send(desk.voice.event(desk.now(), name, payload))
 
-    def push(self, name: str, data: dict[str, Any], context: HookContext) -> str:
+    def push(self, name: str, data: Payload, context: HookContext) -> str:
         """Send a hook's event; returns its `eventId`."""
         event_id = self.desk.voice.new_id("evt")
         self.send(f"hook:{name}", hooks.payload(event_id, name, data, context, self.desk.now()))
@@ -98,15 +98,13 @@ class Seat:
             heard.delivered += 1
         return event_id
 
-    def observe(self, hook: str, data: dict[str, Any], context: HookContext) -> None:
+    def observe(self, hook: str, data: Payload, context: HookContext) -> None:
         if not self.ready or self._delivers(hook, data):
             return
         for name in self._names(hook):
             self.push(name, data, context)
 
-    async def intercept(
-        self, hook: str, data: dict[str, Any], context: HookContext
-    ) -> dict[str, Any] | Block | None:
+    async def intercept(self, hook: str, data: P, context: HookContext) -> P | Block | None:
         if not self.ready or self._delivers(hook, data):
             return None
         names = self._names(hook)
@@ -137,14 +135,14 @@ class Seat:
             self.pending.pop(event_id, None)
         if (heard := self.hears.get(asked)) is not None and result is not UNSET:
             heard.answered += 1
-        return hooks.verdict(result)
+        said = hooks.verdict(result)
+        return hooks.changed(data, said) if isinstance(said, dict) else said
 
-    def _delivers(self, hook: str, data: dict[str, Any]) -> bool:
+    def _delivers(self, hook: str, data: Payload) -> bool:
         """Whether this message comes to the app as its delivery, so not as a hook beside."""
         if hook != "message_sending":
             return False
-        channel = data.get("channelId")
-        return isinstance(channel, str) and self.desk.owner("channel", channel) is self
+        return self.desk.owner("channel", hooks.channel_of(data)) is self
 
     def _names(self, hook: str) -> list[str]:
         return [name for name in self.hears if hooks.hook_of(name) == hook]

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.engine.content import Text
 from dragoman.engine.events import ACTIVE
 from dragoman.engine.faults import Fault, UnknownSession
-from dragoman.engine.hooks import Block, HookContext
+from dragoman.engine.hooks import Block, HookContext, Message
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.observe.log import get_log
@@ -151,12 +151,12 @@ class Sessions:
             **(self._inbound.get(key) or extra.get("metadata") or {}),
             **(asked.metadata or {}),
         }
-        data = {
-            "channelId": channel,
-            "target": str(extra.get("target") or _target(key, channel, metadata)),
-            "content": asked.content,
-            "metadata": metadata,
-        }
+        data = Message(
+            content=asked.content,
+            channel=channel,
+            target=str(extra.get("target") or _target(key, channel, metadata)),
+            metadata=metadata,
+        )
         context = HookContext(
             agent=found.agent if found is not None else "",
             session=found.id if found is not None else "",
@@ -169,7 +169,7 @@ class Sessions:
         self._door.spawn(self._send(dispatch_id, data, context))
         return {"dispatchId": dispatch_id, "queued": owner is not None}
 
-    async def _send(self, dispatch_id: str, data: dict[str, Any], context: HookContext) -> None:
+    async def _send(self, dispatch_id: str, data: Message, context: HookContext) -> None:
         hooks = self._door.hooks
         async with self._turn(f"send {context.key}"):
             result = await hooks.run("message_sending", data, context)
@@ -178,10 +178,9 @@ class Sessions:
             return
         hooks.tell("message_sent", result, context)
         if context.session:
-            content = result.get("content")
             try:
-                text = content if isinstance(content, str) else ""
-                await self._door.note(context.session, "info", "Message sent by an app", text)
+                said = result.content if "content" not in result.more else ""
+                await self._door.note(context.session, "info", "Message sent by an app", said)
             except Fault as fault:  # the message is out; its session may be gone by now
                 log.warning("dispatch not noted", dispatch=dispatch_id, problem=str(fault))
 
