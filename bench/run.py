@@ -2,8 +2,8 @@
 
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
-Areas: requests, peers, originals, streams, stuck, turns, start, stdio, gateway, memory, engine,
-loop, store, growth. Exit code 1: a bar is missed.
+Areas: requests, peers, originals, streams, stuck, model, turns, start, stdio, gateway, memory,
+engine, loop, store, growth. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from bench.parts import (
     fanout,
     growth,
     inside,
+    model,
     originals,
     peers,
     picture,
@@ -79,6 +80,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
     if wanted("stuck"):
         rows += stuck.healthy(folder, rounds)
         rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
+    if wanted("model"):
+        add(model.measure(folder, rounds))
     if wanted("turns"):
         add(prompts.measure(folder, rounds))
     if wanted("stdio"):

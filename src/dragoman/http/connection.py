@@ -178,8 +178,6 @@ class Incoming:
                 from .packed import unpacker
 
                 self._packed = unpacker(packed)
-                if self._packed is None:
-                    self._fail(NotHttp(f"the answer is packed as {packed}, which nobody asked for"))
 
     def on_message_complete(self) -> None:
         if self._done or self._fault is not None:

@@ -29,7 +29,22 @@ class Unpacker:
         return ""
 
 
-def unpacker(name: str) -> Unpacker | None:
-    """For a Content-Encoding; None when it is none of these."""
+class Unknown(Unpacker):
+    """A packing that we do not know."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(15)
+        self._name = name
+
+    @property
+    def whole(self) -> bool:
+        return True
+
+    def feed(self, data: bytes, sink: Callable[[bytes], None]) -> str:
+        return f"the answer is packed as {self._name}, which nobody asked for"
+
+
+def unpacker(name: str) -> Unpacker:
+    """For a Content-Encoding."""
     bits = {"gzip": 31, "x-gzip": 31, "deflate": 15}.get(name)
-    return None if bits is None else Unpacker(bits)
+    return Unknown(name[:50]) if bits is None else Unpacker(bits)

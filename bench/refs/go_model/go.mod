@@ -1,0 +1,3 @@
+module go_model
+
+go 1.19
