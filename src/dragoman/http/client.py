@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .connect import connect
-from .connection import Connection, Incoming
+from .connection import Connection, Incoming, Plain, Secure
 from .port import BadRequest, HttpFault, TimedOut, Timeouts, Unreachable, Whole
 from .route import Route, route, split
 
@@ -144,15 +144,17 @@ class Client:
             self._emptied.set_result(None)
 
     async def _connected(self, way: Route, seconds: float) -> Connection:
-        if self._trust is None and (way.secure or (way.proxy and way.proxy.secure)):
+        secure = way.secure or (way.proxy is not None and way.proxy.secure)
+        if self._trust is None and secure:
             # Reading the certificates takes a while: not in the loop's thread.
             from .trust import trusting
 
             made = await asyncio.to_thread(trusting, "", self._env)
             self._trust = self._trust or made
+        kind = Secure if secure else Plain
         try:
             async with asyncio.timeout(seconds):
-                connection = await connect(way, self._trust, lambda: Connection(self._lost))
+                connection = await connect(way, self._trust, lambda: kind(self._lost))
         except TimeoutError:
             raise TimedOut(f"no connection within {seconds:g} s") from None
         if connection.lost:

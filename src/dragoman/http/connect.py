@@ -41,13 +41,13 @@ async def connect(way: Route, trust: "ssl.SSLContext | None", make: Make) -> Con
 async def _dial(
     host: str,
     port: int,
-    make: Callable[[], asyncio.Protocol],
+    make: Callable[[], asyncio.BaseProtocol],
     trust: "ssl.SSLContext | None",
-) -> tuple[asyncio.Transport, asyncio.Protocol]:
+) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
     """Connect to the first address that answers, the others tried beside it after a while."""
     loop = asyncio.get_running_loop()
 
-    async def attempt(address: str) -> tuple[asyncio.Transport, asyncio.Protocol]:
+    async def attempt(address: str) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         return await loop.create_connection(
             make, address, port, ssl=trust, server_hostname=host if trust else None
         )
@@ -55,7 +55,7 @@ async def _dial(
     found = await _addresses(loop, host, port)
     if len(found) == 1:
         return await attempt(found[0])
-    tries: set[asyncio.Task[tuple[asyncio.Transport, asyncio.Protocol]]] = set()
+    tries: set[asyncio.Task[tuple[asyncio.Transport, asyncio.BaseProtocol]]] = set()
     trouble: BaseException | None = None
     try:
         while found or tries:
@@ -78,7 +78,7 @@ async def _dial(
     raise trouble
 
 
-def _close(task: "asyncio.Task[tuple[asyncio.Transport, asyncio.Protocol]]") -> None:
+def _close(task: "asyncio.Task[tuple[asyncio.Transport, asyncio.BaseProtocol]]") -> None:
     """An attempt that came second."""
     if not task.cancelled() and task.exception() is None:
         task.result()[0].abort()
@@ -102,7 +102,7 @@ async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> l
 
 async def _through(
     proxy: Proxy, way: Route, trust: "ssl.SSLContext | None", make: Make
-) -> asyncio.Protocol:
+) -> asyncio.BaseProtocol:
     """A tunnel through the proxy, and TLS inside it."""
     loop = asyncio.get_running_loop()
     transport, tunnel = await _dial(
