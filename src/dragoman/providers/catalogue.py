@@ -1,5 +1,6 @@
 """The models we know: windows, abilities and prices. Read from a dated file on first use."""
 
+import os
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -49,10 +50,9 @@ class Catalogue:
 @cache
 def catalogue() -> Catalogue:
     """The catalogue that came with this version."""
-    from importlib.resources import files
-
-    data = files("dragoman.providers").joinpath("catalogue.json").read_bytes()
-    file = msgspec.json.decode(data, type=_File)
+    # Not by importlib.resources, whose imports alone take longer than all of this.
+    with open(os.path.join(os.path.dirname(__file__), "catalogue.json"), "rb") as opened:
+        file = msgspec.json.decode(opened.read(), type=_File)
     models = [
         msgspec.convert(dict(zip(file.columns, row, strict=True)), ModelInfo) for row in file.models
     ]
