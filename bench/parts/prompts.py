@@ -148,21 +148,19 @@ def _rows(kind: str, found: dict[str, _Taken]) -> list[Row]:
     ours = found.pop("ours")
     rows = []
     for name, theirs in found.items():
-        bars = (">= 1.2", "<= 0.8") if name == "Go" and kind == _DELTAS else ("", "")
         label = name if name == _BARE else f"{name}, JSONL"
         many = f"turns of {kind}, 16 sessions of {TURNS}"
         rows.append(
-            compared("turns", f"{many}, committed", ours.rate, label, theirs.rate, "per s", bars[0],
+            compared("turns", f"{many}, committed", ours.rate, label, theirs.rate, "per s",
                      digits=0, pick="most")
         )  # fmt: skip
         rows.append(
             compared("turns", f"{many}, committed, cpu", ours.cpu, label, theirs.cpu, "us cpu",
-                     bars[1], digits=0)
+                     digits=0)
         )  # fmt: skip
         if ours.first:
-            bar = "<= 1.0" if name in ("Go", "Node") else ""
             rows.append(
                 compared("turns", "prompt to first delta, 1 connection", ours.first, name,
-                         theirs.first, "us", bar, digits=0)
+                         theirs.first, "us", digits=0)
             )  # fmt: skip
     return rows

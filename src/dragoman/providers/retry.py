@@ -1,7 +1,6 @@
 """When and how often a provider is asked again."""
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 
@@ -56,6 +55,8 @@ async def with_retry(
             number += 1
             delay = None
             if not shown and fault.may_retry:
+                import random
+
                 delay = rules.delay(number, fault.retry_after, random.random())
             if delay is None:
                 raise

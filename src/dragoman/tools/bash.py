@@ -1,7 +1,7 @@
 """The tool `bash`: a shell command, watched while it runs and ended with all it started."""
 
 import asyncio
-import secrets
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -108,7 +108,7 @@ class Bash:
         return Outcome((Text(shown),), is_error=code != 0, detail=detail)
 
     async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:
-        mark = secrets.token_hex(12)
+        mark = os.urandom(12).hex()
         variables = environment(self._allow_env, self._extra_env)
         variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
         launch = Launch((*shell(), command), env.cwd, variables)

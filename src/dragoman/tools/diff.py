@@ -1,6 +1,5 @@
 """What changed in a text, shown by lines with some context around."""
 
-import difflib
 from collections.abc import Sequence
 
 MAX_SHOWN = 1_000_000  # characters of a file that clients get in full
@@ -33,6 +32,8 @@ def _compare(old: Sequence[str], new: Sequence[str]) -> list[str]:
     if len(old) > _COMPARED or len(new) > _COMPARED:
         return ["-" + line for line in old] + ["+" + line for line in new]
     out: list[str] = []
+    import difflib
+
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import stat
 from dataclasses import dataclass
 
@@ -89,7 +88,7 @@ def replace(
         directory, name = bounds.open_parent(path, _DIRECTORY_MODE)
     except OSError as error:
         raise os_fault(shown, error) from error
-    temporary = f".{name[:200]}.{secrets.token_hex(6)}.tmp"
+    temporary = f".{name[:200]}.{os.urandom(6).hex()}.tmp"
     try:
         before = _existing(bounds, path, shown, directory, name)
         fd = os.open(

@@ -3,8 +3,6 @@
 import codecs
 import contextlib
 import os
-import secrets
-import tempfile
 import time
 from collections.abc import Callable
 
@@ -32,6 +30,8 @@ class Outputs:
     def path(self) -> str:
         """The directory, made when it is first needed."""
         if self._path is None:
+            import tempfile
+
             self._path = tempfile.mkdtemp(prefix="dragoman-")
         return self._path
 
@@ -39,7 +39,7 @@ class Outputs:
         """A new file, open for writing."""
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         self._prune()
-        name = os.path.join(self.path, f"bash-{secrets.token_hex(6)}.log")
+        name = os.path.join(self.path, f"bash-{os.urandom(6).hex()}.log")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, 0o600), name
 
