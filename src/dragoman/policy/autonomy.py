@@ -173,8 +173,9 @@ class AutonomyPolicy:
                 return Judgement("deny", reason, "high")
             return Judgement("allow", risk=found.risk)
         # A rule about first words is for commands that are known and write no file by redirection.
+        # Programs that only start others count too: `env git add` does not begin with `git add`.
         known = found.kind != "unknown" and not found.writes
-        words = tuple(part.argv for part in found.parts if not part.passes) if known else ()
+        words = tuple(part.argv for part in found.parts) if known else ()
         asked = touched.asked or (found.reason if found.kind == "unknown" else "")
         approved = listed and (not found.writes or self._writes())
         approved = approved or self._approves(names & _SHELL) and found.risk != "high"
