@@ -3,7 +3,7 @@
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
 Areas: requests, peers, originals, streams, stuck, model, turns, start, stdio, gateway, memory,
-engine, loop, store, growth. Exit code 1: a bar is missed.
+engine, loop, store, growth, terminal. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from bench.parts import (
     stored,
     streams,
     stuck,
+    terminal,
     visits,
     websockets,
 )
@@ -96,6 +97,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         rows += stored.measure(folder, rounds, options.quick)
     if wanted("growth"):
         rows += growth.measure(folder, rounds, options.quick)
+    if wanted("terminal"):
+        rows += terminal.measure(folder, rounds, options.quick)
     return rows, notes
 
 

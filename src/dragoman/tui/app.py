@@ -1,12 +1,13 @@
 """The terminal itself: its screen, its keys, and what they set in motion."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
-import msgspec
 from rich.text import Text
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 
@@ -15,7 +16,8 @@ from dragoman.engine.faults import Fault
 from .asking import Asking
 from .choices import Choice
 from .conversation import Conversation
-from .desk import Desk, Wish
+from .curtain import WELCOME
+from .desk import Desk
 from .inbox import Inbox
 from .link import Link
 from .piece import Piece
@@ -23,9 +25,10 @@ from .question import Question
 from .rows import Row
 from .saying import send, taken
 from .status import Status
+from .wish import Wish
 from .writing import Writing
 
-_FRAME = 1 / 20  # seconds between two drawings while text streams
+_FRAME = 0.1  # seconds between two drawings while text streams
 _TWICE = 2.0  # seconds in which a second ctrl+c leaves
 
 
@@ -70,6 +73,7 @@ class Terminal(App[int]):
         self.failed = ""
         self._jobs: set[asyncio.Task[Any]] = set()
         self._due = False
+        self._drawn_at = 0.0
         self._last_leave = 0.0
         self._windows: dict[str, int] = {}
         self._spin: Any = None
@@ -82,11 +86,12 @@ class Terminal(App[int]):
 
     def on_mount(self) -> None:
         self.status.folder = self.wish.cwd
-        self.view.welcome = _welcome(self.wish)
+        self.view.welcome = _welcome()
         self.editor.focus()
         self.job(self.link.keep())
         self.job(self.inbox.keep())
         self.job(self._begin())
+        self.call_after_refresh(_collect)
 
     def job(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something beside; a fault of the host is shown."""
@@ -144,10 +149,14 @@ class Terminal(App[int]):
     def changed(self) -> None:
         if not self._due:
             self._due = True
-            self.set_timer(_FRAME, self._draw)
+            loop = asyncio.get_running_loop()
+            loop.call_at(max(loop.time(), self._drawn_at + _FRAME), self._draw)
 
     def _draw(self) -> None:
         self._due = False
+        if not self.is_running:
+            return
+        self._drawn_at = asyncio.get_running_loop().time()
         self.view.update_story()
         self._show_facts()
 
@@ -165,12 +174,12 @@ class Terminal(App[int]):
         self.editor.busy = bool(story.turn)
         if bool(story.turn) != (self._spin is not None):
             if self._spin is None:
-                self._spin = self.set_interval(0.25, status.refresh)
+                self._spin = self.set_interval(0.25, status.show)
             else:
                 self._spin.stop()
                 self._spin = None
         self.asking.show()
-        status.refresh()
+        status.show()
 
     def say(self, text: str, level: str = "info") -> None:
         """A word of the terminal's own in the conversation."""
@@ -217,7 +226,7 @@ class Terminal(App[int]):
 
     async def set_wish(self, **changes: Any) -> None:
         """Another choice for the session that begins next."""
-        self.wish = self.desk.wish = msgspec.structs.replace(self.wish, **changes)
+        self.wish = self.desk.wish = self.wish._replace(**changes)
         await self._facts()
 
     def last_answer(self) -> str:
@@ -232,8 +241,10 @@ class Terminal(App[int]):
 
     # --- what was said ---
 
-    def on_key(self) -> None:
+    def on_key(self, event: events.Key) -> None:
         self.asking.typed_at = time.monotonic()
+        if self.focused is None and event.character and event.is_printable:
+            self.editor.insert(event.character)  # typed before the first frame
 
     def on_writing_trouble(self, event: Writing.Trouble) -> None:
         self.say(event.text, "error")
@@ -344,29 +355,12 @@ class Terminal(App[int]):
         self.status.refresh()
 
 
-def _welcome(wish: Wish) -> list[Row]:
-    lines = [
-        Text(""),
-        Text.assemble(("  dragoman", "bold"), ("  one host for every agent and client", "dim")),
-        Text(""),
-        Text("  type what the agent is to do, or", "dim"),
-        Text.assemble(
-            ("  @", "cyan"),
-            (" a file   ", "dim"),
-            ("/", "cyan"),
-            (" a command   ", "dim"),
-            ("!", "cyan"),
-            (" a shell command   ", "dim"),
-            ("ctrl+s", "cyan"),
-            (" all sessions", "dim"),
-        ),
-    ]
+def _welcome() -> list[Row]:
+    lines = [Text.assemble(*line) for line in WELCOME]
     return [Row(line, line.plain) for line in lines]
 
 
-def _keys(*words: str) -> Text:
-    found = Text(" ")
-    for key, about in zip(words[::2], words[1::2], strict=True):
-        found.append(f" {key}", "cyan")
-        found.append(f" {about} ", "dim")
-    return found
+def _collect() -> None:
+    """What was loaded stays: the garbage collector need not look at it again."""
+    gc.freeze()
+    gc.enable()

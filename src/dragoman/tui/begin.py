@@ -1,12 +1,14 @@
 """Opens the terminal as the command line asks for it."""
 
+import gc
 import os
 from typing import Any
 
 from dragoman.engine.faults import BadInput
 
 from .colours import is_light
-from .desk import Wish
+from .curtain import Curtain
+from .wish import Wish
 
 
 def begin(args: Any) -> int:
@@ -17,10 +19,13 @@ def begin(args: Any) -> int:
 
         return talk(wish)
     light = bool(args.light) or (not args.dark and is_light(os.environ))
-    from .app import Terminal
+    os.environ.setdefault("TEXTUAL_FPS", "120")  # a key is drawn within 9 ms; we draw text at 10
+    gc.disable()  # loading makes no garbage worth looking for; the first frame turns it on again
+    with Curtain(welcome=not (wish.newest or wish.session or wish.pick)):
+        from .app import Terminal
 
-    app = Terminal(wish, light=light)
-    code = app.run()
+        app = Terminal(wish, light=light)
+        code = app.run()
     return app.return_code or code or 0
 
 

@@ -20,10 +20,11 @@ from dragoman.engine.faults import Fault
 
 from .boarding import columns, doing, line, needs, order
 from .conversation import Conversation
-from .desk import Desk, Wish
+from .desk import Desk
 from .inbox import Inbox
 from .link import Link
 from .rows import console, safe
+from .wish import Wish
 
 _SOON = 0.3  # seconds in which changes are gathered
 _WIDE = 140

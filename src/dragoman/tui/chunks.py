@@ -11,6 +11,7 @@ from typing import NamedTuple
 MOST = 4_000  # characters of one piece; a longer one is cut at a line, or at a space
 
 _FENCE = re.compile(r"[ \t]*(?:[-*+] |\d+[.)] |> ?)*[ \t]*(`{3,}|~{3,})([^`\n]*)")
+_BLANK = re.compile(r"\n[ \t]*\n(?=\S)")
 
 
 class Chunk(NamedTuple):
@@ -45,6 +46,13 @@ class Splitter:
         start = at = 0
         opener, tight, inside = self.opener, self.tight, self.opener
         while (end := tail.find("\n", at)) >= 0:
+            if at == start and len(tail) - start > MOST:
+                cut, whole = _quick_cut(tail, start, bool(inside))
+                if cut:
+                    ready.append(Chunk(tail[start:cut], opener, tight))
+                    start = at = cut
+                    opener, tight = inside, not whole
+                    continue
             line = tail[at : end + 1]
             at = end + 1
             mark = _FENCE.match(line) if "``" in line or "~~" in line else None
@@ -75,6 +83,20 @@ class Splitter:
         rest = [self.last] if self.tail.strip() else []
         self.tail, self.opener, self.tight = "", "", False
         return rest
+
+
+def _quick_cut(text: str, start: int, inside: bool) -> tuple[int, bool]:
+    """Where a piece of a long text ends, and whether at a blank line; 0 where lines must be read.
+
+    No fence begins or ends in it, so that its lines need not be looked at one by one.
+    """
+    end = start + MOST
+    if text.find("```", start, end) >= 0 or text.find("~~~", start, end) >= 0:
+        return 0, False
+    blank = None if inside else _BLANK.search(text, start, end)
+    if blank is not None and text[start : blank.end()].strip():
+        return blank.end(), True
+    return text.rfind("\n", start, end) + 1, False
 
 
 def split(text: str) -> list[Chunk]:

@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.geometry import Region
 from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
@@ -28,10 +29,12 @@ _TRACK = Style.parse("dim")
 
 
 class Drawn(NamedTuple):
+    """The rows of a piece, and how they are painted at a place: made once, used in every frame."""
+
     stamp: int
     width: int
     rows: list[Row]
-    strips: list[Strip]
+    strips: dict[int, Strip]
 
 
 class Conversation(Widget, can_focus=False):
@@ -57,6 +60,8 @@ class Conversation(Widget, can_focus=False):
         self._true: list[bool] = []  # the height is known, not guessed
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._dragging = False
+        self._width = 10  # columns for text; asking for the size in every row would be dear
+        self._across = 11
 
     # --- what is shown ---
 
@@ -74,9 +79,22 @@ class Conversation(Widget, can_focus=False):
         if dirty is None:
             return False
         self.story.dirty = None
+        before, top = self._shown_of(dirty), self.top
         self._measure(dirty)
-        self._settle()
+        self._settle(paint_all=False)
+        first = 0
+        if self.top == top and dirty < len(self._true):
+            first = max(self._tops[dirty] + _same(before, self._rows(dirty).rows) - top, 0)
+        height, width = self.size.height, self.size.width
+        if first < height:
+            self.refresh(Region(0, first, width, height - first))
         return True
+
+    def _shown_of(self, at: int) -> list[Row]:
+        if at >= len(self._true) or at >= len(self.story.pieces):
+            return []
+        known = self._drawn.get(id(self.story.pieces[at]))
+        return known.rows if known is not None and known.width == self._width else []
 
     def prepended(self, count: int) -> None:
         """So many pieces were put before all others."""
@@ -113,10 +131,6 @@ class Conversation(Widget, can_focus=False):
         return "\n".join(found)
 
     # --- heights ---
-
-    @property
-    def _width(self) -> int:
-        return max(self.size.width - 1, 10)
 
     @property
     def total(self) -> int:
@@ -156,19 +170,24 @@ class Conversation(Widget, can_focus=False):
         piece = self.story.pieces[at]
         key = id(piece)
         found = self._drawn.get(key)
-        if found is None or found.stamp != piece.stamp or found.width != self._width:
-            rows = paint.rows(piece, self._width, self.look)
-            found = self._drawn[key] = Drawn(piece.stamp, self._width, rows, [])
-            while len(self._drawn) > _DRAWN:
-                self._drawn.popitem(last=False)
+        if found is not None and found.stamp == piece.stamp and found.width == self._width:
+            return found
+        rows = paint.rows(piece, self._width, self.look)
+        strips: dict[int, Strip] = {}
+        if found is not None and found.width == self._width:  # it grew: what stands stays painted
+            last = self._tops[at] + _same(found.rows, rows)
+            strips = {row: strip for row, strip in found.strips.items() if row < last}
+        found = self._drawn[key] = Drawn(piece.stamp, self._width, rows, strips)
         self._drawn.move_to_end(key)
+        while len(self._drawn) > _DRAWN:
+            self._drawn.popitem(last=False)
         return found
 
     def _place(self) -> tuple[int, int]:
         at = max(bisect_right(self._tops, self.top) - 1, 0)
         return at, self.top - self._tops[min(at, len(self._tops) - 1)]
 
-    def _settle(self) -> None:
+    def _settle(self, *, paint_all: bool = True) -> None:
         """Draw what is in view, so that its height is true."""
         height = self.size.height
         count = len(self._true)
@@ -189,7 +208,8 @@ class Conversation(Widget, can_focus=False):
                 self._draw(at)
                 at += 1
             self.top = max(min(self.top, self.total - height), 0)
-        self.refresh()
+        if paint_all:
+            self.refresh()
         if self.top < height and count:
             self.post_message(self.NeedsOlder())
 
@@ -270,35 +290,53 @@ class Conversation(Widget, can_focus=False):
             self.to_end()
 
     def on_resize(self, event: events.Resize) -> None:
+        self._across = event.size.width
+        self._width = max(self._across - 1, 10)
         self.redraw()
 
     # --- drawing ---
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows as they are: there is no border or padding to be put around them."""
+        strips = [self.render_line(y) for y in crop.line_range]
+        if crop.column_span != (0, self._across):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
+
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
         row = self.top + y
         strip = self._strip(row) if row < self.total else self._greeting(y)
-        strip = strip.crop_extend(0, width - 1, None)
-        return Strip([*strip, self._bar(y)], width)
+        if self.follow and not self._dragging:
+            return strip
+        width = self._across
+        return Strip([*strip.crop(0, width - 1), self._bar(y)], width)
 
     def _greeting(self, y: int) -> Strip:
         if not self._true and y < len(self.welcome):
-            return _strip_of(self.welcome[y])
-        return Strip.blank(0)
+            return self._painted(_strip_of(self.welcome[y]))
+        return Strip.blank(self._across)
+
+    def _painted(self, strip: Strip) -> Strip:
+        strip = strip.adjust_cell_length(self._across)
+        for filter in self.get_line_filters():
+            strip = strip.apply_filter(filter, self.background_colors[1])
+        return strip
 
     def _strip(self, row: int) -> Strip:
         at = bisect_right(self._tops, row) - 1
         drawn = self._rows(at)
         within = row - self._tops[at]
         if within >= len(drawn.rows):
-            return Strip.blank(0)
-        if not drawn.strips:
-            drawn.strips.extend(_strip_of(one) for one in drawn.rows)
-        strip = drawn.strips[within]
+            return Strip.blank(self._across)
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(row)) is not None:
-            strip = self._marked(drawn.rows[within].shown, span)
-        return strip.apply_offsets(0, row)
+            marked = self._marked(drawn.rows[within].shown, span)
+            return self._painted(marked).apply_offsets(0, row)
+        strip = drawn.strips.get(row)
+        if strip is None:
+            strip = self._painted(_strip_of(drawn.rows[within])).apply_offsets(0, row)
+            drawn.strips[row] = strip
+        return strip
 
     def _marked(self, text: Text, span: tuple[int, int]) -> Strip:
         text = text.copy()
@@ -337,6 +375,16 @@ class Conversation(Widget, can_focus=False):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+def _same(old: list[Row], new: list[Row]) -> int:
+    """How many rows at the beginning are the same."""
+    count = 0
+    for one, other in zip(old, new, strict=False):
+        if one.copy != other.copy or one.shown != other.shown:
+            break
+        count += 1
+    return count
 
 
 def _strip_of(row: Row) -> Strip:

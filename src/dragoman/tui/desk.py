@@ -5,8 +5,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-import msgspec
-
 from dragoman.client.host import HostClient
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event, TurnBegan, Verdict
@@ -15,23 +13,9 @@ from dragoman.engine.info import SessionInfo
 
 from .link import Link
 from .story import Story
+from .wish import Wish
 
 _PAGE = 400  # kept events that are read at once, from the end backwards
-
-
-class Wish(msgspec.Struct, frozen=True):
-    """How the terminal was called."""
-
-    cwd: str
-    config_dir: str | None = None
-    prompt: str = ""
-    session: str = ""  # an id, or its beginning
-    newest: bool = False
-    pick: bool = False
-    agent: str = ""
-    model: str = ""
-    mode: str | None = None
-    vi: bool = False
 
 
 class Desk:
@@ -171,7 +155,8 @@ class Desk:
                 made = await host.open(
                     agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode
                 )
-                await self.open(made.id)
+                self.session, self.info, self._first = made.id, made, 1
+                self._task = asyncio.create_task(self._follow(made.id, 0))
             return self.session
 
     async def send(self, content: tuple[Text | Image, ...]) -> None:

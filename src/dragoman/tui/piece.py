@@ -1,9 +1,11 @@
 """One thing that was said or done in a session, as readers see it."""
 
+import re
 from typing import Any, Literal
 
-from dragoman.engine.content import Diff, Image, PlanEntry, text_of
+from dragoman.engine.content import Diff, Image, PlanEntry
 
+_CONTEXT = re.compile(r'\n\n<context name="([^"\n]*)">\n')
 Kind = Literal["you", "said", "thought", "call", "plan", "note", "ended", "shell"]
 
 
@@ -32,9 +34,20 @@ class Piece:
 
 
 def said_by(content: tuple[Any, ...], name: str, at: int) -> Piece:
-    """A prompt as a piece; pictures are counted."""
-    pictures = sum(isinstance(block, Image) for block in content)
-    text = text_of(content)
-    if pictures:
-        text = f"{text}\n[{pictures} picture{'s' if pictures > 1 else ''}]".strip()
-    return Piece("you", text, at=at, name=name)
+    """A prompt as a piece; what went along is named, not shown."""
+    lines, along = [], []
+    for block in content:
+        if isinstance(block, Image):
+            along.append("▣ picture")
+        elif match := _CONTEXT.match(block.text):
+            along.append(f"≡ {match[1]} ({_lines(block.text)})")
+        else:
+            lines.append(block.text)
+    return Piece(
+        "you", "\n".join(["".join(lines).strip("\n"), *along]).strip("\n"), at=at, name=name
+    )
+
+
+def _lines(context: str) -> str:
+    count = context.count("\n") - 3
+    return "1 line" if count == 1 else f"{count} lines"

@@ -13,11 +13,12 @@ from dragoman.engine.content import ToolCall
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import Fault
 
-from .desk import Desk, Wish
+from .desk import Desk
 from .link import Link
 from .paint import told
 from .question import ask_rows
 from .rows import safe
+from .wish import Wish
 
 _HELP = """\
 Type what the agent is to do. Lines of your own that mean something else:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 console = Console(width=10_000, legacy_windows=False, no_color=True)
@@ -27,12 +28,33 @@ BLANK = Row(Text(""), "")
 def wrap(text: Text, width: int) -> list[Row]:
     """The text in lines of this width."""
     width = max(width, 4)
+    if not text.spans and text.plain.isascii() and "\t" not in text.plain:
+        return _wrap_plain(text.plain, width, text.style)
     rows: list[Row] = []
     for line in text.split("\n", allow_blank=True):
         parts = line.wrap(console, width, tab_size=4) if line.cell_len > width else [line]
         for at, part in enumerate(parts):
             part.rstrip()
             rows.append(Row(part, part.plain, at > 0))
+    return rows
+
+
+def _wrap_plain(text: str, width: int, style: str | Style) -> list[Row]:
+    """The same for text of one style: most of what is said, and far quicker."""
+    rows: list[Row] = []
+    for line in text.split("\n"):
+        start, end = 0, len(line)
+        while end - start > width:
+            cut = line.rfind(" ", start, start + width + 1)
+            stop = cut if cut > start else start + width
+            part = line[start:stop].rstrip()
+            rows.append(Row(Text(part, style, no_wrap=True), part, start > 0))
+            start = stop + (cut > start)
+            while start < end and line[start] == " ":
+                start += 1
+        part = line[start:].rstrip()
+        if part or start == 0:
+            rows.append(Row(Text(part, style, no_wrap=True), part, start > 0))
     return rows
 
 

@@ -35,13 +35,11 @@ async def send(app: "Terminal", text: str, queued: bool) -> None:
     content = attachments.prompt(text, desk.cwd, *bag.blocks())
     simple = len(content) == 1 and not text.startswith("/")
     if desk.story.turn and not queued and simple and await desk.steer(text):
+        app.notice("told; the agent hears it at its next step")
         return
-    before = desk.story
     await desk.send(content)
     bag.clear()
     app.writing.show_bag()
-    if desk.story is not before:
-        app.show_session()
     app.changed()
 
 

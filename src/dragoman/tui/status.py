@@ -34,9 +34,17 @@ class Status(Widget):
         self.below = False
         self.queued = 0
         self.keys = ""
+        self._drawn: Text | None = None
+
+    def show(self) -> None:
+        """Draw it again if it would look different."""
+        now = self.line(self.size.width)
+        if self._drawn is None or now != self._drawn:
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        return Strip(list(self.line(self.size.width).render(console)))
+        self._drawn = self.line(self.size.width)
+        return Strip(list(self._drawn.render(console)))
 
     def line(self, width: int) -> Text:
         """What is shown in so many columns: the left part first, then what fits."""

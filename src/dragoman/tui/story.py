@@ -214,7 +214,7 @@ class Story:
             self._forget_step()
             self._blocks(body.content, at)
         self._begin_step()
-        if body.error:
+        if body.error and body.stop != "aborted":
             self._add(Piece("note", body.error, at=at, name="error"))
         self.cost += body.cost
         self.usage = body.usage
