@@ -7,7 +7,6 @@ from collections.abc import Coroutine
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 
@@ -36,6 +35,7 @@ class Terminal(App[int]):
     """`dragoman` in a terminal."""
 
     ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "#editor"  # what is typed before the first frame goes there
     CSS = """
     Screen { background: ansi_default; color: ansi_default; }
     """
@@ -241,10 +241,8 @@ class Terminal(App[int]):
 
     # --- what was said ---
 
-    def on_key(self, event: events.Key) -> None:
+    def on_key(self) -> None:
         self.asking.typed_at = time.monotonic()
-        if self.focused is None and event.character and event.is_printable:
-            self.editor.insert(event.character)  # typed before the first frame
 
     def on_writing_trouble(self, event: Writing.Trouble) -> None:
         self.say(event.text, "error")
