@@ -96,7 +96,9 @@ def _dispatch(words: list[str]) -> int:
     return _run(command, args)
 
 
-_TERMINAL = ("-c", "--continue", "-r", "--resume", "--plain", "--vi", "--light", "--dark")
+_TERMINAL = tuple(
+    "-c --continue -r --resume --agent --cwd --model --mode --plain --vi --light --dark".split()
+)
 
 
 def _opens_terminal(words: list[str]) -> bool:
@@ -110,7 +112,7 @@ def _opens_terminal(words: list[str]) -> bool:
     first = words[at] if at < len(words) else ""
     if not first:
         return "--json" not in words and at == len(words) and _at_terminal()
-    return first in _TERMINAL or " " in first.strip()
+    return first.partition("=")[0] in _TERMINAL or " " in first.strip()
 
 
 def _at_terminal() -> bool:

@@ -1,0 +1,44 @@
+"""Sudden ends: the daemon is killed, comes back, is started again; nothing typed is lost."""
+
+import os
+import signal
+
+from tests.tui.panes import Home
+
+
+def test_the_daemon_dies_the_terminal_says_so_goes_on_and_keeps_what_was_typed(home: Home) -> None:
+    pane = home.open('dragoman "say before the crash"')
+    pane.wait("  before the crash", "● ready")
+    pane.type("half a sentence")
+    pane.wait("› half a sentence")
+    first = home.pid()
+    os.kill(first, signal.SIGKILL)
+    pane.wait("the daemon went away; what you typed is kept", "› half a sentence")
+    pane.wait("connected again", "● ready", "› half a sentence")
+    assert home.pid() != first
+    pane.press("C-c")
+    pane.say("say after the crash")
+    shown = pane.wait("  before the crash", "  after the crash", "● ready")
+    assert shown.count("› say before the crash") == 1
+
+
+def test_a_turn_that_ran_is_shown_once_and_as_interrupted_after_a_crash(home: Home) -> None:
+    pane = home.open()
+    pane.wait("● ready")
+    pane.say("count slowly to 900")
+    pane.wait("1 2 3 4 5 6")
+    os.kill(home.pid(), signal.SIGKILL)
+    shown = pane.wait("connected again", "interrupted", "● ready")
+    assert shown.count("› count slowly to 900") == 1
+
+
+def test_a_question_survives_the_daemon_and_is_answered_after(home: Home) -> None:
+    pane = home.open()
+    pane.wait("● ready")
+    pane.say("run touch survived")
+    pane.wait("waits for your answer")
+    os.kill(home.pid(), signal.SIGKILL)
+    pane.wait("connected again")
+    pane.wait("touch survived", " y  yes")
+    pane.press("y")
+    pane.wait("● bash touch survived")

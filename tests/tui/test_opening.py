@@ -1,0 +1,78 @@
+"""`dragoman` typed alone: what opens, where, with which session, and what happens elsewhere."""
+
+import os
+import subprocess
+
+from tests.tui.panes import Home
+
+
+def test_in_an_empty_home_it_opens_starts_the_daemon_says_so_and_answers(home: Home) -> None:
+    pane = home.open()
+    shown = pane.wait("starting one; it goes on when you leave", "● ready", "demo/demo")
+    assert "supervised" in shown and "0%" in shown
+    pane.say("say a first word")
+    pane.wait("› say a first word", "  a first word", "● ready")
+    pid = home.pid()
+    pane.press("C-d")
+    pane.wait("left with 0")
+    assert home.pid() == pid, "the daemon goes on when the terminal is closed"
+
+
+def test_what_is_typed_before_the_first_frame_is_kept(home: Home) -> None:
+    pane = home.open("stty -echo; sleep 0.5; stty echo; dragoman")
+    pane.type("say early bird")
+    pane.wait("› say early bird", "● ready")
+
+
+def test_continue_goes_on_with_the_newest_session_of_the_folder_and_resume_picks(home: Home) -> None:
+    pane = home.open('dragoman "say one sentence"')
+    pane.wait("› say one sentence", "  one sentence", "● ready")
+    pane.press("C-c")
+    pane.wait("ctrl+c again leaves")
+    pane.press("C-c")
+    pane.wait("left with 0")
+
+    again = home.open("dragoman -c")
+    again.wait("› say one sentence", "  one sentence", "● ready")
+    again.say("say another one")
+    again.wait("  another one", "● ready")
+    with home.host() as host:
+        rows = host.call("dragoman/sessions", {})["sessions"]
+    assert len(rows) == 1 and rows[0]["turns"] == 2
+
+    picking = home.open("dragoman -r")
+    picking.wait("sessions  1", "say one sentence")
+    picking.press("Enter")
+    picking.wait("› say another one", "● ready")
+
+    named = home.open(f"dragoman -r {rows[0]['id'][:8]}")
+    named.wait("› say another one", "● ready")
+
+
+def test_continue_in_a_folder_without_sessions_begins_one(home: Home) -> None:
+    pane = home.open("dragoman -c")
+    pane.wait("no session in this folder yet")
+    pane.say("say hello")
+    pane.wait("  hello", "● ready")
+
+
+def test_a_folder_that_is_not_there_is_refused_in_a_sentence(home: Home) -> None:
+    pane = home.open("dragoman terminal --cwd /nowhere/at/all")
+    pane.wait("is no folder", "left with 1")
+
+
+def test_without_a_terminal_the_name_alone_prints_help(home: Home) -> None:
+    done = subprocess.run(
+        ["dragoman"], env=home.env(), capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0 and "Usage: dragoman COMMAND" in done.stdout
+    done = subprocess.run(
+        ["dragoman", "-c"], env=home.env(), capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 1 and "dragoman run" in done.stderr
+    assert not os.path.exists(home.socket), "and no daemon was started"
+
+
+def test_an_unknown_single_word_is_still_a_mistake_and_not_a_prompt(home: Home) -> None:
+    pane = home.open("dragoman sesions")
+    pane.wait("did you mean sessions?", "left with 2")
