@@ -11,7 +11,9 @@ def test_sessions_of_all_clients_live_watched_renamed_forked_stopped(home: Home)
         text = "count slowly to 3000"
         host.call("dragoman/prompt", {"session_id": other, "text": text, "detach": True})
     pane.press("C-s")
-    pane.wait("sessions  2", "1 at work", "count slowly to 3000", "works", "in 24 h", "terminal pts")
+    pane.wait(
+        "sessions  2", "1 at work", "count slowly to 3000", "works", "in 24 h", "terminal pts"
+    )
     pane.press("Up", "Up", "Space")
     pane.wait("1 2 3 4 5")
     pane.press("r")

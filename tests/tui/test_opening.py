@@ -24,7 +24,9 @@ def test_what_is_typed_before_the_first_frame_is_kept(home: Home) -> None:
     pane.wait("› say early bird", "● ready")
 
 
-def test_continue_goes_on_with_the_newest_session_of_the_folder_and_resume_picks(home: Home) -> None:
+def test_continue_goes_on_with_the_newest_session_of_the_folder_and_resume_picks(
+    home: Home,
+) -> None:
     pane = home.open('dragoman "say one sentence"')
     pane.wait("› say one sentence", "  one sentence", "● ready")
     pane.press("C-c")

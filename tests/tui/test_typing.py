@@ -55,7 +55,9 @@ def test_at_completes_files_that_git_does_not_ignore(home: Home) -> None:
 def test_slash_completes_own_commands_markdown_commands_and_skills(home: Home) -> None:
     folder = home.work / ".dragoman" / "commands"
     folder.mkdir(parents=True)
-    (folder / "greet.md").write_text("---\ndescription: says hello to somebody\n---\nsay hello $1\n")
+    (folder / "greet.md").write_text(
+        "---\ndescription: says hello to somebody\n---\nsay hello $1\n"
+    )
     pane = home.open()
     pane.wait("● ready")
     pane.type("/")
@@ -140,6 +142,7 @@ def test_new_lines_an_editor_of_the_users_own_and_vi_keys(home: Home) -> None:
     vi.type("one two")
     vi.wait("› one two")
     vi.press("Escape")
+    vi.wait("normal")
     vi.type("0dwix")
     vi.wait("─\n› xtwo")
 

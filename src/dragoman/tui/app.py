@@ -58,7 +58,7 @@ class Terminal(App[int]):
     ]
 
     def __init__(self, wish: Wish, *, light: bool = False) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True)
         self.theme = "ansi-light" if light else "ansi-dark"
         self.wish = wish
         self.link = Link(wish.config_dir, self._link_told)
@@ -171,6 +171,7 @@ class Terminal(App[int]):
         status.queued = self.desk.waiting
         status.others = max(len(story.present) - 1, 0)
         status.below = not self.view.follow
+        status.keys = self.editor.vi.shown if self.editor.vi is not None else ""
         self.editor.busy = bool(story.turn)
         if bool(story.turn) != (self._spin is not None):
             if self._spin is None:
@@ -243,6 +244,9 @@ class Terminal(App[int]):
 
     def on_key(self) -> None:
         self.asking.typed_at = time.monotonic()
+
+    def on_editor_vi_changed(self) -> None:
+        self._show_facts()
 
     def on_writing_trouble(self, event: Writing.Trouble) -> None:
         self.say(event.text, "error")

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from typing import Any
 
 from dragoman.engine.faults import BadInput
@@ -24,6 +25,8 @@ def begin(args: Any) -> int:
     with Curtain(welcome=not (wish.newest or wish.session or wish.pick)):
         from .app import Terminal
 
+        if not sys.stderr.isatty():  # Textual draws there; `2> file` shall not lose the screen
+            sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
         app = Terminal(wish, light=light)
         code = app.run()
     return app.return_code or code or 0

@@ -16,17 +16,18 @@ from textual.widgets import Input, Static
 from dragoman.client.answers import Board as Answer
 from dragoman.client.answers import BoardRow
 from dragoman.engine.events import ACTIVE, Event
-from dragoman.engine.faults import Fault
+from dragoman.engine.faults import Fault, UnknownAgent
 
 from .boarding import columns, doing, line, needs, order
 from .conversation import Conversation
 from .desk import Desk
 from .inbox import Inbox
 from .link import Link
-from .rows import console, safe
+from .rows import safe, strip
 from .wish import Wish
 
 _SOON = 0.3  # seconds in which changes are gathered
+_AGAIN = 2.0  # seconds after which it is read again: who is attached is told to nobody else
 _WIDE = 140
 
 
@@ -63,14 +64,14 @@ class Rows(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y == 0:
-            return Strip(list(columns(width).render(console)))
+            return strip(columns(width))
         at = self._start() + y - 1
         if at >= len(self.rows):
             empty = "  no sessions yet" if not self.rows and y == 1 else ""
-            return Strip(list(Text(empty, "dim").render(console)))
+            return strip(Text(empty, "dim"))
         row = self.rows[at]
         text = line(row, width, chosen=at == self.at, here=row.session.id == self.here)
-        return Strip(list(text.render(console)))
+        return strip(text)
 
     def on_click(self, event: events.Click) -> None:
         if 0 < event.y <= len(self.rows):
@@ -126,7 +127,7 @@ class Board(Screen[str]):
         self._input = Input(compact=True)
         self._asked = ""  # what the input is for
         self._desk = Desk(link, Wish(cwd=""), self._told)
-        self._view = Conversation(self._desk.story, id="watched")
+        self._view = Conversation(self._desk.story)
         self._words = ""
         self._answer: Answer | None = None
         self._due = False
@@ -136,7 +137,8 @@ class Board(Screen[str]):
         yield self._top
         with Container(id="both"):
             yield self._list
-            yield self._view
+            with Container(id="watched"):
+                yield self._view
         yield self._input
         yield self._keys
 
@@ -144,6 +146,7 @@ class Board(Screen[str]):
         self._inbox.listeners.append(self._heard)
         self._list.focus()
         self._do(self._read())
+        self.set_interval(_AGAIN, self._soon)
 
     def on_unmount(self) -> None:
         self._inbox.listeners.remove(self._heard)
@@ -151,6 +154,10 @@ class Board(Screen[str]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.query_one("#both").set_class(event.size.width >= _WIDE, "wide")
+
+    @property
+    def _watched(self) -> Container:
+        return self.query_one("#watched", Container)
 
     # --- what is shown ---
 
@@ -204,15 +211,15 @@ class Board(Screen[str]):
     def action_back(self) -> None:
         if self._input.display:
             self._close_input()
-        elif self._view.display:
+        elif self._watched.display:
             self._desk.leave()
-            self._view.display = False
+            self._watched.display = False
         else:
             self.dismiss(None)
 
     def action_move(self, by: int) -> None:
         self._list.move(by)
-        if self._view.display:
+        if self._watched.display:
             self.action_watch()
 
     def action_open(self) -> None:
@@ -227,7 +234,7 @@ class Board(Screen[str]):
 
     async def _watch(self, session: str) -> None:
         await self._desk.open(session)
-        self._view.display = True
+        self._watched.display = True
         self._view.show(self._desk.story)
 
     def action_next(self) -> None:
@@ -251,8 +258,16 @@ class Board(Screen[str]):
         if (row := self._list.chosen) is not None:
             self._do(self._fork(row.session.id))
 
-    async def _fork(self, session: str, agent: str = "") -> None:
-        made = await self._link.host.fork(session, agent=agent)
+    async def _fork(self, session: str) -> None:
+        self.dismiss((await self._link.host.fork(session)).id)
+
+    async def _hand_over(self, session: str, alias: str) -> None:
+        """The other agent goes on with its own model and its own mode."""
+        rows = await self._link.host.agents()
+        agent = next((row for row in rows if row.alias == alias), None)
+        if agent is None:
+            raise UnknownAgent(f"There is no agent {alias}.")
+        made = await self._link.host.fork(session, agent=alias, model=agent.model, mode=agent.mode)
         self.dismiss(made.id)
 
     def action_rename(self) -> None:
@@ -292,7 +307,7 @@ class Board(Screen[str]):
         elif row is not None and value and self._asked == "rename":
             self._do(self._rename(row.session.id, value))
         elif row is not None and value:
-            self._do(self._fork(row.session.id, value))
+            self._do(self._hand_over(row.session.id, value))
 
     async def _rename(self, session: str, title: str) -> None:
         await self._link.host.rename(session, title)

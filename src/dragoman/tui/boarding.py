@@ -87,7 +87,8 @@ def line(row: BoardRow, width: int, *, chosen: bool, here: bool) -> Text:
         mark, style = "?", "bold yellow"
     sizes = _sizes(width)
     room = width - 3 - sum(size + 2 for _, size in sizes)
-    title = " ".join(safe(info.title or info.query or "(nothing was said yet)").split())
+    said = info.title or info.query.partition("\n\n<context name=")[0]
+    title = " ".join(safe(said or "(nothing was said yet)").split())
     title = f"{title} (here)" if here else title
     cells = {
         "doing": doing(row),

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from .rows import console, cut, safe
+from .rows import cut, safe, strip
 
 _ROWS = 8
 
@@ -53,7 +53,7 @@ class Choices(Widget):
         start = min(max(self.at - _ROWS + 1, 0), max(len(self.found) - _ROWS, 0))
         at = start + y
         if at >= len(self.found):
-            return Strip.blank(0)
+            return strip(Text(""))
         choice, width = self.found[at], self.size.width
         value = cut(" ".join(safe(choice.value).split()), width - 4)
         text = Text(no_wrap=True)
@@ -63,7 +63,7 @@ class Choices(Widget):
             gap = max(24 - len(value), 2)
             text.append(" " * gap + safe(choice.about), "dim")
         text.truncate(width, overflow="ellipsis")
-        return Strip(list(text.render(console)))
+        return strip(text)
 
     def on_click(self, event: events.Click) -> None:
         start = min(max(self.at - _ROWS + 1, 0), max(len(self.found) - _ROWS, 0))

@@ -47,11 +47,11 @@ class Splitter:
         opener, tight, inside = self.opener, self.tight, self.opener
         while (end := tail.find("\n", at)) >= 0:
             if at == start and len(tail) - start > MOST:
-                cut, whole = _quick_cut(tail, start, bool(inside))
-                if cut:
-                    ready.append(Chunk(tail[start:cut], opener, tight))
-                    start = at = cut
-                    opener, tight = inside, not whole
+                place, at_blank = _quick_cut(tail, start, bool(inside))
+                if place:
+                    ready.append(Chunk(tail[start:place], opener, tight))
+                    start = at = place
+                    opener, tight = inside, not at_blank
                     continue
             line = tail[at : end + 1]
             at = end + 1

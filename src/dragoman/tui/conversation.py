@@ -20,12 +20,14 @@ from textual.widget import Widget
 
 from . import paint
 from .piece import Piece
-from .rows import Row, console
+from .rows import Row
+from .rows import strip as strip_of
 from .story import Story
 
 _DRAWN = 400  # pieces whose rows are held
 _WHEEL = 3
 _TRACK = Style.parse("dim")
+_NOTHING = Style.null()
 
 
 class Drawn(NamedTuple):
@@ -313,8 +315,8 @@ class Conversation(Widget, can_focus=False):
 
     def _greeting(self, y: int) -> Strip:
         if not self._true and y < len(self.welcome):
-            return self._painted(_strip_of(self.welcome[y]))
-        return Strip.blank(self._across)
+            return self._painted(strip_of(self.welcome[y].shown))
+        return Strip.blank(self._across, _NOTHING)
 
     def _painted(self, strip: Strip) -> Strip:
         strip = strip.adjust_cell_length(self._across)
@@ -327,14 +329,14 @@ class Conversation(Widget, can_focus=False):
         drawn = self._rows(at)
         within = row - self._tops[at]
         if within >= len(drawn.rows):
-            return Strip.blank(self._across)
+            return Strip.blank(self._across, _NOTHING)
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(row)) is not None:
             marked = self._marked(drawn.rows[within].shown, span)
             return self._painted(marked).apply_offsets(0, row)
         strip = drawn.strips.get(row)
         if strip is None:
-            strip = self._painted(_strip_of(drawn.rows[within])).apply_offsets(0, row)
+            strip = self._painted(strip_of(drawn.rows[within].shown)).apply_offsets(0, row)
             drawn.strips[row] = strip
         return strip
 
@@ -342,12 +344,12 @@ class Conversation(Widget, can_focus=False):
         text = text.copy()
         start, end = span
         text.stylize("reverse", start, len(text) if end == -1 else end)
-        return Strip(list(text.render(console)))
+        return strip_of(text)
 
     def _bar(self, y: int) -> Segment:
         height, total = self.size.height, self.total
         if total <= height or (self.follow and not self._dragging):
-            return Segment(" ")
+            return Segment(" ", _TRACK)
         size = max(1, height * height // total)
         start = round((height - size) * self.top / max(total - height, 1))
         return Segment("▐" if start <= y < start + size else " ", _TRACK)
@@ -385,10 +387,6 @@ def _same(old: list[Row], new: list[Row]) -> int:
             break
         count += 1
     return count
-
-
-def _strip_of(row: Row) -> Strip:
-    return Strip(list(row.shown.render(console)), row.shown.cell_len)
 
 
 def _part(row: Row, span: tuple[int, int]) -> str:

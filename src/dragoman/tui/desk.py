@@ -76,7 +76,11 @@ class Desk:
         story.asks = {ask.id: ask for ask in facts.asks}
         self.queued = facts.queued
         last = events[-1].seq if events else info.last_seq
-        self._task = asyncio.create_task(self._follow(session_id, last))
+        self._begin(session_id, last)
+
+    def _begin(self, session_id: str, since: int) -> None:
+        self._task = asyncio.create_task(self._follow(session_id, since))
+        self._task.add_done_callback(_tell)
 
     async def _follow(self, session_id: str, since: int) -> None:
         story, changed, heard = self.story, self._changed, self._heard
@@ -156,7 +160,7 @@ class Desk:
                     agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode
                 )
                 self.session, self.info, self._first = made.id, made, 1
-                self._task = asyncio.create_task(self._follow(made.id, 0))
+                self._begin(made.id, 0)
             return self.session
 
     async def send(self, content: tuple[Text | Image, ...]) -> None:
@@ -206,3 +210,10 @@ class Desk:
         rows = await host.list(limit=10_000, archived=None)
         found = [row.id for row in rows if row.id.startswith(given)]
         return found[0] if len(found) == 1 else given
+
+
+def _tell(task: "asyncio.Task[None]") -> None:
+    """A mistake of ours must not end the following in silence."""
+    if not task.cancelled() and (problem := task.exception()) is not None:
+        told = {"message": "following a session failed", "exception": problem, "task": task}
+        task.get_loop().call_exception_handler(told)

@@ -53,6 +53,9 @@ class Editor(TextArea):
             super().__init__()
             self.act = act
 
+    class ViChanged(Message):
+        """The state of the vi keys is another."""
+
     class Emptied(Message):
         """Backspace in an empty editor."""
 
@@ -75,7 +78,7 @@ class Editor(TextArea):
         if self.vi is not None and self.vi.take(self, key, event.character):
             event.prevent_default()
             event.stop()
-            self.refresh()
+            self.post_message(self.ViChanged())
             return
         if self._special(key):
             event.prevent_default()

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
 
-from .rows import console, cut, safe
+from .rows import cut, safe, strip
 
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -44,7 +44,7 @@ class Status(Widget):
 
     def render_line(self, y: int) -> Strip:
         self._drawn = self.line(self.size.width)
-        return Strip(list(self._drawn.render(console)))
+        return strip(self._drawn)
 
     def line(self, width: int) -> Text:
         """What is shown in so many columns: the left part first, then what fits."""
@@ -105,7 +105,7 @@ class Status(Widget):
         if self.folder:
             found.append((6, _short(safe(self.folder)), "dim"))
         if self.keys:
-            found.append((7, self.keys, "dim"))
+            found.append((0, self.keys, "dim"))
         return found
 
     def _gauge(self) -> tuple[str, str]:
