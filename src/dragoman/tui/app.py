@@ -319,7 +319,10 @@ class Terminal(App[int]):
         self.job(self.writing.paste_image())
 
     def action_page(self, pages: int) -> None:
-        self.view.scroll_page(pages)
+        if self.question.has_focus and not self.question.read:
+            self.question.page(pages)
+        else:
+            self.view.scroll_page(pages)
 
     def action_top(self) -> None:
         self.view.to_start()

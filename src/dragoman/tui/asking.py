@@ -46,11 +46,9 @@ class Asking:
 
     def _put(self, ask: Ask, waiting: int) -> None:
         app = self._app
-        if ask.session == app.desk.session:
-            self.panel.put(ask, app.desk.cwd, "", waiting)
-        else:
-            name = app.inbox.names.get(ask.session, "another session")
-            self.panel.put(ask, app.inbox.folders.get(ask.session, ""), name, waiting)
+        other = ask.session != app.desk.session
+        where = app.inbox.names.get(ask.session, "another session") if other else ""
+        self.panel.put(ask, where, waiting)
 
     def next(self) -> bool:
         """Show the next question of any session and let it take the keys; False: there is none."""
@@ -69,7 +67,11 @@ class Asking:
     # --- answers ---
 
     def answered(self, event: Question.Answered) -> None:
-        self._app.job(self._answer(event.ask, event.verdict, event.text, "", event.scope))
+        self._app.job(
+            self._answer(
+                event.ask, event.verdict, text=event.text, scope=event.scope, lasts=event.lasts
+            )
+        )
 
     def in_words(self, ask: Ask) -> None:
         """The next words in the editor are for this question."""
@@ -89,9 +91,9 @@ class Asking:
             return False
         self._end_words()
         if ask.kind == "question":
-            self._app.job(self._answer(ask, "answer", text, ""))
+            self._app.job(self._answer(ask, "answer", text=text))
         else:
-            self._app.job(self._answer(ask, "deny", "", text))
+            self._app.job(self._answer(ask, "deny", comment=text))
         return True
 
     def back(self) -> bool:
@@ -102,12 +104,11 @@ class Asking:
         self.panel.focus()
         return True
 
-    async def _answer(
-        self, ask: Ask, verdict: Any, text: str, comment: str, scope: Any = None
-    ) -> None:
+    async def _answer(self, ask: Ask, verdict: Any, **more: str) -> None:
+        """Answer what was seen; a question that has changed since is asked again."""
         app = self._app
         try:
-            await app.desk.answer(ask.id, verdict, text=text, comment=comment, scope=scope)
+            await app.link.host.answer(ask.id, verdict, digest=ask.digest, **more)
         finally:
             app.inbox.asks.pop(ask.id, None)
             app.desk.story.asks.pop(ask.id, None)

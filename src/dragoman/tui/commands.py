@@ -120,6 +120,22 @@ async def _inbox(app: "Terminal", words: str) -> None:
     app.action_next_asked()
 
 
+async def _rules(app: "Terminal", words: str) -> None:
+    if words:
+        gone = await app.link.host.remove_rule(words.split()[0])
+        app.say(f"withdrawn: {gone.sentence}")
+        return
+    rows = await app.link.host.rules()
+    if not rows:
+        app.notice("no answer is remembered")
+        return
+    app.writing.words_for("enter withdraws a rule, esc leaves them")
+    app.writing.offer(
+        "rules",
+        [Choice(row.id, f"{'never' if row.deny else 'always'} {row.sentence}") for row in rows],
+    )
+
+
 async def _thoughts(app: "Terminal", words: str) -> None:
     app.action_thoughts()
 
@@ -154,6 +170,7 @@ OWN: dict[str, Own] = {
     "resume": Own("go on with another session", _resume, "ID"),
     "board": Own("all sessions, of every client", _board),
     "inbox": Own("what waits for an answer, in every session", _inbox),
+    "rules": Own("answers for always: look, withdraw", _rules, "ID"),
     "model": Own("use another model", _model, "REF"),
     "mode": Own("how far the agent may go alone", _mode, "MODE"),
     "effort": Own("how hard the model thinks", _effort, "EFFORT"),

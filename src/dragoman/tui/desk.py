@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 from dragoman.client.host import HostClient
 from dragoman.engine.content import Image, Text
-from dragoman.engine.events import Event, TurnBegan, Verdict
+from dragoman.engine.events import Event, TurnBegan
 from dragoman.engine.faults import Fault, NothingRunning
 from dragoman.engine.info import SessionInfo
 
@@ -192,11 +191,6 @@ class Desk:
         except NothingRunning:
             return False
         return True
-
-    async def answer(
-        self, ask_id: str, verdict: Verdict, *, text: str = "", comment: str = "", scope: Any = None
-    ) -> None:
-        await self.link.host.answer(ask_id, verdict, text=text, comment=comment)
 
     async def newest(self) -> str:
         """The newest session of the folder, or nothing."""

@@ -1,5 +1,6 @@
 """What waits for an answer, in every session."""
 
+import asyncio
 from collections.abc import Callable
 
 from dragoman.engine import events as ev
@@ -14,11 +15,11 @@ class Inbox:
 
     def __init__(self, link: Link, changed: Callable[[], None]) -> None:
         self.asks: dict[str, Ask] = {}
-        self.folders: dict[str, str] = {}  # of sessions that ask
-        self.names: dict[str, str] = {}
+        self.names: dict[str, str] = {}  # of sessions that ask
         self.listeners: list[Callable[[Event], None]] = []
         self._link = link
         self._changed = changed
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def count(self, besides: str = "") -> int:
         return sum(ask.session != besides for ask in self.asks.values())
@@ -40,21 +41,33 @@ class Inbox:
         self._changed()
 
     async def know(self, session: str) -> None:
-        """Learn a session's folder and name."""
-        if session in self.folders:
+        """Learn a session's name."""
+        if session in self.names:
             return
         try:
             info = (await (await self._link.ready()).session(session)).session
         except Fault:
             return  # it is gone; its question is too
-        self.folders[session] = info.cwd
         self.names[session] = info.title or info.query or session[:8]
+
+    def _learn(self, session: str) -> None:
+        """Beside what is heard: the answer comes over another connection."""
+
+        async def learn() -> None:
+            await self.know(session)
+            self._changed()
+
+        task = asyncio.get_running_loop().create_task(learn())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _take(self, event: Event) -> None:
         body = event.body
         if type(body) is ev.Asked:
             self.asks[body.ask.id] = body.ask
             self._changed()
+            if body.ask.session not in self.names:
+                self._learn(body.ask.session)
         elif type(body) is ev.Settled:
             if self.asks.pop(body.ask_id, None) is not None:
                 self._changed()

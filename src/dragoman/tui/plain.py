@@ -9,21 +9,22 @@ import sys
 
 from dragoman.client import attachments
 from dragoman.engine import events as ev
+from dragoman.engine.ask import Ask, Verdict
 from dragoman.engine.content import ToolCall
-from dragoman.engine.events import Ask, Event
+from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 
 from .desk import Desk
 from .link import Link
 from .paint import told
-from .question import ask_rows
+from .question import ask_rows, options
 from .rows import safe
 from .wish import Wish
 
 _HELP = """\
 Type what the agent is to do. Lines of your own that mean something else:
 /stop stops the turn. /new begins another session. /sessions lists them. /resume ID opens one.
-/quit or ctrl+d leaves. A question is answered with y, n, a (always), or with words."""
+/quit or ctrl+d leaves. A question is answered with y, n, a and a number (always), or with words."""
 
 
 class Plain:
@@ -104,14 +105,18 @@ class Plain:
         if ask.kind == "question":
             if said.isdigit() and 0 < int(said) <= len(ask.choices):
                 said = ask.choices[int(said) - 1]
-            await self.desk.answer(ask.id, "answer", text=said)
+            await self._settle(ask, "answer", text=said)
         elif word in ("y", "yes"):
-            await self.desk.answer(ask.id, "allow")
-        elif word in ("a", "always"):
-            await self.desk.answer(ask.id, "allow_always")
+            await self._settle(ask, "allow")
+        elif word[:1] == "a" and word[1:].strip().isdecimal() and options(ask):
+            chosen = options(ask)[min(int(word[1:]), len(options(ask))) - 1]
+            await self._settle(ask, "allow_always", scope=chosen[1].id, lasts=chosen[2])
         else:
             comment = "" if word in ("n", "no") else said
-            await self.desk.answer(ask.id, "deny", comment=comment)
+            await self._settle(ask, "deny", comment=comment)
+
+    async def _settle(self, ask: Ask, verdict: Verdict, **more: str) -> None:
+        await self.link.host.answer(ask.id, verdict, digest=ask.digest, **more)
 
     # --- what is said ---
 
@@ -148,11 +153,16 @@ class Plain:
     def _question(self, ask: Ask) -> None:
         self._asks[ask.id] = ask
         self._say(f"question: {safe(ask.title)}")
-        for row in ask_rows(ask, self.desk.cwd, 10_000):
+        for row in ask_rows(ask, 10_000):
             self._say(f"  {row.shown.plain}")
         for number, choice in enumerate(ask.choices, 1):
             self._say(f"  {number}. {safe(choice)}")
-        self._say("answer: " + ("a number or words" if ask.choices else "y, n, a, or say why not"))
+        for number, (words, _, _) in enumerate(options(ask), 1):
+            self._say(f"  a{number}: always {words}")
+        if ask.kind == "question":
+            self._say("answer: a number or words")
+        else:
+            self._say(f"answer: y, n{', a and its number' if ask.scopes else ''}, or say why not")
 
     def _stream(self, who: str, text: str) -> None:
         if self._mid_line != who:

@@ -1,8 +1,9 @@
-"""A question to the user: all that is asked about, and one key per answer."""
+"""A question to the user: all that is asked about, and one key per answer.
 
-import os
+Nothing can be allowed before its end was on the screen, and an answer for always names its scope.
+"""
+
 import time
-from typing import Any
 
 from rich.console import Group
 from rich.text import Text
@@ -13,13 +14,14 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from dragoman.engine.content import Diff
-from dragoman.engine.events import Ask
+from dragoman.engine import shown
+from dragoman.engine.ask import LASTING, Ask, Lasts, Scope
+from dragoman.engine.visible import on_a_line, visible
 
-from . import paint, prose
-from .rows import Row, visible, wrap
+from .rows import Row, beside, wrap
 
 _RISKS = {"high": "bold red", "medium": "yellow", "low": "green"}
+_LONGEST_MENU = 9  # answers by one digit
 
 
 class Question(Widget, can_focus=True):
@@ -29,19 +31,22 @@ class Question(Widget, can_focus=True):
     Question {
         height: auto; max-height: 70%; width: 1fr; display: none; padding: 0 1;
         border: round ansi_yellow;
-        & #asked { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+        & #asked { height: auto; scrollbar-size-vertical: 1; }
         & Static { height: auto; }
     }
     Question:focus { border: heavy ansi_yellow; }
     """
 
     class Answered(Message):
-        def __init__(self, ask: Ask, verdict: str, text: str = "", scope: Any = None) -> None:
+        def __init__(
+            self, ask: Ask, verdict: str, text: str = "", scope: str = "", lasts: str = ""
+        ) -> None:
             super().__init__()
             self.ask = ask
             self.verdict = verdict
             self.text = text
             self.scope = scope
+            self.lasts = lasts
 
     class Words(Message):
         """The user wants to say something with the answer."""
@@ -56,88 +61,147 @@ class Question(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.ask: Ask | None = None
-        self.cwd = ""
         self.where = ""
+        self.waiting = 1
+        self._choosing = False  # the menu of scopes is open
         self._at = 0.0
         self._head = Static()
         self._body = Static()
         self._keys = Static()
+        self._scroll = VerticalScroll(self._body, id="asked", can_focus=False)
 
     def compose(self) -> ComposeResult:
         yield self._head
-        yield VerticalScroll(self._body, id="asked", can_focus=False)
+        yield self._scroll
         yield self._keys
 
-    def put(self, ask: Ask | None, cwd: str = "", where: str = "", waiting: int = 1) -> None:
+    def put(self, ask: Ask | None, where: str = "", waiting: int = 1) -> None:
         """Show a question, or none. `where` names another session."""
         if ask is not None and self.ask is not None and ask.id == self.ask.id:
             return
-        self.ask, self.cwd, self.where = ask, cwd, where
+        self.ask, self.where, self.waiting = ask, where, waiting
+        self._choosing = False
         self._at = time.monotonic()
         self.display = ask is not None
         if ask is not None:
-            self._draw(waiting)
+            self._scroll.scroll_home(animate=False)
+            self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
         if self.ask is not None:
-            self._draw(1)
+            self._draw()
 
-    def _draw(self, waiting: int) -> None:
+    def _draw(self) -> None:
         ask = self.ask
         assert ask is not None
-        width = max((self.size.width or self.app.size.width) - 4, 20)
+        size = self.app.size
+        width = max((self.size.width or size.width) - 4, 20)
         head = Text(no_wrap=False)
         head.append("? ", "bold yellow")
         head.append(visible(ask.title), "bold")
         if self.where:
-            head.append(f"  in {visible(self.where)}", "cyan")
+            head.append(f"  in: {on_a_line(self.where)}", "cyan")
         if ask.risk:
             head.append(f"  {ask.risk} risk", _RISKS.get(ask.risk, "dim"))
-        if waiting > 1:
-            head.append(f"  (1 of {waiting})", "dim")
-        if ask.reason:
-            head.append(f"\n  {visible(ask.reason)}", "dim")
+        if self.waiting > 1:
+            head.append(f"  (1 of {self.waiting})", "dim")
         self._head.update(head)
-        self._body.update(Group(*(row.shown for row in ask_rows(ask, self.cwd, width))))
-        self._keys.update(self._choices(ask))
+        keys = self._menu(ask) if self._choosing else self._choices(ask, width)
+        rows = ask_rows(ask, width)
+        room = max(
+            size.height * 7 // 10 - 5 - (len(self._options(ask)) if self._choosing else 1), 3
+        )
+        self._scroll.styles.max_height = room
+        self._body.update(Group(*(row.shown for row in rows)))
+        self._keys.update(keys)
+        self.call_after_refresh(self._draw_keys)
 
-    def _choices(self, ask: Ask) -> Text:
+    def _draw_keys(self) -> None:
+        if self.ask is not None and not self._choosing:
+            self._keys.update(self._choices(self.ask, self.size.width))
+
+    @property
+    def read(self) -> bool:
+        """Whether the end of the question was on the screen."""
+        return self._scroll.scroll_offset.y >= self._scroll.max_scroll_y
+
+    def _choices(self, ask: Ask, width: int) -> Text:
         found = Text()
+        if not self.read:
+            left = self._scroll.max_scroll_y - self._scroll.scroll_offset.y
+            found.append(f"↓ {left} more lines, read on: ", "bold yellow")
+            _key(found, "space", "next page")
         if ask.kind == "question":
             for number, choice in enumerate(ask.choices, 1):
-                _key(found, str(number), visible(choice))
+                _key(found, str(number), on_a_line(choice))
             _key(found, "w", "write an answer")
         else:
-            for key, _, _, words in answers(ask):
-                _key(found, key, words)
+            if self.read:
+                _key(found, "y", "yes")
+                if ask.scopes and not ask.firm:
+                    _key(found, "a", "always …")
+            _key(found, "n", "no")
             _key(found, "w", "no, and say why")
         _key(found, "esc", "later")
         return found
+
+    def _menu(self, ask: Ask) -> Text:
+        found = Text("always:", "bold")
+        for number, (words, _, _) in enumerate(self._options(ask), 1):
+            found.append(f"\n {number} ", "reverse")
+            found.append(f" {words}")
+        found.append("\n esc ", "reverse")
+        found.append(" back")
+        return found
+
+    def _options(self, ask: Ask) -> list[tuple[str, Scope, Lasts]]:
+        return options(ask)[:_LONGEST_MENU]
+
+    # --- keys ---
 
     def on_key(self, event: events.Key) -> None:
         ask = self.ask
         if ask is None:
             return
         key = event.character or event.key
-        scroll = self.query_one("#asked", VerticalScroll)
-        if event.key in ("up", "down", "pageup", "pagedown"):
-            getattr(scroll, f"scroll_{event.key.replace('page', 'page_')}")(animate=False)
+        if self._choosing:
+            self._choose(ask, key, event.key)
+        elif event.key in ("up", "down", "pageup", "pagedown", "space"):
+            self._move(event.key)
         elif event.key == "escape":
             self.post_message(self.Left())
         elif key == "w":
             self.post_message(self.Words(ask))
-        elif ask.kind == "question" and key.isdigit() and 0 < int(key) <= len(ask.choices):
+        elif ask.kind == "question" and key.isdecimal() and 0 < int(key) <= len(ask.choices):
             self.post_message(self.Answered(ask, "answer", ask.choices[int(key) - 1]))
-        elif ask.kind == "tool":
-            for letter, verdict, scope, _ in answers(ask):
-                if key == letter:
-                    self.post_message(self.Answered(ask, verdict, scope=scope))
-                    break
-            else:
-                return
+        elif ask.kind == "tool" and key == "n":
+            self.post_message(self.Answered(ask, "deny"))
+        elif ask.kind == "tool" and key == "y" and self.read:
+            self.post_message(self.Answered(ask, "allow"))
+        elif ask.kind == "tool" and key == "a" and self.read and ask.scopes and not ask.firm:
+            self._choosing = True
+            self._draw()
         else:
             return
         event.stop()
+
+    def _move(self, key: str) -> None:
+        page = max(self._scroll.size.height - 1, 1)
+        by = {"up": -1, "down": 1, "pageup": -page}.get(key, page)
+        self._scroll.scroll_relative(y=by, animate=False, immediate=True)
+        self._draw_keys()
+
+    def page(self, pages: int) -> None:
+        self._move("pageup" if pages < 0 else "pagedown")
+
+    def _choose(self, ask: Ask, key: str, name: str) -> None:
+        found = self._options(ask)
+        if key.isdecimal() and 0 < int(key) <= len(found):
+            _, scope, lasts = found[int(key) - 1]
+            self.post_message(self.Answered(ask, "allow_always", scope=scope.id, lasts=lasts))
+        elif name == "escape":
+            self._choosing = False
+            self._draw()
 
 
 def _key(text: Text, key: str, words: str) -> None:
@@ -147,69 +211,30 @@ def _key(text: Text, key: str, words: str) -> None:
     text.append(f" {words}")
 
 
-def answers(ask: Ask) -> list[tuple[str, str, Any, str]]:
-    """(key, verdict, scope, words) of what may be answered about a tool call."""
+def options(ask: Ask) -> list[tuple[str, Scope, Lasts]]:
+    """What can be remembered and for how long, in words."""
     return [
-        ("y", "allow", None, "yes"),
-        ("a", "allow_always", None, f"always {ask.tool} in this session"),
-        ("n", "deny", None, "no"),
+        (f"{words}, {LASTING[lasts]}", scope, lasts)
+        for words, scope in shown.offers(ask)
+        for lasts in scope.lasts
     ]
 
 
-def ask_rows(ask: Ask, cwd: str, width: int) -> list[Row]:
-    """All that is asked about: the whole command, the real difference, or every argument."""
-    if ask.kind == "question":
-        return wrap(Text(visible(ask.summary)), width) if ask.summary != ask.title else []
-    args = ask.args or {}
-    command = args.get("command")
-    if isinstance(command, str):
-        found = prose.code(visible(command), "", width)
-        rest = {name: value for name, value in args.items() if name != "command"}
-        return found + _arguments(rest, width)
-    diff = _difference(args, cwd)
-    if diff is not None:
-        return paint.diff_rows(diff, width)
-    return _arguments(args, width) or wrap(Text(visible(ask.summary)), width)
-
-
-def _arguments(args: dict[str, Any], width: int) -> list[Row]:
+def ask_rows(ask: Ask, width: int) -> list[Row]:
+    """All that is asked about: the whole command, the real difference, every argument."""
     found: list[Row] = []
-    for name, value in args.items():
-        said = value if isinstance(value, str) else _json(value)
-        found += wrap(Text.assemble((f"{visible(name)}: ", "dim"), visible(said)), width)
+    for kind, label, text in shown.parts(ask):
+        if kind == "diff":
+            found += wrap(Text(label, "bold"), width)
+            for line in text.split("\n"):
+                style = {"+": "green", "-": "red"}.get(line[:1], "")
+                found += wrap(Text(line.expandtabs(4), style), width)
+        elif kind == "command":
+            body = wrap(Text(text.expandtabs(4), "bold"), width - 2)
+            found += beside(body, Text("$ ", "cyan"), Text("  "))
+        elif kind == "note":
+            found += wrap(Text(f"{label}: {text}", "dim"), width)
+        else:
+            said = Text.assemble((f"{label}: " if label else "", "dim"), text.expandtabs(4))
+            found += wrap(said, width)
     return found
-
-
-def _json(value: Any) -> str:
-    import msgspec
-
-    return msgspec.json.encode(value).decode()
-
-
-def _difference(args: dict[str, Any], cwd: str) -> Diff | None:
-    """What a call of a file tool would change, against the file as it is now."""
-    name = args.get("path")
-    if not isinstance(name, str) or not name:
-        return None
-    path = os.path.join(cwd, os.path.expanduser(name))
-    content = args.get("content")
-    old_text, new_text = (
-        args.get("old_text", args.get("old")),
-        args.get("new_text", args.get("new")),
-    )
-    if not isinstance(content, str) and not isinstance(new_text, str):
-        return None
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            now: str | None = file.read(4 * 1024 * 1024)
-    except OSError:
-        now = None
-    if isinstance(content, str):
-        return Diff(path, _shown(now), visible(content))
-    if isinstance(old_text, str) and isinstance(new_text, str) and now is not None:
-        return Diff(path, _shown(now), visible(now.replace(old_text, new_text, 1)))
-    return None
-
-
-def _shown(text: str | None) -> str | None:
-    return None if text is None else visible(text)

@@ -89,9 +89,6 @@ def cut(text: str, room: int) -> str:
     return f"{text}…"
 
 
-_NAMED = {"\u200b": "ZWSP", "\u200c": "ZWNJ", "\u200d": "ZWJ", "\u2060": "WJ", "\ufeff": "BOM"}
-
-
 def safe(text: str) -> str:
     """What a model or a tool wrote, without the power to steer the terminal."""
     if text.isprintable():
@@ -101,24 +98,3 @@ def safe(text: str) -> str:
         else "    " if char == "\t" else "" if char == "\r" else "\N{REPLACEMENT CHARACTER}"
         for char in text
     )  # fmt: skip
-
-
-def visible(text: str) -> str:
-    """What a person decides on: every character that cannot be seen is written out."""
-    found = []
-    for char in text:
-        if char == "\n" or (char.isprintable() and char not in _NAMED and not _spacelike(char)):
-            found.append(char)
-        elif char == "\t":
-            found.append("⇥   ")
-        elif char in _NAMED:
-            found.append(f"⟨{_NAMED[char]}⟩")
-        elif ord(char) < 32:
-            found.append(chr(0x2400 + ord(char)))
-        else:
-            found.append(f"⟨U+{ord(char):04X}⟩")
-    return "".join(found)
-
-
-def _spacelike(char: str) -> bool:
-    return char != " " and char.isspace()

@@ -132,7 +132,9 @@ class Writing(Vertical):
         ]
         known = {choice.value for choice in own}
         every = own + [one for one in self.offered if one.value not in known]
-        begin = [one for one in every if one.value.startswith(word)]
+        begin = sorted(
+            (one for one in every if one.value.startswith(word)), key=lambda one: one.value != word
+        )
         return begin + [one for one in every if word and word in one.value and one not in begin]
 
     def _show(self, found: list[Choice], mark: str) -> None:
