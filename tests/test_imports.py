@@ -58,6 +58,7 @@ MAY: dict[str, tuple[str, ...]] = {
 # What may be imported only inside a function, because most runs do not need it.
 MAY_LAZILY: dict[str, tuple[str, ...]] = {
     "cli": ("daemon", "host", "stdio", "tui", "cli.run", "cli.local"),
+    "cli.run": ("tui.chunks", "tui.prose"),  # Markdown as rows; neither knows Textual
 }
 
 LINES = 600

@@ -20,6 +20,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "dragoman.dialects.openclawos.*": (CONVERSATIONS, "dialects/openclawos"),
     "dragoman.dialects.zeroclaw.*": (CONVERSATIONS, "dialects/zeroclaw"),
     "dragoman.dialects.zot.*": (CONVERSATIONS, "dialects/zot"),
+    "dragoman.tui.*": ("typed into and read from in a real terminal", "tui"),
     "dragoman.cli.verbs.*": (COMMANDS, "cli"),
     "dragoman.cli.local.*": (COMMANDS, "cli"),
     "dragoman.cli.run.*": (COMMANDS, "daemon/test_run.py"),

@@ -207,8 +207,8 @@ def _typing(host: Running, seconds: float, name: str = "", bar: str = "<= 30") -
         os.waitpid(child, 0)
     worst = quantiles(delays, n=100)[98]
     shown = name or f"a key's delay at {_PACED} deltas in a second, p99"
-    return held_to("terminal", shown, [worst], "ms", bar, digits=1,
-                   note=f"{len(delays)} keys, median {sorted(delays)[len(delays) // 2]:.1f}")  # fmt: skip
+    note = f"{len(delays)} keys, median {sorted(delays)[len(delays) // 2]:.1f}"
+    return held_to("terminal", shown, [worst], "ms", bar, digits=1, note=note)
 
 
 def _memory(host: Running, messages: int) -> Row:

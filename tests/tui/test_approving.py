@@ -6,11 +6,11 @@ from tests.tui.panes import Home
 def test_the_whole_command_is_shown_and_one_key_answers(home: Home) -> None:
     pane = home.open()
     pane.wait("● ready")
-    long = "echo " + " ".join(f"word{n}" for n in range(60)) + " && touch made.txt"
+    long = "echo " + " ".join(f"word{n}" for n in range(40)) + " && touch made.txt"
     pane.type(f"run {long}")
     pane.wait("touch made.txt")
     pane.press("Enter")
-    pane.wait("bash", "word59 && touch made.txt", "waits for your answer", " y  yes")
+    pane.wait("$ echo word0", "word39", "made.txt", "waits for your answer", " y  yes")
     pane.press("n")
     pane.wait("⊘ bash", "● ready")
     assert not (home.work / "made.txt").exists()
@@ -39,7 +39,41 @@ def test_what_cannot_be_seen_is_made_visible(home: Home) -> None:
         session = host.call("dragoman/sessions", {})["sessions"][0]["id"]
         nasty = "run echo a\u202eb\u200bc\u00a0d\x1b[2Jgone"
         host.call("dragoman/prompt", {"session_id": session, "text": nasty, "detach": True})
-        pane.wait("waits for your answer", "U+202E", "a⟨", "gone")
+        pane.wait("waits for your answer", "a<U+202E>b", "<ESC>[2Jgone")
+
+
+def test_a_question_longer_than_the_screen_is_allowed_only_after_it_was_read(home: Home) -> None:
+    pane = home.open('dragoman "say hello"')
+    pane.wait("  hello", "● ready")
+    with home.host() as host:
+        session = host.call("dragoman/sessions", {})["sessions"][0]["id"]
+        lines = "; ".join(f"echo {'x' * 90} {n}" for n in range(30))
+        params = {"session_id": session, "text": f"run {lines}; touch read", "detach": True}
+        host.call("dragoman/prompt", params)
+    pane.wait("more lines, read on", " n  no")
+    pane.press("y")
+    assert not (home.work / "read").exists()
+    while "read on" in pane.screen():
+        pane.press("Space")
+    pane.wait("touch read", " y  yes")
+    pane.press("y")
+    pane.wait("● ready", gone="y  yes")
+    assert (home.work / "read").exists()
+
+
+def test_always_names_its_scope_and_rules_are_listed_and_withdrawn(home: Home) -> None:
+    pane = home.open()
+    pane.wait("● ready")
+    pane.say("run touch one")
+    pane.wait("waits for your answer", " a  always")
+    pane.press("a")
+    pane.wait("always:", " 1 ", "in this session")
+    pane.press("1")
+    pane.wait("● bash touch one", "● ready")
+    pane.say("/rules")
+    pane.wait("enter withdraws a rule", "▸ rule_")
+    pane.press("Enter")
+    pane.wait("withdrawn:", "touch one")
 
 
 def test_no_with_a_word_to_the_agent(home: Home) -> None:
@@ -88,7 +122,7 @@ def test_questions_of_other_sessions_are_counted_and_answered_without_leaving(ho
         host.call("dragoman/prompt", params)
     pane.wait("▲ 1 waits (ctrl+n)")
     pane.press("C-n")
-    pane.wait("in run touch elsewhere.txt", "touch elsewhere.txt", " y  yes")
+    pane.wait("in: run touch elsewhere.txt", "touch elsewhere.txt", " y  yes")
     pane.press("y")
     pane.wait("› say here I am", "● ready", gone="▲ 1 waits")
     with home.host() as host:

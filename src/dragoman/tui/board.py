@@ -23,7 +23,8 @@ from .conversation import Conversation
 from .desk import Desk
 from .inbox import Inbox
 from .link import Link
-from .rows import safe, strip
+from .rows import safe
+from .strips import strip
 from .wish import Wish
 
 _SOON = 0.3  # seconds in which changes are gathered

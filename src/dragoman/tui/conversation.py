@@ -21,8 +21,8 @@ from textual.widget import Widget
 from . import paint
 from .piece import Piece
 from .rows import Row
-from .rows import strip as strip_of
 from .story import Story
+from .strips import strip as strip_of
 
 _DRAWN = 400  # pieces whose rows are held
 _WHEEL = 3

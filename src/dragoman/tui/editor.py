@@ -47,7 +47,7 @@ class Editor(TextArea):
             self.word = word
 
     class Chosen(Message):
-        """A key for the list of completions: up, down, accept, close."""
+        """A key for the list of completions: up, down, accept, enter, close."""
 
         def __init__(self, act: str) -> None:
             super().__init__()
@@ -88,7 +88,7 @@ class Editor(TextArea):
 
     def _special(self, key: str) -> bool:
         if self.choosing and key in ("up", "down", "tab", "enter", "escape"):
-            act = {"tab": "accept", "enter": "accept", "escape": "close"}.get(key, key)
+            act = {"tab": "accept", "escape": "close"}.get(key, key)
             self.post_message(self.Chosen(act))
             return True
         if key == "enter":

@@ -108,10 +108,8 @@ class Question(Widget, can_focus=True):
         self._head.update(head)
         keys = self._menu(ask) if self._choosing else self._choices(ask, width)
         rows = ask_rows(ask, width)
-        room = max(
-            size.height * 7 // 10 - 5 - (len(self._options(ask)) if self._choosing else 1), 3
-        )
-        self._scroll.styles.max_height = room
+        below = len(self._options(ask)) + 2 if self._choosing else 1
+        self._scroll.styles.max_height = max(size.height * 7 // 10 - 5 - below, 3)
         self._body.update(Group(*(row.shown for row in rows)))
         self._keys.update(keys)
         self.call_after_refresh(self._draw_keys)

@@ -4,12 +4,9 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
-from textual.strip import Strip
 
-_NO_STYLE = Style.null()
 console = Console(width=10_000, legacy_windows=False, no_color=True)
 
 
@@ -23,12 +20,6 @@ class Row(NamedTuple):
 
 def plain(text: str, style: str = "") -> Row:
     return Row(Text(text, style, no_wrap=True), text)
-
-
-def strip(text: Text) -> Strip:
-    """A line as the screen takes it: every part has a style, none is empty."""
-    parts = [Segment(one.text, one.style or _NO_STYLE) for one in text.render(console) if one.text]
-    return Strip(parts, text.cell_len)
 
 
 BLANK = Row(Text(""), "")

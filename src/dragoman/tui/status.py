@@ -8,7 +8,8 @@ from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
 
-from .rows import cut, safe, strip
+from .rows import cut, safe
+from .strips import strip
 
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 

@@ -114,9 +114,16 @@ class Vi:
         elif char in _DELETES and pending in "dc":
             for _ in range(times):
                 getattr(area, f"action_{_DELETES[char]}")()
+                if char == "w" and pending == "d":
+                    self._swallow_spaces(area)
         else:
             return
         self.inserting = pending == "c"
+
+    def _swallow_spaces(self, area: "TextArea") -> None:
+        row, column = area.cursor_location
+        rest = area.document.get_line(row)[column:]
+        area.delete((row, column), (row, column + len(rest) - len(rest.lstrip(" "))))
 
     def _insert(self, area: "TextArea", char: str) -> None:
         if char == "I":

@@ -150,12 +150,20 @@ class Writing(Vertical):
         event.stop()
         if event.act in ("up", "down"):
             self.choices.move(-1 if event.act == "up" else 1)
-        elif event.act == "accept":
+        elif event.act == "enter" and self._typed_whole():
+            self._close()
+            self.editor.post_message(Editor.Sent(self.editor.text))
+        elif event.act in ("accept", "enter"):
             self._accept(self.choices.chosen)
         else:
             if self._offer == "past":
                 self.editor.put(self._draft)
             self._close()
+
+    def _typed_whole(self) -> bool:
+        """Whether a command stands there as it is: enter sends it."""
+        mark, word = self.editor.word()
+        return not self._offer and mark == "/" and word == self.choices.chosen
 
     def on_choices_picked(self, event: Choices.Picked) -> None:
         event.stop()

@@ -52,6 +52,10 @@ def commands() -> tuple[Command, ...]:
             "run",
             "one turn in the terminal: streams the answer, asks for approvals here",
             group=GROUP,
+            text=(
+                "With a prompt, standard input is given along as context: git diff | dragoman run\n"
+                '"review this". Files that the prompt names with @ are given along, too.'
+            ),
             example='dragoman run "list the files here and tell me what this project is"',
             args=(Arg("prompt", "what the agent is to do", many=True, optional=True),),
             flags=(
@@ -62,7 +66,13 @@ def commands() -> tuple[Command, ...]:
                 Flag("model", "use this model", metavar="REF"),
                 Flag("mode", "how much the agent may do by itself", choices=MODES),
                 Flag("session", "go on in this session (its id or beginning)", metavar="ID"),
-                Flag("continue", "go on in the newest session of this directory", kind=bool),
+                Flag(
+                    "continue",
+                    "go on in the newest session of this directory",
+                    short="c",
+                    kind=bool,
+                ),
+                Flag("image", "give a picture along", metavar="FILE", many=True),
                 APPROVE,
                 Flag("demo", "show one whole turn with the embedded model", kind=bool),
             ),

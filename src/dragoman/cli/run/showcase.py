@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 
+from dragoman.engine.content import Text
 from dragoman.transports.loop import run
 
 _PROMPT = (
@@ -38,7 +39,7 @@ def show() -> int:
         print(f"you: {_PROMPT}\n", flush=True)
         rule = "ask" if sys.stdin.isatty() else "all"
         os.environ["DRAGOMAN_agents__default__model"] = "demo/demo"
-        code = run(one_turn(Wish(_PROMPT, home, cwd=work), as_json=False, rule=rule))
+        code = run(one_turn(Wish((Text(_PROMPT),), home, cwd=work), as_json=False, rule=rule))
     command = sys.argv[0] if os.sep not in sys.argv[0] else os.path.relpath(sys.argv[0])
     print(_NEXT.format(command=command))
     return code

@@ -5,109 +5,25 @@ Exit codes: 0 the turn completed, 1 it failed or could not begin, 130 it was can
 
 import asyncio
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from dragoman.cli.dialogue import Decision, Dialogue
+from dragoman.cli.run.printing import Ink, JsonLines, Screen
 from dragoman.cli.run.turns import Seat, Wish, seat
+from dragoman.client import attachments
 from dragoman.engine import events as ev
-from dragoman.engine.content import ToolCall, text_of
+from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import AlreadySettled, BadInput
 from dragoman.engine.shown import line
 from dragoman.engine.visible import visible
 from dragoman.transports.loop import run
 
-_RESULT_LINES = 8
-
-
-class Ink:
-    """Colours where the stream is a terminal that wants them."""
-
-    def __init__(self, stream: Any) -> None:
-        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        self._on = not plain and stream.isatty()
-
-    def __call__(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._on else text
-
-
-class JsonLines:
-    """Prints every event as one JSON object per line."""
-
-    def speak(self, events: Sequence[Event]) -> None:
-        for event in events:
-            body = msgspec.to_builtins(event.body)
-            shown = {"session": event.session, "seq": event.seq, "at": event.at, **body}
-            sys.stdout.write(msgspec.json.encode(shown).decode() + "\n")
-        sys.stdout.flush()
-
-
-class Screen:
-    """Prints a turn for a person: the answer on stdout, everything around it on stderr."""
-
-    def __init__(self) -> None:
-        self._ink = Ink(sys.stderr)
-        self._mid_line = False
-
-    def speak(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self._one(event.body)
-        sys.stdout.flush()
-        sys.stderr.flush()
-
-    def _one(self, body: ev.Body) -> None:
-        match body:
-            case ev.TextDelta(text=text):
-                sys.stdout.write(_safe(text))
-                self._mid_line = not text.endswith("\n")
-            case ev.ThoughtDelta(text=text):
-                sys.stderr.write(self._ink(_safe(text), "2"))
-            case ev.Spoke(content=content):
-                self.fresh_line()
-                for block in content:
-                    if isinstance(block, ToolCall):
-                        args = msgspec.json.encode(block.args).decode()
-                        self.aside(f"▸ {block.name} {_cut(args)}", "36")
-            case ev.CallStarted(why=why) if why:
-                self.aside(f"  allowed by {visible(why)}", "2")
-            case ev.Settled(verdict=verdict, by=by, scope=scope):
-                kept = f"; remembered: {visible(scope)}" if scope else ""
-                who = visible(str(by)) if by else "the host"
-                self.aside(f"  {verdict} by {who}{kept}", "33")
-            case ev.CallEnded(is_error=is_error) as ended:
-                lines = _safe(text_of(ended.content)).strip().splitlines()
-                for line in lines[:_RESULT_LINES]:
-                    self.aside(f"  {_cut(line)}", "31" if is_error else "2")
-                if len(lines) > _RESULT_LINES:
-                    self.aside(f"  … {len(lines) - _RESULT_LINES} more lines", "2")
-            case ev.Retrying(reason=reason, delay=delay):
-                self.aside(f"  {reason}; trying again in {delay:.1f} s", "33")
-            case ev.Planned(entries=entries):
-                for entry in entries:
-                    mark = {"completed": "x", "in_progress": "~"}.get(entry.status, " ")
-                    self.aside(f"  [{mark}] {_safe(entry.content)}", "35")
-            case ev.Noted(title=title, text=text):
-                self.aside(f"  {title} {text}", "33")
-            case ev.TurnEnded(outcome="failed", error=error):
-                self.fresh_line()
-                self.aside(f"failed: {error}", "31")
-            case ev.TurnEnded(outcome="cancelled" | "interrupted"):
-                self.fresh_line()
-                self.aside("cancelled", "33")
-
-    def fresh_line(self) -> None:
-        if self._mid_line:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
-            self._mid_line = False
-
-    def aside(self, text: str, code: str) -> None:
-        sys.stderr.write(self._ink(text, code) + "\n")
+_PATIENCE = 3.0  # seconds for the first byte of a standard input that may be nobody's
 
 
 class Human:
@@ -194,7 +110,7 @@ class Human:
     async def _type(self, prompt: str) -> str:
         """A line from the keyboard, without a thread that could not be interrupted."""
         if isinstance(self._screen, Screen):
-            self._screen.fresh_line()
+            self._screen.asks()
         sys.stderr.write(self._ink(prompt, "1;33"))
         sys.stderr.flush()
         loop = asyncio.get_running_loop()
@@ -223,18 +139,6 @@ def _screen_size() -> tuple[int, int] | None:
     return (size.columns, size.lines) if size.lines else None
 
 
-def _safe(text: str) -> str:
-    """What a model or tool wrote, without the power to steer the terminal."""
-    return "".join(
-        c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
-
-
-def _cut(text: str, room: int = 160) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= room else f"{text[: room - 1]}…"
-
-
 async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
     """Take one turn in a session, print it."""
     wish.check()
@@ -244,7 +148,7 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
         screen = JsonLines() if as_json else Screen()
         human = Human(at, rule, screen)
         answers = asyncio.ensure_future(human.answer_all())
-        turn = asyncio.ensure_future(at.turn(wish.prompt, human))
+        turn = asyncio.ensure_future(at.turn(wish.content, human))
         loop = asyncio.get_running_loop()
 
         def interrupted() -> None:
@@ -261,12 +165,23 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
         if human.unread is not None:
             raise human.unread
         if isinstance(screen, Screen):
-            screen.fresh_line()
+            screen.end()
     finally:
         await at.close()
     if outcome == "completed":
         return 0
     return 1 if outcome == "failed" else 130
+
+
+def _standard_input(*, patient: bool) -> str:
+    """What was piped in. With a prompt it is context, and nobody waits long for its first byte."""
+    if not patient and not select.select([0], [], [], _PATIENCE)[0]:
+        print("dragoman: nothing came on standard input: going on without it", file=sys.stderr)
+        return ""
+    data = sys.stdin.buffer.read(attachments.LARGEST_IMAGE + 1)
+    if len(data) > attachments.LARGEST_IMAGE:
+        raise BadInput("More than 10 MB came on standard input.", "Give a part of it.")
+    return data.decode(errors="replace")
 
 
 def main(args: Any) -> int:
@@ -277,14 +192,18 @@ def main(args: Any) -> int:
         return show()
     prompt = " ".join(args.prompt or ())
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
-    if not prompt and not at_terminal and sys.stdin is not None:
-        prompt = sys.stdin.buffer.read().decode(errors="replace")
+    given = "" if at_terminal or sys.stdin is None else _standard_input(patient=not prompt)
+    if not prompt:
+        prompt, given = given, ""
     prompt = prompt.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not prompt.strip():
         raise BadInput("There is no prompt.", 'Give one: dragoman run "list the files here".')
+    more: list[Text | Image] = [attachments.image(path) for path in args.image]
+    if given.strip():
+        more.append(attachments.context("standard input", given))
     rule = args.approve or ("ask" if at_terminal else "none")
     wish = Wish(
-        prompt,
+        attachments.prompt(prompt, os.path.expanduser(args.cwd or os.getcwd()), *more),
         args.config_dir,
         agent=args.agent or "",
         cwd=args.cwd or "",

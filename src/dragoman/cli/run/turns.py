@@ -12,7 +12,7 @@ import msgspec
 from dragoman.cli.dialogue import Decision
 from dragoman.client.problems import NotRunning, no_text
 from dragoman.engine import events as ev
-from dragoman.engine.content import Text
+from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Mode, Who
 from dragoman.engine.faults import BadInput, Fault, UnknownSession
 from dragoman.engine.host import OpenSpec
@@ -29,7 +29,7 @@ _MOST = 10_000
 class Wish(msgspec.Struct, frozen=True):
     """The turn that is wanted. `newest`: in the newest session of the directory."""
 
-    prompt: str
+    content: tuple[Text | Image, ...]
     config_dir: str | None = None
     agent: str = ""
     cwd: str = ""
@@ -65,7 +65,7 @@ class Seat(Protocol):
 
     async def open(self, wish: Wish) -> None: ...
 
-    async def turn(self, prompt: str, shape: Shape) -> str:
+    async def turn(self, content: tuple[Text | Image, ...], shape: Shape) -> str:
         """Run a turn, told to the shape; returns its outcome."""
         ...
 
@@ -113,9 +113,9 @@ class Here:
             query = msgspec.structs.replace(query, cursor=page.cursor)
         return ids
 
-    async def turn(self, prompt: str, shape: Shape) -> str:
+    async def turn(self, content: tuple[Text | Image, ...], shape: Shape) -> str:
         await self._door.watch(self._session, WHO, shape, lambda said: None)
-        work = await self._door.prompt(self._session, (Text(prompt),), WHO)
+        work = await self._door.prompt(self._session, content, WHO)
         return (await work.done).outcome
 
     async def answer(self, ask: Ask, decided: Decision) -> None:
@@ -166,9 +166,9 @@ class There:
     async def _ids(self) -> list[str]:
         return [info.id for info in await self._host.list(limit=_MOST, archived=None)]
 
-    async def turn(self, prompt: str, shape: Shape) -> str:
+    async def turn(self, content: tuple[Text | Image, ...], shape: Shape) -> str:
         outcome = ""
-        async for event in self._host.prompt(self._session, prompt, key=self._key):
+        async for event in self._host.prompt(self._session, content, key=self._key):
             if isinstance(event.body, ev.TurnBegan) and self._unwanted:
                 self.cancel()
             elif isinstance(event.body, ev.TurnEnded):

@@ -1,5 +1,7 @@
 """`sessions list` and `sessions show`."""
 
+import sys
+
 from ... import reach, say
 from ...screen import brief, what, who
 from ...times import ago, span, stamp
@@ -18,20 +20,23 @@ def list(args: "Any") -> int:
         query["archived"] = False
     with reach.host(args) as host:
         found: Any = []
-        for row in reach.sessions(host, **query):
-            found.append(row)
+        more = False
+        for row in reach.sessions(host, **query | {"limit": min(args.limit + 1, 1_000)}):
             if len(found) >= args.limit:
+                more = True
                 break
+            found.append(row)
+        names = {} if args.json else {row["id"]: _begun_by(host, row) for row in found}
     if args.json:
         say.plain_json({"sessions": found})
         return 0
     rows = [
         (
-            row["id"],
-            row["status"],
-            brief(row["title"] or row["query"], 60),
+            _id(row["id"]),
+            "failed" if row["error"] and row["status"] == "idle" else row["status"],
+            brief(row["title"] or row["query"].partition("\n\n<context name=")[0], 60),
             row["agent"],
-            row["origin"],
+            names[row["id"]],
             row["turns"],
             f"{row['cost']:.4f}" if row["cost"] else "",
             ago(row["updated_at"]),
@@ -40,7 +45,21 @@ def list(args: "Any") -> int:
     ]
     headers = ("session", "status", "title", "agent", "from", "turns", "$", "changed")
     say.table(headers, rows, empty="no sessions")
+    if more:
+        say.err(f"only the newest {args.limit} are shown; more: dragoman sessions --limit N")
     return 0
+
+
+def _id(whole: str) -> str:
+    """An id as people type it: its beginning on a terminal, all of it in a pipe."""
+    return whole[:8] if sys.stdout.isatty() else whole
+
+
+def _begun_by(host: "Any", row: "dict[str, Any]") -> str:
+    """Who began a session, by the client's own name."""
+    page = host.call("dragoman/history", {"session_id": row["id"], "limit": 1})["events"]
+    by = page[0]["event"].get("by") if page else None
+    return say.clean((by or {}).get("name") or row["origin"])
 
 
 def show(args: "Any") -> int:
