@@ -137,9 +137,14 @@ class Door:
         return (await self._host.open(spec, by)).state.info()
 
     async def fork(
-        self, session_id: str, by: Who | None = None, spec: OpenSpec | None = None
+        self,
+        session_id: str,
+        by: Who | None = None,
+        spec: OpenSpec | None = None,
+        *,
+        keep: int | None = None,
     ) -> SessionInfo:
-        """A new session that begins with what was said in another one."""
+        """A new session that begins with what was said in another one, or its first messages."""
         parent = await self.look(session_id)
         given = spec or OpenSpec()
         spec = msgspec.structs.replace(
@@ -152,10 +157,11 @@ class Door:
             parent=session_id,
         )
         session = await self._host.open(spec, by)
-        if parent.messages:
+        said = parent.messages[:keep]
+        if said:
             from .copying import copied
 
-            await session.ledger.append(ev.Seeded(session_id, copied(parent.messages)))
+            await session.ledger.append(ev.Seeded(session_id, copied(said)))
         return session.state.info()
 
     def live(self, session_id: str) -> SessionView | None:
