@@ -59,7 +59,9 @@ class Bubblewrap:
         for path in covered:
             argv += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         argv += bind if inside else []
-        argv += ["--dev", "/dev", "--proc", "/proc", "--chdir", launch.cwd]
+        # Read-only: who is root needs no power to write what the kernel does with /proc/sys.
+        argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+        argv += ["--chdir", launch.cwd]
         program = seccomp.build(seccomp.Openings(self.unix, own_ipc=True))
         bounded = self.limits.prepare()
         fd = seccomp.as_file(program) if program else -1

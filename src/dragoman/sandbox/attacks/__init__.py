@@ -1,0 +1,1 @@
+"""Ways out of the sandbox, tried for real and harmlessly: `dragoman doctor --attack`."""
