@@ -1,38 +1,28 @@
-"""The table of docs/guides/sandbox.md, made from the attempts: `python -m tests.sandbox.table`."""
+"""The table of docs/guides/sandbox.md, made of the attacks: `python -m tests.sandbox.table`."""
 
-import tempfile
 from pathlib import Path
 
-from tests.sandbox.attempts import ATTEMPTS
-from tests.sandbox.world import World
+from dragoman.sandbox.attacks.listed import ATTACKS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "sandbox.md"
-BEGIN, END = "<!-- attempts: begin -->", "<!-- attempts: end -->"
-_WORDS = {"deny": "stopped", "ask": "a human is asked", "allow": "**not stopped**"}
+BEGIN, END = "<!-- attacks: begin -->", "<!-- attacks: end -->"
 
 
-def render(world: World) -> str:
-    """One row per attempt: what Landlock does, and what policy alone does."""
-    head = ("attempt", "what it tries", "Landlock", "policy, supervised", "policy, full")
-    lines = [f"| {' | '.join(head)} |", "|---|---|---|---|---|"]
-    for attempt in ATTEMPTS:
-        supervised, full = (world.judged(attempt, mode) for mode in ("supervised", "full"))
-        kept = attempt.name == "own environment"  # secrets are never in a command's environment
-        row = [attempt.name, attempt.what, "stopped", _WORDS[supervised],
-               "stopped" if kept else _WORDS[full]]  # fmt: skip
-        lines.append(f"| {' | '.join(row)} |")
+def render() -> str:
+    """One row per attack, and those that an ordinary user under Landlock cannot be kept from."""
+    lines = ["| attack | what it tries | |", "|---|---|---|"]
+    for attack in ATTACKS:
+        name = attack.name.replace("|", "\\|")
+        gap = f"not for ordinary users under Landlock: {attack.gap}" if attack.gap else "stopped"
+        lines.append(f"| {name} | {attack.what} | {gap} |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder))
-        with world.people():
-            table = render(world)
     text = DOCUMENT.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    DOCUMENT.write_text(f"{head}{BEGIN}\n{table}\n{END}{tail}", encoding="utf-8")
+    _, _, tail = rest.partition(END)
+    DOCUMENT.write_text(f"{head}{BEGIN}\n{render()}\n{END}{tail}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sandbox.attempts import ATTEMPTS
 from tests.sandbox.test_escapes import needs_landlock
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/sandbox"
-SOME = (
-    "absolute path", "symlink chain", "/proc/self/root", "/proc/PID/cwd", "hard link", "write",
-    "rename out", "delete", "our configuration, read", "our data, write", "temporary folder",
-    "SSH key", "own environment", "FIFO outside",
-)  # fmt: skip
-
 pytestmark = [
     needs_landlock,
     pytest.mark.root,  # others run the whole suite as an ordinary user anyway
@@ -73,7 +66,7 @@ class Nobody:
         done = subprocess.run(
             [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
              f"--basetemp={self.home / 'tests'}", *nodes],
-            cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=60, **self.as_user,
+            cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=100, **self.as_user,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
         return done.stdout.strip().splitlines()[-1]
@@ -88,22 +81,15 @@ def nobody() -> Iterator[Nobody]:
         shutil.rmtree(top)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(120)
 def test_no_way_leads_out_for_an_ordinary_user(nobody: Nobody) -> None:
-    assert set(SOME) <= {attempt.name for attempt in ATTEMPTS}
-    test = f"{HERE}/test_escapes.py::test_no_way_leads_out_of_landlock"
-    said = nobody.run(*(f"{test}[{name}-supervised]" for name in SOME))
-    assert said.startswith(f"{len(SOME)} passed"), said
+    said = nobody.run(f"{HERE}/test_attacks.py")
+    assert " passed" in said and "failed" not in said and "skipped" not in said, said
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(120)
 def test_what_is_hidden_is_hidden_for_an_ordinary_user(nobody: Nobody) -> None:
-    said = nobody.run(f"{HERE}/test_veil.py", f"{HERE}/test_bubblewrap.py")
+    said = nobody.run(
+        f"{HERE}/test_veil.py", f"{HERE}/test_bubblewrap.py", f"{HERE}/test_escapes.py"
+    )
     assert " passed" in said and "failed" not in said
-
-
-def test_the_attempts_are_no_duds_for_an_ordinary_user(nobody: Nobody) -> None:
-    test = f"{HERE}/test_escapes.py::test_the_attempts_are_no_duds"
-    names = [one.name for one in ATTEMPTS if one.name in SOME and one.real and not one.root]
-    said = nobody.run(*(f"{test}[{name}]" for name in names))
-    assert said.startswith(f"{len(names)} passed"), said

@@ -115,7 +115,8 @@ class Landlock:
             shared = [rule for rule in made if rule.path in room.SHARED]
             made = [rule for rule in made if rule.path not in room.SHARED]
             writable = [rule.path for rule in made if rule.kind == "write"]
-            inside = room.enter(libc, writable, launch.cwd)
+            barred = [os.path.realpath(path) for path in (*walls.protected, *walls.forbidden)]
+            inside = room.enter(libc, writable, barred, launch.cwd)
             veil = self._veil(walls, scratch) if hides else None
         else:  # terminals of others cannot be told from own ones: there are none
             made, shared = rules(walls, launch.env, scratch), []

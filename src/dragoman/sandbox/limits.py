@@ -38,11 +38,14 @@ class Limits:
         """`own_users`: the command gets a user namespace of its own, and is not root."""
         import resource
 
-        group = make_group(self.processes)
+        group = "" if own_users and os.geteuid() != 0 else make_group(self.processes)
         processes = self.processes
+        first = [getattr(resource, name, None) for name in ("RLIMIT_NICE", "RLIMIT_RTPRIO")]
+        none = [resource.RLIMIT_CORE, *(one for one in first if one is not None)]
 
         def join() -> None:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for number in none:  # no traces of a crash, no coming before others
+                resource.setrlimit(number, (0, 0))
             if group:
                 with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
                     file.write("0")

@@ -10,7 +10,7 @@ users can wherever the system lets them have user namespaces.
 import ctypes
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 _NEWNS, _NEWIPC, _NEWUSER = 0x00020000, 0x08000000, 0x10000000
@@ -18,7 +18,7 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND = 1, 2, 4, 8, 32, 4096
 _REC, _PRIVATE = 16384, 1 << 18
 _SETATTR = 442  # mount_setattr, the same on every architecture
 _HERE, _RECURSIVE = -100, 0x8000
-_MOST = 64  # paths that can be written: with more, nothing is made read-only
+_MOST = 64  # paths that can be written: with more, only what is forbidden is made read-only
 
 SHARED = ("/dev/pts", "/dev/ptmx", "/dev/shm", "/proc")
 """What a room has its own of."""
@@ -43,26 +43,50 @@ def possible(libc: Any) -> bool:
 _possible: bool | None = None
 
 
-def enter(libc: Any, writable: Sequence[str], cwd: str) -> Callable[[], list[str]]:
-    """What a child calls before it is confined; it says what of `SHARED` is its own now."""
-    folders = [path for path in writable if not path.startswith(("/dev", "/proc", "/sys"))]
-    outer = [one for one in folders if not any(one.startswith(f"{o}/") for o in folders)]
+def enter(
+    libc: Any, writable: Sequence[str], barred: Sequence[str], cwd: str
+) -> Callable[[], list[str]]:
+    """What a child calls before it is confined; it says what of `SHARED` is its own now.
+
+    Where few places can be written, all others are made read-only; else those that are barred.
+    """
+    outer = _outermost(writable)
+    locked = ["/"]
+    if len(outer) > _MOST or "/" in outer:
+        locked = _outermost(path for path in barred if os.path.exists(path))[:_MOST]
+        outer = [one for one in outer if any(one.startswith(f"{path}/") for path in locked)]
 
     def inside() -> list[str]:
         _separate(libc)
         own = _devices(libc)
-        if "/" not in outer and len(outer) <= _MOST:
-            for path in outer:
+        if locked != ["/"]:
+            for path in locked:
                 mount(libc, path, path, "", BIND | _REC)
-            _set(libc, "/", RDONLY, 0, _RECURSIVE)
-            for path in outer:
-                _set(libc, path, 0, RDONLY, 0)
-            os.chdir(cwd)  # the folder that we were in is now below what can be written
-            if "/dev/shm" in own:
-                _set(libc, "/dev/shm", 0, RDONLY, 0)
+        for path in outer:
+            mount(libc, path, path, "", BIND | _REC)
+        for path in locked:
+            _set(libc, path, RDONLY, 0, _RECURSIVE)
+        for path in outer:
+            _set(libc, path, 0, RDONLY, 0)
+        os.chdir(cwd)  # the folder that we were in is now below what can be written
+        if "/dev/shm" in own and locked == ["/"]:
+            _set(libc, "/dev/shm", 0, RDONLY, 0)
         return own
 
     return inside
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Folders and files on disk that lie in no other of them."""
+    found = [path for path in paths if not path.startswith(("/dev", "/proc", "/sys"))]
+    known = set(found)
+    return [path for path in found if not any(above in known for above in _above(path))]
+
+
+def _above(path: str) -> Iterator[str]:
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
 
 
 def _separate(libc: Any) -> None:

@@ -31,9 +31,13 @@ def commands() -> tuple[Command, ...]:
             "doctor",
             "check the installation; each row says how to repair it",
             group=GROUP,
-            example="dragoman doctor",
-            text="Exit code 0: all is well, 1: something needs repair. Nothing is changed.",
-            flags=COMMON,
+            example="dragoman doctor --attack",
+            text=(
+                "Exit code 0: all is well, 1: something needs repair. Nothing is changed.\n"
+                "--attack tries every known way out of the sandbox, in a folder made for it,\n"
+                "and says which are stopped on this machine."
+            ),
+            flags=(*COMMON, Flag("attack", "try to break out of the sandbox", kind=bool)),
         ),
         Command(
             "approvals",

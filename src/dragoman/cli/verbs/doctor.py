@@ -10,12 +10,20 @@ if TYPE_CHECKING:
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "error": ("ERROR", "red")}
 
 
+def _attacked(where: "Any") -> "list[Any]":
+    from dragoman.host.attacking import attack
+    from dragoman.settings.load import load
+
+    return list(attack(load(where.config_file).settings))
+
+
 def run(args: "Any") -> int:
     """Print one row per finding, each with its way out."""
     from dragoman.host.doctor import examine
     from dragoman.observe.redact import scrub
 
-    rows = examine(find(args.config_dir))
+    where = find(args.config_dir)
+    rows = _attacked(where) if args.attack else examine(where)
     counts = {name: sum(1 for row in rows if row.severity == name) for name in _MARKS}
     if args.json:
         shown = [

@@ -54,6 +54,11 @@ def tried(work):
         escaped()
 
 
+def near(folder):
+    """A short name of a folder: that of a socket may not be long."""
+    return f"/proc/self/fd/{os.open(folder, os.O_PATH)}"
+
+
 def in_fork(code, out):
     pid = os.fork()
     if pid:

@@ -22,12 +22,14 @@ def _code(name: str, what: str, code: str, real: bool = True, gap: str = "") -> 
 
 _SOCKETS = (
     _code("socket of a program", "talk to a program outside by its socket",
-          's = socket.socket(1); s.connect("{outside}/program.sock"); print(s.recv(99))'),
+          's = socket.socket(1); s.connect(near("{outside}") + "/program.sock")\n'
+          "print(s.recv(99))"),
     _code("datagram to a program", "send it a datagram",
-          's = socket.socket(1, 2); s.sendto(b"x", "{outside}/datagram.sock"); escaped()'),
-    _code("pair, pointed elsewhere", "point one of a pair at it",
-          'a, b = socket.socketpair(1, 2); a.connect("{outside}/datagram.sock"); a.send(b"x"); '
+          's = socket.socket(1, 2); s.sendto(b"x", near("{outside}") + "/datagram.sock")\n'
           "escaped()"),
+    _code("pair, pointed elsewhere", "point one of a pair at it",
+          'a, b = socket.socketpair(1, 2); a.connect(near("{outside}") + "/datagram.sock")\n'
+          'a.send(b"x"); escaped()'),
     _code("packets to a program", "talk to it in packets",
           "s = socket.socket(1, 5); escaped()"),
     _code("socket by another number", "make the socket by the number of x32",
@@ -133,7 +135,8 @@ _OTHERS = (
     _code("its system call", "read what it does",
           'open("/proc/{victim}/syscall").read(); escaped()'),
     _code("its descriptors", "list what it has open",
-          'os.listdir("/proc/{victim}/fd"); escaped()'),
+          'os.listdir("/proc/{victim}/fd"); escaped()',
+          gap="Everybody on a machine can see how many files a program has open."),
     _code("its end", "make it the first to be killed",
           'open("/proc/{victim}/oom_score_adj", "w").write("1000"); escaped()'),
     _code("its keys", "look into the keys of the session",
@@ -159,7 +162,8 @@ _OWN = (
     _code("real time: deadline", "come at a certain time",
           'import struct; refused("sched_setattr", 0, struct.pack("=IIQiIQQQ", 48, 6, 0, 0, 0, '
           "10**6, 10**7, 10**7), 0)", False),
-    _code("nicer than others", "come before others", "os.setpriority(0, 0, -5); escaped()", False),
+    _code("nicer than others", "come before others",
+          "os.setpriority(0, 0, 10); os.setpriority(0, 0, 5); escaped()", False),
     _code("never killed", "never be the one to be killed",
           'open("/proc/self/oom_score_adj", "w").write("-1000"); escaped()', False),
     _code("another user", "become another user", "os.setuid(os.getuid() + 1); escaped()", False),
