@@ -13,19 +13,21 @@ import socket  # noqa: F401 - attacks use it
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
-NUMBERS = {}  # of system calls, by name
+NUMBERS: dict[str, int] = {}  # of system calls, by name
 SECONDS = 6.0
 MOST = 65536
-libc = ctypes.CDLL(None, use_errno=True)
+libc: Any = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
 
-def escaped():
+def escaped() -> None:
     print("ESC" + "APED")
 
 
-def call(name, *args):
+def call(name: Any, *args: Any) -> tuple[int, str]:
     """A system call; its answer, and the error's name."""
     number = NUMBERS.get(name) if isinstance(name, str) else name
     if number is None:
@@ -36,7 +38,7 @@ def call(name, *args):
     return found, errno.errorcode.get(ctypes.get_errno(), "") if found < 0 else ""
 
 
-def refused(name, *args):
+def refused(name: Any, *args: Any) -> None:
     """Say ESCAPED when the kernel even looks at the arguments."""
     found, problem = call(name, *args)
     print(name, found, problem)
@@ -44,7 +46,7 @@ def refused(name, *args):
         escaped()
 
 
-def tried(work):
+def tried(work: Callable[[], object]) -> None:
     """Say ESCAPED when this raises nothing."""
     try:
         work()
@@ -54,12 +56,12 @@ def tried(work):
         escaped()
 
 
-def near(folder):
+def near(folder: str) -> str:
     """A short name of a folder: that of a socket may not be long."""
     return f"/proc/self/fd/{os.open(folder, os.O_PATH)}"
 
 
-def in_fork(code, out):
+def in_fork(code: str, out: int) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -75,7 +77,7 @@ def in_fork(code, out):
         os._exit(0)
 
 
-def run(attack):
+def run(attack: dict[str, str]) -> str:
     read, write = os.pipe()
     if attack["shell"]:
         pid = subprocess.Popen(
