@@ -3,7 +3,7 @@
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
 
 Areas: requests, peers, originals, streams, stuck, model, turns, start, stdio, gateway, memory,
-engine, loop, store, growth, terminal. Exit code 1: a bar is missed.
+engine, commands, loop, store, growth, terminal. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from bench.parts import (
+    commands,
     dialects,
     fanout,
     growth,
@@ -91,6 +92,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         add(websockets.measure(folder, rounds))
     if wanted("engine"):
         rows += inside.measure(rounds, 2_000 if options.quick else 5_000)
+    if wanted("commands"):
+        rows += commands.measure(folder, rounds)
     if wanted("loop"):
         rows += resident.measure(folder, 2.0 if options.quick else 4.0)
     if wanted("store"):

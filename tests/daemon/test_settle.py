@@ -18,7 +18,7 @@ LATER = {
     "dragoman.engine.turn",
     "dragoman.engine.work",
     "dragoman.policy.commands",
-    "dragoman.policy.shell",
+    "dragoman.policy.programs",
     "dragoman.providers.openai_chat",
     "dragoman.providers.retry",
     "dragoman.sandbox.launch",

@@ -6,6 +6,7 @@ judge can read must run no other programs, and write no other files, than the ju
 """
 
 import fnmatch
+import itertools
 import json
 import os
 import random
@@ -68,6 +69,9 @@ int main(int argc, char **argv) {
   return fd < 0 || write(fd, text, n) < 0;
 }
 """
+
+
+_numbers = itertools.count()
 
 
 def generate(rng: random.Random) -> str:
@@ -145,13 +149,14 @@ def run_all(commands: list[str], place: Path, bin: Path) -> list[list[Did]]:
 
 
 def run(shell: str, command: str, place: Path, bin: Path) -> Did:
-    work = place / "work"
-    shutil.rmtree(work, ignore_errors=True)
+    # A folder and a record for each: what an earlier command left running writes elsewhere.
+    number = f"{os.getpid()}-{next(_numbers)}"  # another process runs the next ones
+    work = place / f"work{number}"
     work.mkdir()
     os.chdir(work)
     for name in ("a", "b"):
         (work / name).touch()
-    record = place / "record"
+    record = place / f"record{number}"
     record.write_bytes(b"")
     text = command.encode("utf-8", "surrogatepass")
     options = ["--norc", "--noprofile"] if shell.endswith("bash") else []
@@ -172,6 +177,9 @@ def run(shell: str, command: str, place: Path, bin: Path) -> Did:
     ]
     files = [os.path.relpath(os.path.join(at, name), work) for at, _, names in os.walk(work)
              for name in names]  # fmt: skip
+    os.chdir(place)
+    shutil.rmtree(work, ignore_errors=True)  # what is left running may write in between
+    record.unlink()
     return Did(ran, files, status != -signal.SIGKILL)
 
 

@@ -11,7 +11,7 @@ _CALM_SECONDS = 0.25  # after the start, for those who waited for it
 LATER = (
     "dragoman.engine.turn",
     "dragoman.engine.session",
-    "dragoman.policy.shell",
+    "dragoman.policy.programs",
     "dragoman.policy.commands",
     "dragoman.policy.autonomy",
     "dragoman.agents.builtin",
