@@ -66,6 +66,9 @@ class Wire:
         found = [m["params"]["update"] for m in self.heard if m.get("method") == "session/update"]
         return [update for update in found if update["sessionUpdate"] == kind]
 
+    def permissions(self) -> int:
+        return sum(1 for m in self.heard if m.get("method") == "session/request_permission")
+
     def said(self, kind: str = "agent_message_chunk") -> str:
         return "".join(update["content"]["text"] for update in self.updates(kind))
 
@@ -207,7 +210,7 @@ async def test_the_end_of_input_cancels_a_long_turn_and_kills_its_children(tmp_p
         os.kill(int(pid.read_text()), 0)
 
 
-async def test_a_tool_cannot_leave_the_directory_when_supervised(
+async def test_a_tool_leaves_the_directory_only_when_a_human_agrees(
     agent: Process, tmp_path: Path
 ) -> None:
     (tmp_path / "secret.txt").write_text("the secret")
@@ -215,9 +218,12 @@ async def test_a_tool_cannot_leave_the_directory_when_supervised(
     (Path(cwd) / "link").symlink_to(tmp_path)
     session = await new(agent, f"{cwd}/../work")
     for path in ("../secret.txt", str(tmp_path / "secret.txt"), "link/secret.txt"):
-        await agent.prompt(session, f"read {path}")
-        last = agent.updates("tool_call_update")[-1]
-        assert last["status"] == "failed" and "the secret" not in json.dumps(last), path
+        for option, status in (("reject-once", "failed"), ("allow-once", "completed")):
+            agent.option, asked = option, agent.permissions()
+            await agent.prompt(session, f"read {path}")
+            last = agent.updates("tool_call_update")[-1]
+            assert last["status"] == status and agent.permissions() == asked + 1, path
+            assert ("the secret" in json.dumps(last)) is (status == "completed")
 
 
 async def test_mcp_servers_of_the_client(agent: Process, tmp_path: Path) -> None:
