@@ -107,7 +107,7 @@ shells: $(STAMP)
 	COMMANDS=$(COMMANDS) $(PYTEST) -q -s tests/policy/test_shells.py
 
 bench: $(STAMP)
-	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg; code=$$?; \
+	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg --hundred docs/hundred.svg; code=$$?; \
 	$(BIN)/python -m bench.guard --runs 3 && exit $$code
 
 setup-node: $(STAMP_NODE)

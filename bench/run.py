@@ -1,6 +1,6 @@
 """All figures in one table, each beside a reference of the same run.
 
-    python -m bench.run [--quick] [--json FILE] [--svg FILE] [--only AREA,...]
+    python -m bench.run [--quick] [--json FILE] [--svg FILE] [--hundred FILE] [--only AREA,...]
 
 Areas: requests, peers, originals, streams, stuck, model, turns, start, stdio, gateway, memory,
 engine, commands, loop, store, growth, terminal. Exit code 1: a bar is missed.
@@ -116,6 +116,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", default="")
     parser.add_argument("--svg", default="")
+    parser.add_argument("--hundred", default="", help="a picture of 100 streaming sessions")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     began = time.monotonic()
@@ -139,6 +140,9 @@ def main() -> int:
     if options.svg:
         with open(options.svg, "w") as file:
             file.write(picture.svg(rows))
+    if options.hundred and (drawn := picture.hundred(rows)):
+        with open(options.hundred, "w") as file:
+            file.write(drawn)
     return int(bool(missed))
 
 

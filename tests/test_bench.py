@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from bench.parts.picture import hundred
 from bench.parts.rows import compared, held_to
 from bench.place import on_one_core
 
@@ -44,3 +45,17 @@ def test_servers_go_home_after_a_measure():
         assert os.sched_getaffinity(server.pid) == there
     finally:
         server.communicate(b"\n", timeout=10)
+
+
+def test_the_picture_of_a_hundred_sessions_shows_both_sides():
+    name = "anthropic delta, 100 sessions, a delta every 20 ms, TLS"
+    rows = [
+        compared("model", name, [40.0], "Go net/http", [160.0], "us cpu", "<= 0.8", digits=1),
+        compared("model", "memory of 100 streaming sessions", [70.0], "100 Go processes",
+                 [900.0], "MB", "<= 0.2", digits=0),
+    ]  # fmt: skip
+    drawn = hundred(rows)
+    for words in ("CPU, anthropic, TLS", "dragoman 20 % of a core", "Go 80 % of a core",
+                  "dragoman 70 MB", "Go 900 MB"):  # fmt: skip
+        assert words in drawn
+    assert hundred(rows[:0]) == ""
