@@ -153,6 +153,7 @@ def _run(talks: Sequence[_Talk], pids: Sequence[int], deltas: int, *, rest: bool
     before = sum(map(cpu_ns, pids))
     poll = selectors.DefaultSelector()
     heard: dict[int, list[bytes]] = {}
+    ending: set[int] = set()  # whose last line has begun
     for talk in talks:
         poll.register(talk.output, selectors.EVENT_READ, talk)
         heard[talk.output] = [b""]
@@ -172,7 +173,9 @@ def _run(talks: Sequence[_Talk], pids: Sequence[int], deltas: int, *, rest: bool
                 raise ConnectionError("a host hung up")
             pieces = heard[talk.output]
             pieces.append(data)
-            if data.endswith(b"\n") and talk.end in pieces[-2] + data:
+            if talk.end in pieces[-2] + data:
+                ending.add(talk.output)
+            if talk.output in ending and data.endswith(b"\n"):
                 poll.unregister(talk.output)
                 waiting -= 1
     spent = (sum(map(cpu_ns, pids)) - before) / 1000
