@@ -67,7 +67,11 @@ async def serving(
         Settings(), gateway=Gateway(**{"port": 0, **gateway}), limits=limits or Limits()
     )
     composed = SimpleNamespace(
-        door=door, settings=settings, config=None, places=SimpleNamespace(data_dir=""), kin=Kin()
+        door=door,
+        settings=settings,
+        config=SimpleNamespace(loaded=SimpleNamespace(sources={})),
+        places=SimpleNamespace(data_dir=""),
+        kin=Kin(),
     )
     desks = Desks(door, settings)
     guests = Guests(settings.limits.max_clients, lambda link: None)

@@ -14,7 +14,6 @@ from dragoman.engine.ports import (
     ModelInfo,
     ModelRequest,
     Models,
-    ModelText,
     Provider,
     TurnPort,
     TurnResult,
@@ -90,15 +89,11 @@ class BuiltinAgent:
             cwd=turn.info.cwd,
         )
         try:
-            take, add, text = reply.take, reply.add, turn.text
+            take = reply.take
             stream = provider.stream(request)
             try:
                 async for part in stream:
-                    if type(part) is ModelText:  # nearly all of them
-                        add(part.text)
-                        text(part.text)
-                    else:
-                        take(part)
+                    take(part)
             finally:  # however it is left, it is closed at once
                 close = getattr(stream, "aclose", None)
                 if close is not None:

@@ -60,29 +60,24 @@ class Reply:
 
     def take(self, part: ModelPart) -> None:
         """One part of the stream."""
-        kind = type(part)
-        if kind is ModelText:
-            self.add(part.text)  # type: ignore[union-attr]
-            self.turn.text(part.text)  # type: ignore[union-attr]
-        elif kind is ModelThought:
-            self._think(part.text)  # type: ignore[union-attr]
-            if part.signature:  # type: ignore[union-attr]
-                self._blocks[-1][2] = part.signature  # type: ignore[union-attr]
-            self.turn.thought(part.text)  # type: ignore[union-attr]
-        elif kind is ModelCallArgs:
-            call_id = self._named[part.id]  # type: ignore[union-attr]
-            self._calls[call_id][1].append(part.fragment)  # type: ignore[union-attr]
-            self.turn.call_args(call_id, part.fragment)  # type: ignore[union-attr]
+        if isinstance(part, ModelText):  # nearly all of them
+            blocks = self._blocks
+            if blocks and blocks[-1][0] == "text":
+                blocks[-1][1].append(part.text)
+            else:
+                blocks.append(["text", [part.text], ""])
+            self.turn.text(part.text)
+        elif isinstance(part, ModelThought):
+            self._think(part.text)
+            if part.signature:
+                self._blocks[-1][2] = part.signature
+            self.turn.thought(part.text)
+        elif isinstance(part, ModelCallArgs):
+            call_id = self._named[part.id]
+            self._calls[call_id][1].append(part.fragment)
+            self.turn.call_args(call_id, part.fragment)
         else:
             self._rare(part)
-
-    def add(self, text: str) -> None:
-        """A piece of text; the turn is told by the caller."""
-        blocks = self._blocks
-        if blocks and blocks[-1][0] == "text":
-            blocks[-1][1].append(text)
-        else:
-            blocks.append(["text", [text], ""])
 
     def _think(self, text: str) -> None:
         blocks = self._blocks

@@ -56,7 +56,8 @@ class Declared:
                 "parameters": parameters or parameters_of(function, _CALL),
                 "kind": kind,
             }
-            return self._offer(OfferedTool(called, function, config))
+            self._offer(OfferedTool(called, function, config))
+            return function
 
         return declare
 

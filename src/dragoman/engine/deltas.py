@@ -44,7 +44,7 @@ class Run:
 
 def joined(items: Iterable[Event | Run]) -> list[Event]:
     """Each run as one delta."""
-    return [item.joined() if type(item) is Run else item for item in items]  # type: ignore[misc]
+    return [item.joined() if isinstance(item, Run) else item for item in items]
 
 
 def single(items: Iterable[Event | Run]) -> list[Event]:

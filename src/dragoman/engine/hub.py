@@ -221,7 +221,8 @@ class Hub:
 
     def shape(self, key: object, own: S) -> S:
         """The shape that all watchers with this key share: the first that was given with it."""
-        return self._shapes.setdefault(key, own)
+        shared: S = self._shapes.setdefault(key, own)
+        return shared
 
     def watch(
         self,

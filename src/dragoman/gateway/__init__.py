@@ -1,9 +1,13 @@
 """HTTP and WebSocket: ACP and zeroclaw for remote clients, REST, webhooks, the dashboard."""
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .gate import Gate
+    from .ports import Composed, Desks, Guests
 
 
-async def open_gateway(composed: Any, desks: Any, guests: Any) -> Any:
+async def open_gateway(composed: "Composed", desks: "Desks", guests: "Guests") -> "Gate":
     """Listen as `[gateway]` says; the result has `address` and `close()`. Raises Fault."""
     from .gate import Gate
 

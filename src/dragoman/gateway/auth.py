@@ -5,10 +5,12 @@ from collections import deque
 from time import monotonic
 from typing import Any
 
+from dragoman.engine.ports import Shelf
+
 from . import tokens
 from .http import Refusal, Request
 from .origin import is_same
-from .tokens import Shelf, Token
+from .tokens import Token
 
 HEADER = "x-dragoman"  # a page of another origin cannot set it without asking us first
 _TRIES = 5  # wrong codes of one address within the window

@@ -20,6 +20,7 @@ from .http import Answer, Refusal, Request, Response, Stream, problem
 from .metrics import Meter
 from .origin import Origins, is_loopback
 from .outlet import Outlet
+from .ports import Composed, Desks, Guests
 from .routes import all_routes
 from .routes.table import LARGE, SMALL, Call, find, run
 from .server import Connection
@@ -43,7 +44,7 @@ audit_log = get_log("audit")
 class Gate:
     """One listening gateway."""
 
-    def __init__(self, composed: Any, desks: Any, guests: Any) -> None:
+    def __init__(self, composed: Composed, desks: Desks, guests: Guests) -> None:
         self.composed = composed
         self.door = composed.door
         self.desks = desks
@@ -116,7 +117,7 @@ class Gate:
             return Connection(self, self.spawn, secure is not None)
 
         port = given.port
-        sources = getattr(getattr(self.composed.config, "loaded", None), "sources", {})
+        sources = self.composed.config.loaded.sources
         for last in (False, True):
             try:
                 return await loop.create_server(
@@ -139,7 +140,7 @@ class Gate:
 
     def _note_address(self) -> None:
         """Leave the address where the bridge and other commands of this host find it."""
-        folder = getattr(self.composed.places, "data_dir", "")
+        folder = self.composed.places.data_dir
         if not folder or not os.path.isdir(folder):
             return
         path = os.path.join(folder, "gateway.json")
@@ -251,7 +252,8 @@ class Gate:
             if refusal.status != 404 or not self.static.asked_by_browser(request):
                 raise
             return SMALL  # the answer is a page
-        return min(request.route.limit, LARGE)
+        limit: int = min(request.route.limit, LARGE)
+        return limit
 
     async def admit(self, request: Request) -> None:
         route = request.route

@@ -10,9 +10,10 @@ import hmac
 import secrets
 from hashlib import sha256
 from time import time
-from typing import Protocol
 
 import msgspec
+
+from dragoman.engine.ports import Shelf
 
 TOKENS = "tokens"
 CODES = "pairing"
@@ -21,16 +22,6 @@ LINK_SECONDS = 120
 _LINK = "link_"
 _ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # nothing that looks like something else
 _ID = 12  # characters of an id: tok_ and eight hexadecimal digits
-
-
-class Shelf(Protocol):
-    """The part of the store that is used here."""
-
-    async def put(self, space: str, key: str, value: bytes | None) -> None: ...
-
-    async def get(self, space: str, key: str) -> bytes | None: ...
-
-    async def pairs(self, space: str) -> "object": ...
 
 
 class Token(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,7 +76,7 @@ async def find_token(shelf: Shelf, text: str) -> Token | None:
 
 async def list_tokens(shelf: Shelf) -> list[Token]:
     found = []
-    for id, raw in await shelf.pairs(TOKENS):  # type: ignore[attr-defined]
+    for id, raw in await shelf.pairs(TOKENS):
         row = _row.decode(raw)
         found.append(Token(id, row.name, row.created_at, row.kind))
     return sorted(found, key=lambda token: (token.created_at, token.id))
@@ -115,7 +106,7 @@ async def new_link(shelf: Shelf, seconds: int = LINK_SECONDS) -> str:
 
 async def _keep(shelf: Shelf, text: str, seconds: int) -> None:
     now = int(time())
-    for key, raw in await shelf.pairs(CODES):  # type: ignore[attr-defined]
+    for key, raw in await shelf.pairs(CODES):
         if _code.decode(raw).expires_at < now:
             await shelf.put(CODES, key, None)
     await shelf.put(CODES, _hash(text), msgspec.json.encode(Code(now + seconds)))

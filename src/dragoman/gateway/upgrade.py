@@ -81,10 +81,12 @@ def _opener(gate: "Gate", dialect: str, request: Request) -> Any:
     def open(link: Link) -> Hearer:
         desk = gate.desks.desk(dialect)
         if dialect != "acp":
-            return desk.hearer(link)
-        hearer = desk.hearer(link, agent=agent)
+            plain: Hearer = desk.hearer(link)
+            return plain
+        hearer: Any = desk.hearer(link, agent=agent)
         hearer.steady = steady
-        return hearer
+        own: Hearer = hearer
+        return own
 
     counted = gate.guests.counting(open, dialect)
 

@@ -94,7 +94,8 @@ class Roster:
             raise BadInput(
                 f"{provider} requires a model.", "Name one: --model, or `model` of the agent."
             )
-        return models[0].ref
+        ref: str = models[0].ref
+        return ref
 
     def backend(self, profile: AgentProfile) -> Agent:
         if profile.backend == "acp":

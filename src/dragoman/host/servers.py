@@ -7,7 +7,7 @@ noted in it, and shown by `status` and `doctor`.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,9 @@ from dragoman.observe.log import get_log
 from dragoman.settings import profiles
 from dragoman.settings.host import McpServer
 from dragoman.settings.model import Settings
+
+if TYPE_CHECKING:
+    from dragoman.tools.mcp import Connection
 
 log = get_log("mcp")
 
@@ -31,7 +34,7 @@ class Shared:
         self.name = name
         self.section = section
         self.users: set[str] = set()
-        self.connection: Any = None
+        self.connection: Connection | None = None
         self.closed = False
         self._servers = servers
         self._failing = False

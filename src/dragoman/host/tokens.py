@@ -3,14 +3,17 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TypeVar
 
 from dragoman.engine.faults import BadInput
+from dragoman.engine.ports import Shelf
 from dragoman.gateway import tokens
 from dragoman.gateway.tokens import Token
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
+
+T = TypeVar("T")
 
 
 def new_token(config_dir: str | None, name: str = "", kind: str = "client") -> tuple[Token, str]:
@@ -55,7 +58,7 @@ def read(config_dir: str | None) -> tuple[Places, Loaded]:
     return where, load(where.config_file)
 
 
-def _with_store(config_dir: str | None, work: Callable[[Any], Awaitable[Any]]) -> Any:
+def _with_store(config_dir: str | None, work: Callable[[Shelf], Awaitable[T]]) -> T:
     from dragoman.store.sqlite import SqliteStore
 
     where, settings = read_settings(config_dir)
@@ -66,7 +69,7 @@ def _with_store(config_dir: str | None, work: Callable[[Any], Awaitable[Any]]) -
         )
     path = settings.store.path or os.path.join(where.data_dir, "sessions.db")
 
-    async def run() -> Any:
+    async def run() -> T:
         store = SqliteStore(path)
         try:
             return await work(store)

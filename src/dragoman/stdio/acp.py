@@ -279,4 +279,5 @@ class _Outer:
 
 def _sound(flags: dict[str, Any]) -> bool:
     """Whether the command line's values are beyond doubt; if not, the settings judge them."""
-    return flags.get("acp.max_sessions", 1) >= 1 and flags.get("acp.session_timeout_secs", 0) >= 0
+    sessions, seconds = flags.get("acp.max_sessions", 1), flags.get("acp.session_timeout_secs", 0)
+    return bool(sessions >= 1 and seconds >= 0)

@@ -89,8 +89,7 @@ class Pump(asyncio.Protocol):
         self._inlet = inlet
         self._outlet = outlet
         terms = self._terms
-        if terms.tick is None:
-            terms.tick = tick_of(asyncio.get_running_loop())
+        terms.ticking = tick_of(asyncio.get_running_loop())
         self._hearer = terms.open(self)
 
     def data_received(self, data: bytes) -> None:
@@ -99,11 +98,12 @@ class Pump(asyncio.Protocol):
         self._hearing = True
         try:
             hearer = self._hearer
+            assert hearer is not None
             size = len(data)
             cut = data.find(b"\n") + 1
             if (
                 self._framer is not None
-                or size > hearer.max_line  # type: ignore[union-attr]
+                or size > hearer.max_line
                 or (cut != size and data[-1] != _LF)
                 or _CR in data
             ):
@@ -111,14 +111,14 @@ class Pump(asyncio.Protocol):
             # Whole lines, none of them too long: there is nothing to keep or to measure.
             elif cut == size:
                 if size > 1:
-                    hearer.hear([data[:-1]])  # type: ignore[union-attr]
+                    hearer.hear([data[:-1]])
             else:
                 lines = data.split(b"\n")
                 lines.pop()
                 if all(lines):
-                    hearer.hear(lines)  # type: ignore[union-attr]
+                    hearer.hear(lines)
                 elif lines := [line for line in lines if line]:
-                    hearer.hear(lines)  # type: ignore[union-attr]
+                    hearer.hear(lines)
         finally:
             self._hearing = False
             if self._closing:
@@ -137,7 +137,8 @@ class Pump(asyncio.Protocol):
             if self._framer is not None:
                 self._take_end()
             if not self._closing:
-                self._hearer.ended()  # type: ignore[union-attr]
+                assert self._hearer is not None
+                self._hearer.ended()
         finally:
             self._hearing = False
             self._settle()
@@ -182,10 +183,10 @@ class Pump(asyncio.Protocol):
         queue = self._queue
         if queue is None:
             queued = 0
-        elif type(queue) is list:
+        elif isinstance(queue, list):
             queued = sum(map(len, queue)) + len(queue) * len(self._glue)
         else:
-            queued = len(queue.lines)  # type: ignore[union-attr]
+            queued = len(queue.lines)
         if self._outlet is None or self._lost:
             return queued
         return queued + self._outlet.get_write_buffer_size()
@@ -213,10 +214,10 @@ class Pump(asyncio.Protocol):
             self._queue = [message]
             if not self._hearing:
                 self._arrange()
-        elif type(queue) is list:
+        elif isinstance(queue, list):
             queue.append(message)
         else:
-            self._queue = [queue.body, message]  # type: ignore[union-attr]
+            self._queue = [queue.body, message]
 
     def send_blob(self, blob: Blob) -> None:
         if self._closing or not blob.messages:
@@ -226,10 +227,10 @@ class Pump(asyncio.Protocol):
             self._queue = blob
             if not self._hearing:
                 self._arrange()
-        elif type(queue) is list:
+        elif isinstance(queue, list):
             queue.append(blob.body)
         else:
-            self._queue = [queue.body, blob.body]  # type: ignore[union-attr]
+            self._queue = [queue.body, blob.body]
 
     def on_resume(self, callback: Callable[[], None]) -> None:
         if self._lost or not self.paused:
@@ -311,7 +312,7 @@ class Pump(asyncio.Protocol):
         """Have what was sent written at the end of this turn of the loop."""
         if not self._due:
             self._due = True
-            self._terms.tick.add(self)  # type: ignore[union-attr]
+            self._terms.ticking.add(self)
 
     def flush(self) -> None:
         """Write everything that is queued, in one go."""
@@ -323,7 +324,7 @@ class Pump(asyncio.Protocol):
         outlet = self._outlet
         if self._lost or outlet is None:
             return
-        if type(queue) is list:
+        if isinstance(queue, list):
             glue = self._glue
             if len(queue) == 1:
                 data = queue[0] + glue
@@ -331,7 +332,7 @@ class Pump(asyncio.Protocol):
                 queue.append(b"")
                 data = glue.join(queue)
         else:
-            data = queue.lines  # type: ignore[union-attr]
+            data = queue.lines
         if self.spy is not None:
             self.spy(data)
         outlet.write(data)
@@ -366,7 +367,7 @@ class Pump(asyncio.Protocol):
         slow.timer = self._later(self._terms.stall, self._check_stall)
 
     def _later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        return self._terms.tick.loop.call_later(delay, callback)  # type: ignore[union-attr]
+        return self._terms.ticking.loop.call_later(delay, callback)
 
     def _check_stall(self) -> None:
         slow = self._slow

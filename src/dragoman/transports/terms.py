@@ -55,7 +55,7 @@ Identify = Callable[[asyncio.BaseTransport], Peer | None]
 class Terms:
     """What all connections of one listener have in common."""
 
-    __slots__ = ("bound", "identify", "open", "stall", "tick")
+    __slots__ = ("bound", "identify", "open", "stall", "ticking")
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Terms:
         self.identify = identify
         self.bound = bound
         self.stall = stall
-        self.tick: Tick | None = None  # of the loop, once there is a connection
+        self.ticking: Tick  # of the loop, once there is a connection
 
 
 class Slow:

@@ -78,12 +78,11 @@ class Updates:
         changed = False
         for event in events:
             body = event.body
-            kind = type(body)
-            if kind is ev.TextDelta:
-                said.append(self._text + encode(body.text) + b"}}")  # type: ignore[union-attr]
-            elif kind is ev.ThoughtDelta:
-                said.append(self._thought + encode(body.text) + b"}}")  # type: ignore[union-attr]
-            elif kind not in _UNSAID:
+            if isinstance(body, ev.TextDelta):
+                said.append(self._text + encode(body.text) + b"}}")
+            elif isinstance(body, ev.ThoughtDelta):
+                said.append(self._thought + encode(body.text) + b"}}")
+            elif type(body) not in _UNSAID:
                 self._other(body, said)
                 changed = True
         if changed:

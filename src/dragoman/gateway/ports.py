@@ -1,0 +1,66 @@
+"""What the gateway needs of the host that it serves."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from dragoman.engine.door import Door
+from dragoman.settings.model import Settings
+from dragoman.wire.link import Hearer, Link
+
+Opener = Callable[[Link], Hearer]
+
+
+class Loaded(Protocol):
+    @property
+    def sources(self) -> Mapping[tuple[str, ...], Any]:
+        """Where each value of the configuration was said; a default is not in it."""
+        ...
+
+
+class Config(Protocol):
+    @property
+    def loaded(self) -> Loaded: ...
+
+
+class Folders(Protocol):
+    @property
+    def data_dir(self) -> str: ...
+
+
+class Descendants(Protocol):
+    def refuses(self, pid: int | None) -> bool:
+        """Whether this process is one that a tool started."""
+        ...
+
+
+class Composed(Protocol):
+    """A host that is put together (`host/compose.py`)."""
+
+    @property
+    def door(self) -> Door: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def places(self) -> Folders: ...
+
+    @property
+    def kin(self) -> Descendants: ...
+
+
+class Desks(Protocol):
+    """The dialects that are spoken here (`host/desks.py`)."""
+
+    def desk(self, name: str) -> Any: ...
+
+    def websockets(self) -> dict[str, tuple[str, str]]: ...
+
+
+class Guests(Protocol):
+    """Connections are counted and bounded (`daemon/guests.py`)."""
+
+    def counting(self, open: Opener, dialect: str = "") -> Opener: ...
