@@ -64,8 +64,9 @@ def hundred(rows: list[Row]) -> str:
     """
     pairs: list[tuple[str, float, float, str]] = []  # what, ours, theirs, unit
     for row in rows:
-        ours = float(row.value.split()[0])
-        theirs = float(row.reference.rsplit(" ", 1)[-1]) if row.ratio else 0.0
+        if "100 " not in row.name or row.area != "model":
+            continue
+        ours, theirs = float(row.value.split()[0]), float(row.reference.rsplit(" ", 1)[-1])
         if row.name.startswith("memory of 100 streaming sessions"):
             pairs.append((row.name.replace(" of 100 streaming sessions", ""), ours, theirs, "MB"))
         elif ", 100 sessions, a delta every 20 ms" in row.name:
