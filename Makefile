@@ -82,11 +82,11 @@ test-user: $(TEST_NEEDS)
 	scripts/test_as_user.sh
 
 # What the unit tests of the core and the conversations of all dialects reach.
-COVERED ?= tests/engine tests/wire tests/store tests/policy tests/dialects tests/cross tests/faults
+COVERED ?= tests/engine tests/wire tests/store tests/policy tests/dialects tests/cross tests/agents tests/tools tests/apps
 coverage: $(STAMP)
 	@rm -f .coverage .coverage.*
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider \
-	  -m "not local and not alone and not slow" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(COVERED)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -W ignore -m coverage run -m pytest -q -p no:cacheprovider \
+	  -m "not local and not alone and not slow and not bare" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(COVERED)
 	$(BIN)/python -m coverage combine -q
 	@for part in engine wire store policy; do \
 	  echo "branch coverage of $$part: $$($(BIN)/python -m coverage report --format=total --precision=1 --include="*/dragoman/$$part/*") %"; done

@@ -44,7 +44,10 @@ def test_a_running_daemon_sees_new_and_revoked_tokens_at_once(
             paired = client.post("/pair", headers={"x-pairing-code": told["code"]})
             assert paired.status_code == 200
             assert main(["token", "revoke", token[:12], *where]) == 0
+        # On new connections: the gateway may close those of a token that is worthless now.
+        with httpx.Client(base_url=address, headers={"authorization": f"Bearer {token}"}) as client:
             assert client.get("/api/status").status_code == 401
+        with httpx.Client(base_url=address) as client:
             other = {"authorization": f"Bearer {paired.json()['token']}"}
             assert client.get("/api/status", headers=other).status_code == 200
         assert daemon.stop() == 0

@@ -31,7 +31,7 @@ class Acpx:
         return {**self.scene.env, "PATH": f"{bin}:{os.environ['PATH']}"}
 
     def run(self, *words: str, code: int = 0) -> str:
-        for _ in range(20):
+        for _ in range(200):
             done = subprocess.run(
                 self.words(*words), env=self.env, cwd=self.scene.work, capture_output=True,
                 text=True, timeout=50,

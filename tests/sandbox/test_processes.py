@@ -93,7 +93,7 @@ def _left(word: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the tests run as an ordinary user already")
+@pytest.mark.root  # others run the whole suite as an ordinary user anyway
 @pytest.mark.timeout(90)
 def test_the_same_for_an_ordinary_user(nobody: Nobody) -> None:  # noqa: F811
     said = nobody.run("tests/sandbox/test_processes.py", "-k", "many_threads or bomb")

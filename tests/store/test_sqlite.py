@@ -268,6 +268,7 @@ async def test_several_processes_write_at_once(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.bare
 async def test_sqlite_is_loaded_only_when_a_file_is_opened() -> None:
     code = (
         "import sys, dragoman.store.sqlite as s; s.open_store('x', want_file=False);"

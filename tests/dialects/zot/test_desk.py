@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.dialects.zot.frames import clock_time, money
 from dragoman.engine.faults import BadInput
@@ -109,6 +111,7 @@ async def test_what_waits_is_bounded_and_what_is_refused_says_so():
     await host_of(desk.door).stop(1.0)
 
 
+@pytest.mark.bare
 def test_the_start_imports_no_engine_and_nothing_heavy():
     code = (
         "import sys, dragoman.stdio.zot, dragoman.transports.stdio\n"
