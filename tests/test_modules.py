@@ -33,7 +33,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "dragoman.daemon.*": (COMMANDS, "daemon"),
     "dragoman.stdio.*": (COMMANDS, "daemon"),
     "dragoman.agents.*": ("driven through real child processes and whole turns", "agents"),
-    "dragoman.tui.*": ("typed and seen in a real terminal", "cli"),
     "dragoman.cli.*": (COMMANDS, "cli"),
     "dragoman.apps.app": ("used by real apps over the kernel socket", "apps"),
     "dragoman.apps.declare": ("used by real apps over the kernel socket", "apps"),
