@@ -143,7 +143,9 @@ class Serving(ABC):
         return words.picked(options, answer.text if answer.answered else "")
 
     async def _ask(self, call: Call, options: list[Fields]) -> Fields:
-        settled = await self.turn.hosted.ask(call.tool_call(), call.kind, call.summary)
+        settled = await self.turn.hosted.ask(
+            call.tool_call(), call.kind, call.summary, call.changes
+        )
         if settled.verdict in ("allow", "allow_always"):
             call.granted = True
         else:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.engine.ask import Change
 from dragoman.engine.content import (
     Detail,
     Diff,
@@ -83,7 +84,18 @@ class Call:
             if isinstance(value, str) and value:
                 return f"{self.title}: {value}" if self.title and value != self.title else value
         shown = _texts(self.content)
-        return f"{self.title}: {shown}"[:2000] if shown and self.title else self.title or shown
+        return f"{self.title}: {shown}" if shown and self.title else self.title or shown
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The differences that the agent shows with its request."""
+        found: list[Change] = []
+        for one in self.content:
+            match one:
+                case {"type": "diff", "path": str(path), "newText": str(new)}:
+                    old = one.get("oldText")
+                    found.append(Change(path, old if isinstance(old, str) else None, new))
+        return tuple(found)
 
     def text(self) -> str:
         """What it said: its content, else its raw output."""
@@ -207,21 +219,23 @@ def options_of(params: Fields) -> list[Fields]:
 
 
 def is_question(options: Sequence[Fields]) -> bool:
-    """Several ways to say yes are a question with choices, not a request for permission."""
-    kinds = [one.get("kind") for one in options]
-    return any(kinds.count(kind) > 1 for kind in _ALLOWING)
+    """Several ways to say yes once are a question with choices, not a request for permission.
+
+    Several ways to say yes for always are the scopes of one.
+    """
+    return [one.get("kind") for one in options].count("allow_once") > 1
 
 
 def chosen(options: Sequence[Fields], verdict: str) -> Fields:
-    """The outcome for a verdict: the option that is nearest to it."""
+    """The outcome for a verdict: the option that is nearest to it.
+
+    What is for always is remembered here, as far as was said; the agent's own "always" may reach
+    further, so it is told of this once.
+    """
     wanted: tuple[str, ...]
     match verdict:
-        case "allow":
+        case "allow" | "allow_always":
             wanted = _ALLOWING
-        case "allow_always":
-            wanted = _ALLOWING[::-1]
-        case "deny_always":
-            wanted = _REFUSING[::-1]
         case "cancelled":
             return {"outcome": {"outcome": "cancelled"}}
         case _:

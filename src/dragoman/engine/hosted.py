@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import events as ev
+from .ask import Change
 from .calls import Calls
 from .content import Detail, Image, Text, ToolCall
 from .events import Settled
@@ -65,7 +66,9 @@ class Hosted:
         end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, bad, detail)
         await self._calls.ended(call, end)
 
-    async def ask(self, call: ToolCall, kind: str, summary: str) -> Settled:
+    async def ask(
+        self, call: ToolCall, kind: str, summary: str, changes: tuple[Change, ...] = ()
+    ) -> Settled:
         calls = self._calls
         if calls.ledger.home.hooks.intercepted("tool_executing"):
             result = await calls.announce(call)
@@ -83,7 +86,7 @@ class Hosted:
             if not judgement.firm and calls.allowed(ours):
                 return Settled("", "allow")
             about = calls.asks.summary(tool, call.args or {})
-            ask = question(calls, call, judgement, Preview(), about)
+            ask = question(calls, call, judgement, Preview(changes), about)
         except No as no:
             return Settled("", "deny", comment=no.text)
         except Refused as fault:

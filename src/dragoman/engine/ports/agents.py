@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ..ask import Change
 from ..content import Detail, Image, Message, PlanEntry, Text, ToolCall, Usage
 from ..events import CallOutcome, Level, Mode, Settled, Stop
 from ..info import SessionInfo
@@ -84,8 +85,13 @@ class HostedPort(Protocol):
         detail: Detail | None = None,
     ) -> None: ...
 
-    async def ask(self, call: ToolCall, kind: str, summary: str) -> Settled:
-        """Whether it may do what it asks for: hooks, then policy, then a human."""
+    async def ask(
+        self, call: ToolCall, kind: str, summary: str, changes: tuple[Change, ...] = ()
+    ) -> Settled:
+        """Whether it may do what it asks for: hooks, then policy, then a human.
+
+        `changes` are those that the agent itself shows.
+        """
         ...
 
     async def question(self, call_id: str, question: str, choices: Sequence[str]) -> Answer:
