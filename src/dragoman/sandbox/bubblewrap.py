@@ -46,9 +46,12 @@ class Bubblewrap:
         scratch = launch.env.get("TMPDIR", "")
         made = rules(walls, launch.env, veiled=True, whole=True)
         # The whole first, then what is below it; what can be written over what can be read.
+        whole = any(rule.path == "/" and rule.kind != "list" for rule in made)
         for rule in sorted(made, key=lambda rule: (rule.path != "/", rule.kind == "write")):
             if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
                 continue
+            if whole and os.path.islink(rule.path):
+                continue  # there already, and nothing can be put over a link
             way = "--bind-try" if rule.kind == "write" else "--ro-bind-try"
             argv += [way, rule.path, rule.path]
         # What is forbidden inside of the workspace, and inside of what can be read.
@@ -59,6 +62,8 @@ class Bubblewrap:
         for path in covered:
             argv += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         argv += bind if inside else []
+        for path in covered:  # nothing can be put there that looks as if it had been there
+            argv += ["--remount-ro", path] if os.path.isdir(path) else []
         # Read-only: who is root needs no power to write what the kernel does with /proc/sys.
         argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
         argv += ["--chdir", launch.cwd]

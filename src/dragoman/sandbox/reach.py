@@ -77,7 +77,7 @@ def rules(
             _make(path, walls.writable, env)
             found += _without(path, "write", _inside(path, (*kept, *sealed)))
     if walls.reads_outside:
-        found += _without("/", "run", () if whole else barred)
+        found += _without("/", "run", () if whole else (*barred, "/dev", "/proc"))
     for path in walls.readable:
         away = () if whole else (*ours, *_inside(path, kept))
         found += _without(os.path.realpath(path), "run", away)
@@ -86,7 +86,7 @@ def rules(
         real = os.path.realpath(path)
         found += _without(real, "write", () if veiled else _inside(real, barred))
     if not walls.workspace_only:
-        found += _without("/", "write", (*barred, *sealed))
+        found += _without("/", "write", (*barred, *sealed, *_DEVICES))
         for path in ("/",) if whole else sealed:
             found += _without(path, "run", () if whole else _inside(path, kept))
     if scratch:
