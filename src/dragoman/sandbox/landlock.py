@@ -6,6 +6,7 @@ child only has to say "no new privileges" and "restrict me". A thread can do the
 
 import ctypes
 import os
+import stat
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -115,7 +116,7 @@ class Landlock:
             shared = [rule for rule in made if rule.path in room.SHARED]
             made = [rule for rule in made if rule.path not in room.SHARED]
             writable = [rule.path for rule in made if rule.kind == "write"]
-            barred = [os.path.realpath(path) for path in (*walls.protected, *walls.forbidden)]
+            barred = [*walls.protected, *walls.forbidden]  # canonical
             inside = room.enter(libc, writable, barred, launch.cwd)
             veil = self._veil(walls, scratch) if hides else None
         else:  # terminals of others cannot be told from own ones: there are none
@@ -242,7 +243,7 @@ class Landlock:
             return  # gone since it was listed, or not ours to see
         try:
             access = _ACCESS[rule.kind] & handled
-            if not os.path.isdir(rule.path):
+            if not stat.S_ISDIR(os.fstat(parent).st_mode):
                 access &= _ON_FILES
             attributes = struct.pack("=Qi", access, parent)
             if _call().syscall(_ADD, fd, _RULE_PATH, attributes, 0) < 0:
