@@ -487,3 +487,40 @@ async def test_a_permission_that_waits_is_asked_again_after_a_load(tmp_path: Pat
         await two.next()
     assert tool.ran == [{"text": "hi"}]
     await restart(door)
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+async def test_requests_of_one_session_take_effect_in_their_order(
+    tmp_path: Path, method: str
+) -> None:
+    """What follows a load in the same write finds the session loaded, and one watch of it."""
+    door = kept(tmp_path, Scripted(["one"]))
+    client = talker(door)
+    session = await client.new(str(tmp_path))
+    await client.prompt(session)
+    await restart(door)
+
+    door = kept(tmp_path, Scripted(["two", "three"]))
+    client = talker(door)
+    given = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+    loading = client.ask(method, given)
+    mode = client.ask("session/set_mode", {"sessionId": session, "modeId": "full"})
+    prompt = [{"type": "text", "text": "go"}]
+    asked = client.ask("session/prompt", {"sessionId": session, "prompt": prompt})
+    assert "result" in await client.reply(loading)
+    assert "result" in await client.reply(mode)
+    assert (await client.reply(asked))["result"]["content"] == "two"
+    assert len(host_of(door).live[session].ledger.watches) == 1
+    before = client.said().count("three")
+    assert (await client.prompt(session))["content"] == "three"
+    assert client.said().count("three") == before + 1
+    await restart(door)
+
+
+async def test_requests_behind_a_load_that_fails_are_refused(tmp_path: Path) -> None:
+    client = talker(kept(tmp_path, Scripted([])))
+    gone = {"sessionId": "none", "cwd": "/", "mcpServers": []}
+    loading = client.ask("session/load", gone)
+    mode = client.ask("session/set_mode", {"sessionId": "none", "modeId": "full"})
+    assert "error" in await client.reply(loading)
+    assert "error" in await client.reply(mode)
