@@ -1,117 +1,31 @@
-"""What the host answers, as types. Events, messages and session rows are the engine's own."""
-
-from typing import Any
+"""What the host answers, as types: the shapes of our own protocol."""
 
 import msgspec
 
-from dragoman.engine.ask import Rule
-from dragoman.engine.content import PlanEntry
-from dragoman.engine.events import Ask, Body, Event, Settled, Who
-from dragoman.engine.info import SessionInfo
-
-
-class Told(msgspec.Struct, frozen=True):
-    """One event as it is sent."""
-
-    session: str
-    seq: int
-    gseq: int
-    at: int
-    event: Body
-
-    def plain(self) -> Event:
-        return Event(self.session, self.at, self.event, self.seq, self.gseq)
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """A session as it is now."""
-
-    session: SessionInfo
-    live: bool
-    busy: bool
-    queued: int
-    present: tuple[Who, ...]
-    asks: tuple[Ask, ...]
-    plan: tuple[PlanEntry, ...]
-
-
-class Approval(msgspec.Struct, frozen=True):
-    """A question to a human, and its answer when there is one."""
-
-    ask: Ask
-    settled: Settled | None = None
-    settled_at: int | None = None
-
-
-class Part(msgspec.Struct, frozen=True):
-    """A piece of a question as it is to be shown: nothing in it hides."""
-
-    kind: str  # command, diff, text, note
-    label: str
-    text: str
-
-
-class Question(msgspec.Struct, frozen=True):
-    """One question whole: its row, and how it reads."""
-
-    approval: Approval
-    title: str
-    parts: list[Part]
-    text: str
-
-
-class AgentRow(msgspec.Struct, frozen=True):
-    """An agent of the configuration; `problem` says why it cannot be used."""
-
-    alias: str
-    model: str
-    mode: str
-    reasoning: str
-    backend: str
-    problem: str = ""
-
-
-class ModelRow(msgspec.Struct, frozen=True):
-    """A model that can be used: `ref` is "provider/model", `model` what the catalogue knows."""
-
-    ref: str
-    model: dict[str, Any]
-
-
-class ClientRow(msgspec.Struct, frozen=True):
-    """A connected client."""
-
-    id: str
-    dialect: str
-    peer: str
-    name: str
-    since: int
-
-
-class CommandRow(msgspec.Struct, frozen=True):
-    """A slash command of a folder: a Markdown file or a skill."""
-
-    name: str
-    description: str
-    hint: str = ""
-
-
-class BoardRow(msgspec.Struct, frozen=True):
-    """A session with who is attached, and how many questions wait."""
-
-    session: SessionInfo
-    live: bool
-    queued: int
-    present: tuple[Who, ...]
-    asks: int
-
-
-class Board(msgspec.Struct, frozen=True):
-    """`more`: there are older sessions. `spent_today`: in the last 24 hours, by all agents."""
-
-    rows: list[BoardRow]
-    more: bool
-    spent_today: float
+from dragoman.dialects.dragoman.answers import AgentRow as AgentRow
+from dragoman.dialects.dragoman.answers import Agents as Agents
+from dragoman.dialects.dragoman.answers import Answered as Answered
+from dragoman.dialects.dragoman.answers import Approval as Approval
+from dragoman.dialects.dragoman.answers import Approvals as Approvals
+from dragoman.dialects.dragoman.answers import Board as Board
+from dragoman.dialects.dragoman.answers import BoardRow as BoardRow
+from dragoman.dialects.dragoman.answers import ClientRow as ClientRow
+from dragoman.dialects.dragoman.answers import Clients as Clients
+from dragoman.dialects.dragoman.answers import CommandRow as CommandRow
+from dragoman.dialects.dragoman.answers import Commands as Commands
+from dragoman.dialects.dragoman.answers import Facts as Facts
+from dragoman.dialects.dragoman.answers import History as History
+from dragoman.dialects.dragoman.answers import ModelRow as ModelRow
+from dragoman.dialects.dragoman.answers import Models as Models
+from dragoman.dialects.dragoman.answers import OneRule as OneRule
+from dragoman.dialects.dragoman.answers import Part as Part
+from dragoman.dialects.dragoman.answers import Question as Question
+from dragoman.dialects.dragoman.answers import Rules as Rules
+from dragoman.dialects.dragoman.answers import Session as Session
+from dragoman.dialects.dragoman.answers import Sessions as Sessions
+from dragoman.dialects.dragoman.answers import Told as Told
+from dragoman.dialects.dragoman.answers import Turn as Turn
+from dragoman.dialects.dragoman.answers import Watching as Watching
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -123,62 +37,6 @@ class Finished(msgspec.Struct, frozen=True):
     text: str = ""
     error: str = ""
     cause: str = ""
-
-
-class Session(msgspec.Struct, frozen=True):
-    session: SessionInfo
-
-
-class Sessions(msgspec.Struct, frozen=True):
-    sessions: tuple[SessionInfo, ...]
-    cursor: str = ""
-
-
-class History(msgspec.Struct, frozen=True):
-    events: list[Told]
-    more: bool
-
-
-class Approvals(msgspec.Struct, frozen=True):
-    approvals: list[Approval]
-
-
-class Rules(msgspec.Struct, frozen=True):
-    rules: list[Rule]
-
-
-class OneRule(msgspec.Struct, frozen=True):
-    rule: Rule
-
-
-class Answered(msgspec.Struct, frozen=True):
-    settled: Settled
-
-
-class Turn(msgspec.Struct, frozen=True):
-    turn: str
-
-
-class Agents(msgspec.Struct, frozen=True):
-    agents: list[AgentRow]
-    default: str | None
-
-
-class Models(msgspec.Struct, frozen=True):
-    models: list[ModelRow]
-
-
-class Commands(msgspec.Struct, frozen=True):
-    commands: list[CommandRow]
-
-
-class Clients(msgspec.Struct, frozen=True):
-    clients: list[ClientRow]
-
-
-class Watching(msgspec.Struct, frozen=True):
-    watch: str
-    last: int
 
 
 class Deletion(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Every method of the protocol, by name."""
 
+from dragoman.dialects.dragoman.calls import CALLS
 from dragoman.wire.verbs import Verb
 
 from . import core
@@ -8,8 +9,8 @@ from .config import VERBS as CONFIG
 from .files import VERBS as FILES
 from .logs import VERBS as LOGS
 from .memory import VERBS as MEMORY
-from .native.calls import VERBS as NATIVE
 from .sessions import VERBS as SESSIONS
+from .table import verb
 from .turns import VERBS as TURNS
 
 VERBS: dict[str, Verb] = {
@@ -21,7 +22,10 @@ VERBS: dict[str, Verb] = {
     **AGENTS,
     **MEMORY,
     **LOGS,
-    **NATIVE,
+    **{
+        name: verb(one.run, one.params, direct=one.direct, native=True)
+        for name, one in CALLS.items()
+    },  # our own protocol has no socket of its own
 }
 
 core.METHODS = tuple(name for name in VERBS if not name.startswith("dragoman/"))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from dragoman.dialects.dragoman.host import resident
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 from dragoman.wire.verbs import Verb
 
@@ -116,15 +117,6 @@ def health(conn: "ZeroclawHearer", _: None) -> Any:
             "num_cpus": os.cpu_count() or 1,
         },
     }
-
-
-def resident() -> int:
-    """Memory of this process in bytes; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
 
 
 def _ram() -> int:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from dragoman.dialects.dragoman.sessions import check_id
 from dragoman.engine.content import Message, text_of
 from dragoman.engine.faults import (
     BadInput,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 CLOSED = "zeroclaw_closed"  # kept with a session that `session/close` ended
 KILLED = "zeroclaw_killed_at"
-_ID_LIMIT = 256
 _LIST_LIMIT = 1_000
 _TRIES = 8
 
@@ -147,15 +147,6 @@ async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "Sessio
     if info.extra.get(CLOSED):
         await door.set_extra(session_id, {CLOSED: None}, conn.who)
     return await door.look(session_id)
-
-
-def check_id(given: str | None) -> str:
-    """A session id that a client chose; empty when it chose none. Raises BadInput."""
-    if given is None:
-        return ""
-    if not given.strip() or len(given) > _ID_LIMIT or not given.isprintable():
-        raise BadInput(f"Invalid params: `session_id` has 1 to {_ID_LIMIT} printable characters.")
-    return given
 
 
 async def usable(conn: "ZeroclawHearer", session_id: str) -> SessionInfo:

@@ -1,31 +1,23 @@
 """The host itself: status, agents, models, configuration."""
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman.engine.events import ACTIVE
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.observe import log
 
-from ..core import resident
-from .shapes import (
-    AgentList,
-    AgentRow,
-    CommandList,
-    CommandRow,
-    Config,
-    Folder,
-    ModelList,
-    ModelRow,
-    Models,
-    Pair,
-)
+from . import answers
+from .shapes import Config, Folder, Models, Pair
 
 if TYPE_CHECKING:
-    from ...hear import ZeroclawHearer
+    from .caller import Caller
 
 
-async def status(conn: "ZeroclawHearer", _: None) -> Any:
+async def status(conn: "Caller", _: None) -> Any:
     door = conn.door
     facts, store = door.facts, door.health
     dialects: dict[str, int] = {}
@@ -62,40 +54,43 @@ async def status(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-async def pair(conn: "ZeroclawHearer", params: Pair) -> Any:
+async def pair(conn: "Caller", params: Pair) -> Any:
     pairing = conn.door.facts.get("pairing")
     if pairing is None:
         raise BadInput("The daemon runs without its gateway.", "Start it without --no-gateway.")
     return await pairing(link=params.link)
 
 
-def agents(conn: "ZeroclawHearer", _: None) -> Any:
+def agents(conn: "Caller", _: None) -> Any:
     rows = []
     for alias in conn.door.agents():
         try:
             known = conn.door.profile(alias)
         except Fault as fault:
-            rows.append(AgentRow(alias, "", "", "", "", str(fault)))
+            rows.append(answers.AgentRow(alias, "", "", "", "", str(fault)))
             continue
-        row = AgentRow(alias, known.model, known.mode, known.reasoning, known.backend)
+        row = answers.AgentRow(alias, known.model, known.mode, known.reasoning, known.backend)
         rows.append(row)
-    return AgentList(rows, conn.door.default_agent())
+    return answers.Agents(rows, conn.door.default_agent())
 
 
-def models(conn: "ZeroclawHearer", params: Models) -> Any:
-    rows = [ModelRow(model.ref, model) for model in conn.door.models(params.provider)]
+def models(conn: "Caller", params: Models) -> Any:
+    rows = [
+        answers.ModelRow(model.ref, msgspec.to_builtins(model))
+        for model in conn.door.models(params.provider)
+    ]
     lacking = conn.door.facts.get("without_key", list)() if params.provider is None else []
-    return ModelList(rows, list(lacking))
+    return answers.Models(rows, list(lacking))
 
 
-async def commands(conn: "ZeroclawHearer", params: Folder) -> Any:
+async def commands(conn: "Caller", params: Folder) -> Any:
     """The slash commands of a working directory: Markdown files and skills."""
     found = await asyncio.to_thread(conn.door.commands, params.cwd)
-    rows = [CommandRow(one.name, one.description, one.hint) for one in found.values()]
-    return CommandList(rows)
+    rows = [answers.CommandRow(one.name, one.description, one.hint) for one in found.values()]
+    return answers.Commands(rows)
 
 
-def config(conn: "ZeroclawHearer", params: Config) -> Any:
+def config(conn: "Caller", params: Config) -> Any:
     live = conn.door.config
     if live is None:
         raise BadInput("This host has no configuration.")
@@ -109,3 +104,12 @@ def config(conn: "ZeroclawHearer", params: Config) -> Any:
     elif params.op == "unset":
         live.unset(params.path)
     return {"path": params.path, "value": live.get(params.path)}
+
+
+def resident() -> int:
+    """Memory of this process in bytes; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

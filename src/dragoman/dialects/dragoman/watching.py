@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.events import Event, Who
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.hub import Shape
 from dragoman.wire.codec import encode
-from dragoman.wire.jsonrpc import INTERNAL_ERROR, notification
+from dragoman.wire.jsonrpc import notification
 from dragoman.wire.link import Blob
 
-from ...faults import Refusal
-from .shapes import ClientList, ClientRow, Name, Tap, Unwatch, Watch, Watching
+from . import answers
+from .shapes import Name, Tap, Unwatch, Watch
 
 if TYPE_CHECKING:
     from dragoman.wire.serve import Call
 
-    from ...hear import ZeroclawHearer
+    from .caller import Caller
 
 _MOST = 64  # watches of one connection
 
@@ -68,7 +68,7 @@ async def watch(call: "Call", params: Watch) -> None:
         conn.held.watches.pop(other).close()
     if len(conn.held.watches) >= _MOST:
         raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
-    call.reply(Watching(name, last))
+    call.reply(answers.Watching(name, last))
     send, paused, since = conn.link.send_blob, conn.is_paused, params.since
     if params.session_id is not None:
         draft = params.draft and params.passing
@@ -81,23 +81,23 @@ async def watch(call: "Call", params: Watch) -> None:
         conn.held.watches[name] = made
 
 
-def unwatch(conn: "ZeroclawHearer", params: Unwatch) -> Any:
+def unwatch(conn: "Caller", params: Unwatch) -> Any:
     found = conn.held.watches.pop(params.watch, None)
     if found is not None:
         found.close()
     return {"watch": params.watch, "ended": found is not None}
 
 
-def clients(conn: "ZeroclawHearer", _: None) -> Any:
-    return ClientList(
+def clients(conn: "Caller", _: None) -> Any:
+    return answers.Clients(
         [
-            ClientRow(key, one.who.dialect, one.who.peer, one.who.name, one.since)
+            answers.ClientRow(key, one.who.dialect, one.who.peer, one.who.name, one.since)
             for key, one in conn.door.visitors.clients.items()
         ]
     )
 
 
-def hello(conn: "ZeroclawHearer", params: Name) -> Any:
+def hello(conn: "Caller", params: Name) -> Any:
     """Take a name, before anything is watched with the old one."""
     who = conn.who
     conn.door.visitors.leave(who)
@@ -106,7 +106,7 @@ def hello(conn: "ZeroclawHearer", params: Name) -> Any:
     return {"id": who.id, "name": conn.who.name}
 
 
-def tap(conn: "ZeroclawHearer", params: Tap) -> Any:
+def tap(conn: "Caller", params: Tap) -> Any:
     """Show the wire lines of all other connections, as `dragoman/wire` notifications.
 
     With a session: of the connections that are attached to it or name it, and every other line
@@ -114,7 +114,7 @@ def tap(conn: "ZeroclawHearer", params: Tap) -> Any:
     """
     taps = conn.door.facts.get("taps")
     if taps is None:
-        raise Refusal(INTERNAL_ERROR, "Taps are not available")
+        raise Fault("Taps are not available")
     if conn.untap is not None:
         conn.untap()
         conn.untap = None

@@ -8,54 +8,47 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.work import Work
 
-from ..sessions import check_id
+from . import answers
 from .shapes import (
     Archive,
     Board,
-    BoardAnswer,
-    BoardRow,
     Cancel,
     Fork,
     History,
-    HistoryAnswer,
     OfSession,
     Open,
     Prompt,
-    Queued,
     Rename,
     Retract,
-    SessionAnswer,
-    SessionFacts,
-    SessionList,
     Sessions,
     SetMode,
     SetModel,
     SetReasoning,
     Steer,
-    Told,
 )
 
 if TYPE_CHECKING:
     from dragoman.wire.serve import Call
 
-    from ...hear import ZeroclawHearer
+    from .caller import Caller
 
 _MOST = 1_000
 _PAGE = 5_000
+_ID_LIMIT = 256
 
 
-async def listed(conn: "ZeroclawHearer", params: Sessions) -> Any:
+async def listed(conn: "Caller", params: Sessions) -> Any:
     given = {name: getattr(params, name) for name in params.__struct_fields__}
     given["limit"] = max(1, min(params.limit, _MOST))
     page = await conn.door.list(SessionQuery(**given))
-    return SessionList(page.sessions, page.cursor, page.total)
+    return answers.Sessions(page.sessions, page.cursor, page.total)
 
 
-async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def facts(conn: "Caller", params: OfSession) -> Any:
     door = conn.door
     state = await conn.desk.state(params.session_id)
     live = door.live(params.session_id)
-    return SessionFacts(
+    return answers.Facts(
         state.info(),
         live is not None,
         live is not None and live.busy,
@@ -66,7 +59,7 @@ async def facts(conn: "ZeroclawHearer", params: OfSession) -> Any:
     )
 
 
-async def board(conn: "ZeroclawHearer", params: Board) -> Any:
+async def board(conn: "Caller", params: Board) -> Any:
     """Sessions with who is attached and what waits, those with something to do first."""
     door = conn.door
     page = await door.list(SessionQuery(archived=False, limit=max(1, min(params.limit, _MOST))))
@@ -81,7 +74,7 @@ async def board(conn: "ZeroclawHearer", params: Board) -> Any:
     for info in infos.values():
         live = door.live(info.id)
         rows.append(
-            BoardRow(
+            answers.BoardRow(
                 live.info() if live is not None else info,
                 live is not None,
                 live.waiting if live is not None else 0,
@@ -91,17 +84,17 @@ async def board(conn: "ZeroclawHearer", params: Board) -> Any:
         )
     used = door.facts.get("budget")
     spent = sum(used(alias)["cost_per_day"] for alias in door.agents()) if used else 0.0
-    return BoardAnswer(rows, bool(page.cursor), spent)
+    return answers.Board(rows, bool(page.cursor), spent)
 
 
-async def history(conn: "ZeroclawHearer", params: History) -> Any:
+async def history(conn: "Caller", params: History) -> Any:
     limit = max(1, min(params.limit, _PAGE))
     found = await conn.door.history(params.session_id, params.after, limit)
-    told = [Told(e.session, e.seq, e.gseq, e.at, e.body) for e in found]
-    return HistoryAnswer(told, len(told) == limit)
+    told = [answers.Told(e.session, e.seq, e.gseq, e.at, e.body) for e in found]
+    return answers.History(told, len(told) == limit)
 
 
-async def opened(conn: "ZeroclawHearer", params: Open) -> Any:
+async def opened(conn: "Caller", params: Open) -> Any:
     spec = OpenSpec(
         agent=params.agent,
         cwd=params.cwd,
@@ -112,7 +105,7 @@ async def opened(conn: "ZeroclawHearer", params: Open) -> Any:
         reasoning=params.reasoning,
         extra=params.extra or {},
     )
-    return SessionAnswer(await conn.door.open(spec, conn.who))
+    return answers.Session(await conn.door.open(spec, conn.who))
 
 
 async def prompt(call: "Call", params: Prompt) -> None:
@@ -134,7 +127,7 @@ async def prompt(call: "Call", params: Prompt) -> None:
         wait=params.wait,
     )
     if params.detach:
-        call.reply(Queued(work.turn))
+        call.reply(answers.Turn(work.turn))
     else:
         work.on_done(lambda done: _ended(call, done))
 
@@ -161,44 +154,44 @@ def _after(watches: list[Any], answer: Any) -> None:
     first.then(lambda: _after(rest, answer))
 
 
-async def steer(conn: "ZeroclawHearer", params: Steer) -> Any:
-    return Queued(await conn.door.steer(params.session_id, (Text(params.text),), conn.who))
+async def steer(conn: "Caller", params: Steer) -> Any:
+    return answers.Turn(await conn.door.steer(params.session_id, (Text(params.text),), conn.who))
 
 
-async def cancel(conn: "ZeroclawHearer", params: Cancel) -> Any:
+async def cancel(conn: "Caller", params: Cancel) -> Any:
     await conn.door.begun(params.session_id)
     live = conn.door.live(params.session_id)
     if live is None or live.turn and not live.works:
-        return Queued(await conn.door.interrupt(params.session_id, conn.who))
-    return Queued(conn.door.cancel(params.session_id, params.cause))
+        return answers.Turn(await conn.door.interrupt(params.session_id, conn.who))
+    return answers.Turn(conn.door.cancel(params.session_id, params.cause))
 
 
-async def retract(conn: "ZeroclawHearer", params: Retract) -> Any:
+async def retract(conn: "Caller", params: Retract) -> Any:
     """Take back one prompt, whoever's turn runs meanwhile."""
-    return Queued(conn.door.retract(params.session_id, params.key))
+    return answers.Turn(conn.door.retract(params.session_id, params.key))
 
 
-async def fork(conn: "ZeroclawHearer", params: Fork) -> Any:
+async def fork(conn: "Caller", params: Fork) -> Any:
     names = ("agent", "cwd", "model", "mode", "title")
     spec = OpenSpec(**{name: getattr(params, name) for name in names})
-    return SessionAnswer(await conn.door.fork(params.session_id, conn.who, spec))
+    return answers.Session(await conn.door.fork(params.session_id, conn.who, spec))
 
 
-async def rename(conn: "ZeroclawHearer", params: Rename) -> Any:
+async def rename(conn: "Caller", params: Rename) -> Any:
     await conn.door.rename(params.session_id, params.title, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def archive(conn: "ZeroclawHearer", params: Archive) -> Any:
+async def archive(conn: "Caller", params: Archive) -> Any:
     await conn.door.archive(params.session_id, params.archived)
     return await _info(conn, params.session_id)
 
 
-async def delete(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def delete(conn: "Caller", params: OfSession) -> Any:
     return {"deleted": await conn.door.delete(params.session_id, conn.who)}
 
 
-async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def close(conn: "Caller", params: OfSession) -> Any:
     await conn.door.close(params.session_id)
     return {"closed": True}
 
@@ -208,25 +201,34 @@ async def compact(call: "Call", params: OfSession) -> None:
     work.on_done(lambda done: _ended(call, done))
 
 
-async def clear(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def clear(conn: "Caller", params: OfSession) -> Any:
     await conn.door.clear(params.session_id, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def set_model(conn: "ZeroclawHearer", params: SetModel) -> Any:
+async def set_model(conn: "Caller", params: SetModel) -> Any:
     await conn.door.set_model(params.session_id, params.model, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def set_mode(conn: "ZeroclawHearer", params: SetMode) -> Any:
+async def set_mode(conn: "Caller", params: SetMode) -> Any:
     await conn.door.set_mode(params.session_id, params.mode, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def set_reasoning(conn: "ZeroclawHearer", params: SetReasoning) -> Any:
+async def set_reasoning(conn: "Caller", params: SetReasoning) -> Any:
     await conn.door.set_reasoning(params.session_id, params.effort, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def _info(conn: "ZeroclawHearer", session_id: str) -> SessionAnswer:
-    return SessionAnswer(await conn.door.info(session_id))
+async def _info(conn: "Caller", session_id: str) -> answers.Session:
+    return answers.Session(await conn.door.info(session_id))
+
+
+def check_id(given: str | None) -> str:
+    """A session id that a client chose; empty when it chose none. Raises BadInput."""
+    if given is None:
+        return ""
+    if not given.strip() or len(given) > _ID_LIMIT or not given.isprintable():
+        raise BadInput(f"Invalid params: `session_id` has 1 to {_ID_LIMIT} printable characters.")
+    return given

@@ -1,0 +1,54 @@
+"""Questions to humans: listed, shown whole, answered; and the answers that are remembered."""
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine import shown
+
+from . import answers
+from .shapes import Answer, Approvals, OfApproval, OfRule
+
+if TYPE_CHECKING:
+    from dragoman.engine.ports import AskRow
+
+    from .caller import Caller
+
+
+async def approvals(conn: "Caller", params: Approvals) -> Any:
+    rows = await conn.door.asks(params.session_id, pending=params.pending)
+    return answers.Approvals([_row(row) for row in rows])
+
+
+async def approval(conn: "Caller", params: OfApproval) -> Any:
+    """One question with all that is asked, also as text that hides nothing."""
+    row = await conn.door.ask(params.id)
+    parts = [answers.Part(*part) for part in shown.parts(row.ask)]
+    return answers.Question(_row(row), shown.title(row.ask), parts, shown.whole(row.ask))
+
+
+async def rules(conn: "Caller", _: None) -> Any:
+    """Answers that are remembered."""
+    return answers.Rules(list(await conn.door.rules()))
+
+
+async def remove_rule(conn: "Caller", params: OfRule) -> Any:
+    return answers.OneRule(await conn.door.remove_rule(params.id))
+
+
+async def answer(conn: "Caller", params: Answer) -> Any:
+    """First answer wins; a later one is an error that says who was first."""
+    verdict: Any = params.verdict
+    settled = await conn.door.answer(
+        params.id,
+        verdict,
+        conn.who,
+        comment=params.comment,
+        text=params.text,
+        scope=params.scope,
+        lasts=params.lasts,
+        digest=params.digest,
+    )
+    return answers.Answered(settled)
+
+
+def _row(row: "AskRow") -> answers.Approval:
+    return answers.Approval(row.ask, row.settled, row.settled_at)

@@ -1,0 +1,53 @@
+"""The table of `dragoman/*`: name, what runs, its params."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import approvals, host, sessions, shapes, watching
+
+
+class Entry(NamedTuple):
+    """One method; a `direct` one is given the call instead of the connection."""
+
+    run: Callable[..., Any]
+    params: Any = None
+    direct: bool = False
+
+
+CALLS: dict[str, Entry] = {
+    "dragoman/hello": Entry(watching.hello, shapes.Name),
+    "dragoman/status": Entry(host.status),
+    "dragoman/pair": Entry(host.pair, shapes.Pair),
+    "dragoman/agents": Entry(host.agents),
+    "dragoman/models": Entry(host.models, shapes.Models),
+    "dragoman/config": Entry(host.config, shapes.Config),
+    "dragoman/clients": Entry(watching.clients),
+    "dragoman/tap": Entry(watching.tap, shapes.Tap),
+    "dragoman/watch": Entry(watching.watch, shapes.Watch, direct=True),
+    "dragoman/unwatch": Entry(watching.unwatch, shapes.Unwatch),
+    "dragoman/sessions": Entry(sessions.listed, shapes.Sessions),
+    "dragoman/board": Entry(sessions.board, shapes.Board),
+    "dragoman/commands": Entry(host.commands, shapes.Folder),
+    "dragoman/session": Entry(sessions.facts, shapes.OfSession),
+    "dragoman/history": Entry(sessions.history, shapes.History),
+    "dragoman/open": Entry(sessions.opened, shapes.Open),
+    "dragoman/prompt": Entry(sessions.prompt, shapes.Prompt, direct=True),
+    "dragoman/steer": Entry(sessions.steer, shapes.Steer),
+    "dragoman/cancel": Entry(sessions.cancel, shapes.Cancel),
+    "dragoman/retract": Entry(sessions.retract, shapes.Retract),
+    "dragoman/fork": Entry(sessions.fork, shapes.Fork),
+    "dragoman/rename": Entry(sessions.rename, shapes.Rename),
+    "dragoman/archive": Entry(sessions.archive, shapes.Archive),
+    "dragoman/close": Entry(sessions.close, shapes.OfSession),
+    "dragoman/delete": Entry(sessions.delete, shapes.OfSession),
+    "dragoman/compact": Entry(sessions.compact, shapes.OfSession, direct=True),
+    "dragoman/clear": Entry(sessions.clear, shapes.OfSession),
+    "dragoman/setModel": Entry(sessions.set_model, shapes.SetModel),
+    "dragoman/setMode": Entry(sessions.set_mode, shapes.SetMode),
+    "dragoman/setReasoning": Entry(sessions.set_reasoning, shapes.SetReasoning),
+    "dragoman/approvals": Entry(approvals.approvals, shapes.Approvals),
+    "dragoman/approval": Entry(approvals.approval, shapes.OfApproval),
+    "dragoman/rules": Entry(approvals.rules),
+    "dragoman/removeRule": Entry(approvals.remove_rule, shapes.OfRule),
+    "dragoman/answer": Entry(approvals.answer, shapes.Answer),
+}

@@ -1,0 +1,176 @@
+"""What `dragoman/*` requests carry."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.engine.content import Image, Text
+from dragoman.engine.events import Mode
+
+
+class Params(msgspec.Struct, frozen=True):
+    """Base of all params. Clients write null for what they leave out."""
+
+
+class OfSession(Params, frozen=True):
+    session_id: str
+
+
+class Watch(Params, frozen=True):
+    session_id: str | None = None
+    since: int | None = None
+    draft: bool = True
+    passing: bool = True  # also what is streamed and never stored
+
+
+class Unwatch(Params, frozen=True):
+    watch: str
+
+
+class Sessions(Params, frozen=True):
+    cwd: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    status: tuple[str, ...] = ()
+    archived: bool | None = None
+    origin: str | None = None
+    text: str = ""
+    leaves: bool = False
+    limit: int = 100
+    offset: int = 0
+    cursor: str = ""
+
+
+class History(Params, frozen=True):
+    session_id: str
+    after: int = 0
+    limit: int = 1_000
+
+
+class Open(Params, frozen=True):
+    agent: str = ""
+    cwd: str = ""
+    id: str | None = None
+    model: str = ""
+    mode: Mode | None = None
+    title: str = ""
+    reasoning: str = ""
+    extra: dict[str, Any] | None = None
+
+
+class Prompt(Params, frozen=True):
+    session_id: str
+    text: str = ""
+    content: tuple[Text | Image, ...] = ()
+    when_busy: Literal["queue", "refuse"] = "queue"
+    wait: float | None = None
+    key: str = ""
+    metadata: dict[str, Any] | None = None
+    detach: bool = False  # answer when it is queued, not when it has ended
+
+
+class Steer(Params, frozen=True):
+    session_id: str
+    text: str
+
+
+class Cancel(Params, frozen=True):
+    session_id: str
+    cause: str = "client"
+
+
+class Retract(Params, frozen=True):
+    session_id: str
+    key: str
+
+
+class Fork(Params, frozen=True):
+    session_id: str
+    agent: str = ""
+    cwd: str = ""
+    model: str = ""
+    mode: Mode | None = None
+    title: str = ""
+
+
+class Rename(Params, frozen=True):
+    session_id: str
+    title: str
+
+
+class Archive(Params, frozen=True):
+    session_id: str
+    archived: bool = True
+
+
+class SetModel(Params, frozen=True):
+    session_id: str
+    model: str
+
+
+class SetMode(Params, frozen=True):
+    session_id: str
+    mode: str
+
+
+class SetReasoning(Params, frozen=True):
+    session_id: str
+    effort: str
+
+
+class Approvals(Params, frozen=True):
+    session_id: str | None = None
+    pending: bool = True
+
+
+class OfApproval(Params, frozen=True):
+    id: str
+
+
+class Answer(Params, frozen=True):
+    """`scope` and `lasts`: what is remembered of an answer for always; `digest`: what was seen."""
+
+    id: str
+    verdict: str
+    comment: str = ""
+    text: str = ""
+    scope: str = ""
+    lasts: str = ""
+    digest: str = ""
+
+
+class OfRule(Params, frozen=True):
+    id: str
+
+
+class Models(Params, frozen=True):
+    provider: str | None = None
+
+
+class Folder(Params, frozen=True):
+    cwd: str
+
+
+class Board(Params, frozen=True):
+    limit: int = 100
+
+
+class Pair(Params, frozen=True):
+    link: bool = False  # a link that works once, instead of a code
+
+
+class Config(Params, frozen=True):
+    op: Literal["get", "set", "unset", "explain", "reload"] = "get"
+    path: str = ""
+    value: Any = None
+
+
+class Tap(Params, frozen=True):
+    on: bool = True
+    session_id: str | None = None
+
+
+class Name(Params, frozen=True):
+    """`dragoman/hello`: how this client is shown to others."""
+
+    name: str
