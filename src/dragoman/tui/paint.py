@@ -174,7 +174,7 @@ def diff_rows(diff: Diff, width: int, most: int = _MOST_LINES) -> list[Row]:
         label = f"{number:>4} " if number else "     "
         for at, row in enumerate(wrap(Text(safe(line), style), width - 5)):
             mark = Text(label if at == 0 else "     ", "dim")
-            body.append(Row(mark + row.shown, row.copy, row.joins))
+            body.append(Row(Text.assemble(mark, row.shown), row.copy, row.joins))
     verb = "new file" if diff.old is None else f"+{added} −{removed}"
     head = Text(cut(safe(name), max(width - 14, 10)), "bold")
     head.append(f"  {verb}", "dim")

@@ -66,7 +66,8 @@ def beside(
     for at, row in enumerate(rows):
         mark = first if at == 0 else rest
         said = ("" if copied is None else copied[0] if at == 0 else copied[1]) + row.copy
-        found.append(Row(mark + row.shown, row.copy if row.joins else said, row.joins))
+        shown = Text.assemble(mark, row.shown, no_wrap=True)
+        found.append(Row(shown, row.copy if row.joins else said, row.joins))
     return found
 
 

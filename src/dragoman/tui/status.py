@@ -62,7 +62,8 @@ class Status(Widget):
         if left.cell_len > width:
             left.truncate(width, overflow="ellipsis")
             return left
-        return left + Text(" " * max(width - left.cell_len - right.cell_len, 1)) + right
+        gap = Text(" " * max(width - left.cell_len - right.cell_len, 1))
+        return Text.assemble(left, gap, right, no_wrap=True)
 
     def _left(self) -> Text:
         found = Text(no_wrap=True)
