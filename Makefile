@@ -168,6 +168,7 @@ pictures: $(STAMP)
 	  -- $(BIN)/dragoman run --demo
 	$(BIN)/python scripts/terminal_svg.py --columns 84 --output docs/pictures/together.svg \
 	  --title "Five clients of five protocols in one session" -- $(BIN)/python examples/together.py
+	$(BIN)/python scripts/terminals_svg.py --output docs/pictures/terminals.svg
 
 clean:
 	rm -rf $(VENV) $(NODE)/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis bench/out

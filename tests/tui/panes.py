@@ -75,7 +75,7 @@ class Pane:
 
     def start(self, command: str, width: int, height: int) -> None:
         # The shell stays when the program ends, so that what it leaves on the screen can be seen.
-        line = f"{command}; echo left with $?; exec sleep 1000"
+        line = f"trap : INT; {command}; echo left with $?; exec sleep 1000"
         size = ("-x", str(width), "-y", str(height))
         self._tmux("new-session", "-d", "-s", "t", *size, "-c", str(self.home.work), line)
 
