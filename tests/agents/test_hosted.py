@@ -153,8 +153,12 @@ async def test_files_and_commands_through_us_stay_inside_and_are_asked_about(
         await one.door.answer(asked.id, "allow", ME)
         assert (await running.done).text == told
     assert (work / "b.txt").read_text() == "hello"
-    done = await one.say(f"write {tmp_path}/out.txt no")
-    assert done.text.startswith("refused") and (tmp_path / "out.txt").read_text() == "outside"
+    one.tape.events.clear()
+    running = await one.prompt(f"write {tmp_path}/out.txt no")
+    asked = (await one.tape.until(ev.Asked)).body.ask  # outside of the boundary: a question
+    await one.door.answer(asked.id, "deny", ME)
+    assert (await running.done).text.startswith("refused")
+    assert (tmp_path / "out.txt").read_text() == "outside"
 
 
 async def test_cancelling(hosts, tmp_path: Path) -> None:
