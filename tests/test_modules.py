@@ -21,6 +21,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "dragoman.dialects.openclawos.*": (CONVERSATIONS, "dialects/openclawos"),
     "dragoman.dialects.zeroclaw.*": (CONVERSATIONS, "dialects/zeroclaw"),
     "dragoman.dialects.zot.*": (CONVERSATIONS, "dialects/zot"),
+    "dragoman.dialects.dragoman.*": (CONVERSATIONS, "dialects/zeroclaw"),
     "dragoman.gateway.routes.*": (
         "asked over real HTTP, each route and its schema",
         "gateway/test_rest.py",

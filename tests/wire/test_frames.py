@@ -1,5 +1,7 @@
 """RFC 6455 frames, case by case; section numbers are the RFC's."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,3 +161,11 @@ def test_close_payload_fits_a_control_frame_and_stays_utf8():
 def test_no_bytes_raise(data):
     Frames(1000).feed(data)
     Frames(1000, from_client=False).feed(data)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 1023, 1024, 1025, 1027, 70_001])
+def test_both_ways_to_take_a_mask_off_agree(size):
+    payload, mask = random.Random(size).randbytes(size), b"\x01\x80\xff\x37"
+    wanted = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+    assert masked(payload, mask) == wanted
+    assert masked(wanted, mask) == payload

@@ -150,14 +150,15 @@ def _home(env: "Mapping[str, str]") -> str:
 
 def _passwd_home() -> str:
     """The home that the system knows for this user: HOME is not set, or empty."""
-    try:
-        import pwd
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return os.path.expanduser("~")
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir or "/"
-    except KeyError:
-        return "/"
+    else:
+        import pwd
+
+        try:
+            return pwd.getpwuid(os.getuid()).pw_dir or "/"
+        except KeyError:
+            return "/"
 
 
 def _path(env: "Mapping[str, str]", variable: str) -> str:
