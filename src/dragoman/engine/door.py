@@ -269,15 +269,18 @@ class Door:
         when_busy: Literal["queue", "refuse"] = "queue",
         limit: int = 32,
         wait: float | None = None,
+        keep: bool = False,
     ) -> Work:
         """Give the session something to do. The work's `done` tells how it ended.
+
+        With `keep` it may be acknowledged when this returns: it survives the process.
 
         The same `key` again returns without a second turn (`WrongState` with the first one's id in
         `data`), so a client may retry safely.
         """
         return await self._host.prompt(
             session_id, content, by, key=key, metadata=metadata, when_busy=when_busy,
-            limit=limit, wait=wait,
+            limit=limit, wait=wait, keep=keep,
         )  # fmt: skip
 
     async def compact(self, session_id: str, by: Who | None = None, *, limit: int = 32) -> Work:
@@ -290,7 +293,7 @@ class Door:
 
     async def steer(self, session_id: str, content: Prompt, by: Who | None = None) -> str:
         """Say something into the running turn; the model sees it at its next step."""
-        return (await self._host.get(session_id)).inbox.steer(content, by)
+        return await (await self._host.get(session_id)).inbox.steer(content, by)
 
     def cancel(self, session_id: str, cause: str = "client") -> str:
         """Stop the running turn at once; returns its id. Raises NothingRunning, UnknownSession."""
@@ -307,6 +310,7 @@ class Door:
             words = session.inbox.closing_words("interrupt")
             words.append(ev.StatusChanged(state.status, "interrupted", "interrupt"))
             await session.ledger.append(*words)
+            session.inbox.go_on()
             return ""
         turn_id = session.inbox.cancel("interrupt", interrupt=True)
         if state.status in ("running", "waiting_input", "starting"):

@@ -62,12 +62,35 @@ class TurnBegan(msgspec.Struct, frozen=True, tag="turn_began", omit_defaults=Tru
     metadata: dict[str, Any] | None = None
 
 
+class Queued(msgspec.Struct, frozen=True, tag="queued", omit_defaults=True):
+    """Something that was acknowledged and waits: a prompt, or a word into the turn that runs.
+
+    A prompt's `id` is the turn that it will be.
+    """
+
+    id: str
+    content: tuple[Text | Image, ...]
+    by: Who | None = None
+    key: str = ""
+    metadata: dict[str, Any] | None = None
+    steers: bool = False
+
+
+class Dropped(msgspec.Struct, frozen=True, tag="dropped", omit_defaults=True):
+    """What was queued will not run any more."""
+
+    id: str
+    reason: str
+    by: Who | None = None
+
+
 class Steered(msgspec.Struct, frozen=True, tag="steered", omit_defaults=True):
     """A message put into a running turn; the model sees it at its next step."""
 
     turn: str
     content: tuple[Text | Image, ...]
     by: Who | None = None
+    queued: str = ""  # what it was while it waited
 
 
 class Spoke(msgspec.Struct, frozen=True, tag="spoke", omit_defaults=True):
@@ -209,6 +232,8 @@ Kept = (
     Opened
     | Seeded
     | TurnBegan
+    | Queued
+    | Dropped
     | Steered
     | Spoke
     | CallStarted

@@ -139,6 +139,7 @@ class Host:
         when_busy: Literal["queue", "refuse"],
         limit: int,
         wait: float | None,
+        keep: bool = False,
     ) -> Work:
         """Give a session something to do (see `Door.prompt`)."""
         session = await self.get(session_id)
@@ -155,9 +156,11 @@ class Host:
         from .work import Work
 
         work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
-        session.inbox.put(work, limit=limit, wait=wait)
+        session.inbox.put(work, limit=limit, wait=wait, keep=keep)
         data = Received(content=text_of(content), metadata=metadata or {})
         self.hooks.tell_of("message_received", data, session.state)
+        if keep:
+            await asyncio.shield(work.kept)
         return work
 
     async def asking(self, ask_id: str) -> Session:
@@ -325,10 +328,12 @@ class Host:
                 raise
             state.change_agent(fallback)
         session = self._admit(state, epoch)
-        if state.status in ACTIVE or state.turn:
+        if state.status in ACTIVE or state.turn or state.queued:
             from .recovery import mend
 
             await mend(session)
+        if state.queued:
+            session.inbox.restore()
         return session
 
     async def rebuild(self, session_id: str) -> State:
@@ -376,9 +381,7 @@ class Host:
         """Go on with a turn that waited for an answer across a restart."""
         session = self.live.get(session_id)
         if session is not None and not session.ledger.closing:
-            from .work import Work
-
-            session.inbox.put(Work("resume", session.state.turn), limit=10_000, wait=None)
+            session.inbox.resume()
 
     # --- reading ---
 
@@ -485,7 +488,7 @@ class Host:
         self.stopping = True
         busy = []
         for session in tuple(self.live.values()):
-            session.inbox.fail_waiting(Busy("The host is shutting down."))
+            session.inbox.leave_waiting()
             turn = session.ledger.turn
             if turn is not None and not session.asks.of(turn.id):
                 session.inbox.cancel("shutdown", interrupt=True)

@@ -15,13 +15,15 @@ from .events import Who
 from .faults import Busy, Fault, NothingRunning, WrongState
 from .gear import Gear
 from .hooks import Completed, Starting
+from .ids import token
 from .ledger import Ledger
 from .ports import TurnResult
 from .turn import Turn
 from .underway import Underway
-from .work import Finished, Work, take_back
+from .work import Finished, Work
 
 UNWIND_SECONDS = 5.0
+_MOST_STEERS = 32
 
 
 class Inbox:
@@ -39,16 +41,26 @@ class Inbox:
 
     @property
     def busy(self) -> bool:
-        return self._ledger.turn is not None or self.task is not None
+        """Something runs, or waits for a human: the same before and after a restart."""
+        return self._ledger.turn is not None or self.task is not None or self._left
+
+    @property
+    def _left(self) -> bool:
+        """A turn waits for an answer since before a restart, and nothing of it runs."""
+        ledger = self._ledger
+        return ledger.turn is None and bool(self._asks.of(ledger.state.turn))
 
     # --- what waits ---
 
-    def put(self, work: Work, *, limit: int, wait: float | None) -> None:
-        """Put work in the inbox. With `wait`, it is given up when it has not begun by then."""
+    def put(self, work: Work, *, limit: int, wait: float | None, keep: bool = False) -> None:
+        """Put work in the inbox. With `wait`, it is given up when it has not begun by then.
+
+        What is to be kept is stored while it waits; `work.kept` tells when.
+        """
         ledger = self._ledger
         if ledger.closing:
             raise Busy(f"Session {ledger.id} is closing.", "Open it again, then send the prompt.")
-        waiting = len(self.waiting) + (1 if ledger.turn is not None else 0)
+        waiting = len(self.waiting) + (1 if ledger.turn is not None or self._left else 0)
         if waiting >= limit:
             raise Busy(
                 f"Session busy: queue full ({limit} pending requests)",
@@ -57,10 +69,56 @@ class Inbox:
         if wait is not None and self.busy:
             loop = asyncio.get_running_loop()
             work.timer = loop.call_later(wait, self._give_up, work)
+        if keep and self.busy:
+            self._store(work)
         self.waiting.append(work)
         self.last_used = ledger.home.clock.monotonic()
-        if self.task is None:
+        self.go_on()
+
+    def resume(self) -> None:
+        """Go on with the turn that was left, before all that waits."""
+        self.waiting.insert(0, Work("resume", self._ledger.state.turn))
+        self.go_on()
+
+    def restore(self) -> None:
+        """Take up what was acknowledged before this process had the session."""
+        for one in self._ledger.state.queued.values():
+            if not one.steers:
+                work = Work("prompt", one.id, one.content, one.by, one.key, one.metadata)
+                work.stored = True
+                self.waiting.append(work)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Begin with what waits, unless something runs or a human is to be waited for."""
+        ledger = self._ledger
+        if not self.waiting or self.task is not None or ledger.closing:
+            return
+        if self.waiting[0].kind == "resume" or not self._left:
             self.task = ledger.home.spawn(self._run())
+
+    def _store(self, work: Work) -> None:
+        work.stored = True
+        queued = ev.Queued(work.turn, work.content, work.by, work.key, work.metadata)
+        self._ledger.put(queued).add_done_callback(lambda done: self._stored(work, done))
+
+    def _stored(self, work: Work, done: "asyncio.Future[None]") -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is None:
+            work.keep()
+            return
+        if work in self.waiting:
+            self.waiting.remove(work)
+        work.fail(error)
+
+    def _drop(self, work: Work, reason: str, outcome: ev.Outcome = "cancelled") -> None:
+        """Tell everybody that something acknowledged will not run."""
+        ledger = self._ledger
+        if not work.stored or work.turn not in ledger.state.queued:
+            return
+        ledger.put(ev.Dropped(work.turn, reason)).add_done_callback(ledger.unheard)
+        data = Completed(outcome=outcome, text="", error=reason)
+        ledger.home.hooks.tell_of("agent_completed", data, ledger.state, work.turn)
 
     def taken(self, key: str) -> str:
         """The turn of the prompt that came with this key, begun or waiting; empty: none."""
@@ -72,11 +130,26 @@ class Inbox:
     def _give_up(self, work: Work) -> None:
         if work in self.waiting:
             self.waiting.remove(work)
-            work.fail(Busy(f"Session busy: Timed out waiting for session {self._ledger.id}"))
+            error = Busy(f"Session busy: Timed out waiting for session {self._ledger.id}")
+            self._drop(work, str(error))
+            work.fail(error)
 
     def fail_waiting(self, error: Fault) -> None:
+        """Nothing that waits will run: say so to whoever sent it, and to everybody else."""
         while self.waiting:
-            self.waiting.pop(0).fail(error)
+            work = self.waiting.pop(0)
+            self._drop(work, str(error))
+            work.fail(error)
+
+    def leave_waiting(self) -> None:
+        """The host stops: what was acknowledged runs when it is back, the rest is refused."""
+        while self.waiting:
+            work = self.waiting.pop(0)
+            if work.stored:
+                text = "The host is shutting down: this prompt is kept and runs when it is back."
+                work.fail(Busy(text, "Do not send it again."))
+            else:
+                work.fail(Busy("The host is shutting down.", "Connect again when it is back."))
 
     async def idle(self) -> None:
         """Wait until nothing runs and nothing waits."""
@@ -101,7 +174,10 @@ class Inbox:
                     ledger.turn = None
                     if not isinstance(error, Fault):
                         ledger.home.trouble("turn broke", error, session=ledger.id)
+                    self._drop(work, str(error), "failed")
                     work.fail(error)
+                if self._left:  # it broke off, and a human is to be waited for again
+                    break
         finally:
             self.task = None
             self.last_used = ledger.home.clock.monotonic()
@@ -117,7 +193,12 @@ class Inbox:
             if work.kind == "resume":
                 if state.turn != work.turn:
                     raise WrongState(f"Turn {work.turn} is over.", status=state.status)
-            elif state.turn:  # left open by a restart, and now overtaken
+                turn.steer = [
+                    ev.Steered(turn.id, one.content, one.by, one.id)
+                    for one in state.queued.values()
+                    if one.steers
+                ]
+            elif state.turn:  # its end could not be stored
                 await ledger.append(*self.closing_words("superseded"))
                 state = ledger.state
             admitted: asyncio.Future[None] | None = None
@@ -240,6 +321,8 @@ class Inbox:
             text = ending.last_text(state, tail)
             bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
         rest = ending.rest(state, outcome, kind)
+        if cause == "shutdown" and any(not one.steers for one in state.queued.values()):
+            rest = "starting"  # with the host, which looks for such sessions
         if rest != state.status:
             bodies.append(ev.StatusChanged(state.status, rest, cause or error))
         if bodies:
@@ -267,7 +350,7 @@ class Inbox:
 
     def _cancel_ahead(self, cause: str, interrupt: bool) -> str:
         """Stop what was asked for and has not begun, or what waits since before a restart."""
-        if self.waiting:
+        if self.waiting and not self._left:
             work = self.waiting[0]
             work.stopped = work.stopped or (cause, interrupt)
             return work.turn
@@ -281,6 +364,7 @@ class Inbox:
         rest = ending.rest(state, outcome, "prompt")
         words.append(ev.StatusChanged(state.status, rest, cause))
         ledger.put(*words).add_done_callback(ledger.unheard)
+        self.go_on()
         return turn_id
 
     def retract(self, key: str) -> str:
@@ -288,7 +372,13 @@ class Inbox:
         turn = self._ledger.turn
         if turn is not None and self._ledger.state.keys.get(key) == turn.id:
             return self.cancel()
-        return take_back(self.waiting, key)
+        for work in self.waiting:
+            if key and work.key == key:
+                self.waiting.remove(work)
+                self._drop(work, "It was taken back.")
+                work.finish(Finished(work.turn, "cancelled", "aborted", cause="client"))
+                return work.turn
+        raise NothingRunning("That prompt neither waits nor runs.")
 
     def _unwind(self, turn: Underway) -> None:
         if turn.task is not None:
@@ -307,14 +397,23 @@ class Inbox:
         elif turn.left is not None and not turn.left.done():
             turn.left.set_result(None)
 
-    def steer(self, content: Prompt, by: Who | None) -> str:
-        turn = self._ledger.turn
-        if turn is None or turn.task is not None and turn.task.done():
+    async def steer(self, content: Prompt, by: Who | None) -> str:
+        """Say something into the turn; returns the turn's id when that is stored."""
+        ledger = self._ledger
+        turn, state = ledger.turn, ledger.state
+        over = turn is not None and turn.task is not None and turn.task.done()
+        if over or turn is None and not self._left:
             raise NothingRunning("No active turn for this session", "Send it as a prompt instead.")
-        if len(turn.steer) >= 32:
+        if sum(one.steers for one in state.queued.values()) >= _MOST_STEERS:
             raise Busy("Too many messages wait for the running turn already.")
-        turn.steer.append(ev.Steered(turn.id, content, by))
-        return turn.id
+        queued = ev.Queued(f"str_{token()}", content, by, steers=True)
+        stored = ledger.put(queued)
+        id = state.turn
+        if turn is not None:
+            id = turn.id
+            turn.steer.append(ev.Steered(id, content, by, queued.id))
+        await asyncio.shield(stored)
+        return id
 
 
 def _release(left: "asyncio.Future[None]") -> None:

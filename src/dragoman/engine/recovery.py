@@ -27,6 +27,9 @@ async def mend(session: Session) -> None:
             session.asks.watch_expiry(ask)
         return
     words = session.inbox.closing_words("restart") if state.turn else []
+    for one in state.queued.values():
+        if one.steers:  # said into a turn that is over: the next one sees it
+            words.append(ev.Steered(state.turn, one.content, one.by, one.id))
     if state.status in ACTIVE:
         words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
     if words:

@@ -31,8 +31,8 @@ class State:
         "_info", "active_ms", "agent", "answers", "archived", "asks", "began_at", "cost",
         "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
         "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
-        "query", "reasoning", "result", "seq", "settled", "status", "steps", "title", "turn",
-        "turns", "updated_at", "usage",
+        "query", "queued", "reasoning", "result", "seq", "settled", "status", "steps", "title",
+        "turn", "turns", "updated_at", "usage",
     )  # fmt: skip
 
     def __init__(self, session_id: str) -> None:
@@ -74,6 +74,7 @@ class State:
         # id again, so an answer must not outlive its call.
         self.answers: Mapping[str, Settled] = NONE
         self.keys: Mapping[str, str] = NONE
+        self.queued: Mapping[str, ev.Queued] = NONE  # acknowledged, not begun: in order
         self.denied: frozenset[str] = _NO_NAMES
         # Calls the model asked for that have no result yet: call id -> (name, started).
         self.journal: Mapping[str, tuple[str, bool]] = NONE
@@ -175,9 +176,21 @@ def _turn_began(state: State, body: ev.TurnBegan, at: int) -> None:
         state.query = text_of(body.content)[:_CUT]
     if body.key:
         state.keys = _remembered(state.keys, body.key, body.turn)
+    state.queued = without(state.queued, body.turn)
+
+
+def _queued(state: State, body: ev.Queued, at: int) -> None:
+    state.queued = {**state.queued, body.id: body}
+    if body.key:
+        state.keys = _remembered(state.keys, body.key, body.id)
+
+
+def _dropped(state: State, body: ev.Dropped, at: int) -> None:
+    state.queued = without(state.queued, body.id)
 
 
 def _steered(state: State, body: ev.Steered, at: int) -> None:
+    state.queued = without(state.queued, body.queued)
     state.messages.append(Message("user", body.content, at))
 
 
@@ -302,6 +315,8 @@ _FOLDS: dict[type, Any] = {
     ev.Opened: _opened,
     ev.Seeded: _seeded,
     ev.TurnBegan: _turn_began,
+    ev.Queued: _queued,
+    ev.Dropped: _dropped,
     ev.Steered: _steered,
     ev.Spoke: _spoke,
     ev.CallStarted: _call_started,

@@ -8,7 +8,6 @@ import msgspec
 
 from .content import Prompt
 from .events import Outcome, Stop, Who
-from .faults import NothingRunning
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -23,10 +22,14 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Work:
-    """A prompt, a compaction, or a turn to take up again. `started` and `done` are futures."""
+    """A prompt, a compaction, or a turn to take up again.
+
+    `kept`, `started` and `done` are futures: it may be acknowledged, it began, it ended.
+    """
 
     __slots__ = (
-        "by", "content", "done", "key", "kind", "metadata", "started", "stopped", "timer", "turn",
+        "by", "content", "done", "kept", "key", "kind", "metadata", "started", "stopped", "stored",
+        "timer", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +50,8 @@ class Work:
         self.metadata = metadata
         self.stopped: tuple[str, bool] | None = None  # cancelled before it began: cause, interrupt
         self.timer: asyncio.TimerHandle | None = None
+        self.stored = False  # it is in the store while it waits
+        self.kept: asyncio.Future[str] = loop.create_future()  # it survives this process
         self.started: asyncio.Future[str] = loop.create_future()
         self.done: asyncio.Future[Finished] = loop.create_future()
 
@@ -54,8 +59,13 @@ class Work:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+        self.keep()
         if not self.started.done():
             self.started.set_result(self.turn)
+
+    def keep(self) -> None:
+        if not self.kept.done():
+            self.kept.set_result(self.turn)
 
     def finish(self, finished: Finished) -> None:
         self.begin()
@@ -66,7 +76,7 @@ class Work:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        for future in (self.started, self.done):
+        for future in (self.kept, self.started, self.done):
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # nobody has to wait for either: no warning if it stays unread
@@ -74,13 +84,3 @@ class Work:
     def on_done(self, callback: Callable[["Work"], None]) -> None:
         """Call back when it ended either way: for callers that are not coroutines."""
         self.done.add_done_callback(lambda _: callback(self))
-
-
-def take_back(inbox: list[Work], key: str) -> str:
-    """Remove the prompt of this key from what waits; returns its turn. Raises NothingRunning."""
-    for work in inbox:
-        if key and work.key == key:
-            inbox.remove(work)
-            work.finish(Finished(work.turn, "cancelled", "aborted", cause="client"))
-            return work.turn
-    raise NothingRunning("That prompt neither waits nor runs.")

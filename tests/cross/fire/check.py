@@ -90,9 +90,9 @@ def user_texts(kept: Kept) -> list[str]:
 
 def told_ended(kept: Kept, mark: str) -> bool:
     """An event says that this prompt will not run any more."""
-    return any(
-        told["event"]["type"] == "dropped" and mark in str(told["event"]) for told in kept.events
-    )
+    events = [told["event"] for told in kept.events]
+    waited = {e["id"] for e in events if e["type"] == "queued" and mark in str(e["content"])}
+    return any(event["type"] == "dropped" and event["id"] in waited for event in events)
 
 
 def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:

@@ -177,7 +177,8 @@ def test_work_whose_end_was_told_is_not_lost() -> None:
     trace, ashes = good()
     events = ashes.sessions["s"].events
     cut_turn(events)
-    events.append(event(8, "dropped", content=text("say m2x"), reason="the session was closed"))
-    trace.frames[11:14] = [told(events[-1])]
+    events.append(event(8, "queued", id="t2", content=text("say m2x")))
+    events.append(event(9, "dropped", id="t2", reason="the session was closed"))
+    trace.frames[11:14] = [told(one) for one in events[-2:]]
     ashes.sessions["s"].said = {}
     assert not [report for report in check(trace, ashes) if "m2x" in report]

@@ -125,6 +125,7 @@ async def prompt(call: "Call", params: Prompt) -> None:
         when_busy=params.when_busy,
         limit=max(1, conn.desk.settings.queue),
         wait=params.wait,
+        keep=params.detach,
     )
     if params.detach:
         call.reply(answers.Turn(work.turn))

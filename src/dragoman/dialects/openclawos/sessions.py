@@ -118,7 +118,12 @@ class Sessions:
                 spec = OpenSpec(extra=_facts(key, channel, metadata))
                 found = await self._door.open(spec, conn.who)
             work = await self._door.prompt(
-                found.id, (Text(asked.text),), conn.who, metadata=asked.metadata, limit=_QUEUE
+                found.id,
+                (Text(asked.text),),
+                conn.who,
+                metadata=asked.metadata,
+                limit=_QUEUE,
+                keep=True,
             )
         self._remember(key, metadata)
         return {"runId": work.turn, "queued": True}

@@ -47,6 +47,7 @@ async def take(call: Call) -> Any:
             who,
             key=f"{name}:{key[:200]}" if key else "",
             metadata={"webhook": name},
+            keep=True,
         )
     except WrongState as fault:
         if "turn" not in fault.data:

@@ -59,7 +59,7 @@ async def prompt(call: Call) -> Any:
     id = call.path["id"]
     if call.wants_events():
         return await stream_prompt(call, id, content, body.key)
-    work = await call.door.prompt(id, content, call.who, key=body.key)
+    work = await call.door.prompt(id, content, call.who, key=body.key, keep=not body.wait)
     if not body.wait:
         call.gate.watch_work(work)
         return reply(Turn(work.turn), 202)
