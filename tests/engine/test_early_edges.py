@@ -346,7 +346,8 @@ async def test_whatever_happens_before_the_commit_leaves_a_whole_turn(how):
     elif how == "stop":
         doing = asyncio.ensure_future(host_of(door).stop())
     else:
-        await door.steer(sid, GO, ME)
+        doing = asyncio.ensure_future(door.steer(sid, GO, ME))
+        await settle()
         door.cancel(sid)
     await settle()
     assert not work.done.done()

@@ -91,6 +91,7 @@ def test_compaction_drops_results_whose_calls_are_gone():
 def test_every_kept_fact_survives_the_store():
     samples = [OPENED, *(fact for facts, _ in EDGES for fact in facts), CALLS]
     samples += [ev.Compacted("s", 1), ev.Noted("info", "t", data={"a": 1}), ev.Steered("t", ())]
+    samples += [ev.Queued("t2", (Text("x"),), key="k"), ev.Dropped("t2", "closed")]
     samples.append(ev.CallEnded("t", "c", "n", "unknown", (Text("x"),), True))
     for body in samples:
         assert ev.decode_body(ev.encode_body(body)) == body

@@ -4,9 +4,9 @@ import pytest
 from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Text
+from dragoman.engine.content import Text, text_of
 from dragoman.engine.events import Who
-from dragoman.engine.faults import InUse, UnknownSession
+from dragoman.engine.faults import Busy, InUse, UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import EchoTool, host_of, memory_door
@@ -132,19 +132,118 @@ async def test_a_clean_stop_keeps_open_questions(reopen):
     assert [row.ask.id for row in await door.asks()] == [ask.id]
 
 
-async def test_a_new_prompt_overtakes_a_question_from_before_the_restart(reopen):
+async def asking_at_its_end(reopen, *then):
+    """A session whose process died while a question was open."""
     door = await reopen(Scripted([call("echo", text="x")]), [EchoTool()])
     sid, tape = await begin(door)
     await door.prompt(sid, (Text("hi"),), ME)
     await tape.until(ev.Asked)
     await kill(door)
-    door = await reopen(Scripted(["new"]), [EchoTool()])
+    door = await reopen(Scripted(list(then)), [EchoTool()])
     await host_of(door).recover()
-    done = await (await door.prompt(sid, (Text("never mind"),), ME)).done
-    assert done.text == "new"
-    assert not await door.asks()
-    roles = [m.role for m in await door.messages(sid)]
-    assert roles == ["user", "assistant", "tool", "user", "assistant"]
+    return door, sid
+
+
+async def test_a_question_from_before_the_restart_is_protected(reopen):
+    door, sid = await asking_at_its_end(reopen, "answered", "new")
+    with pytest.raises(Busy):
+        await door.prompt(sid, (Text("refused"),), ME, when_busy="refuse")
+    waits = await door.prompt(sid, (Text("and then"),), ME)
+    assert not waits.started.done()
+    (row,) = await door.asks()
+    await door.answer(row.ask.id, "allow", ME)
+    assert (await waits.done).text == "new"
+    said = [text_of(m.content) for m in await door.messages(sid) if m.role == "user"]
+    assert said == ["hi", "and then"]
+
+
+async def test_what_waits_behind_it_begins_when_it_is_cancelled_or_interrupted(reopen):
+    for way in ("cancel", "interrupt"):
+        door, sid = await asking_at_its_end(reopen, "new")
+        waits = await door.prompt(sid, (Text("and then"),), ME)
+        if way == "cancel":
+            door.cancel(sid)
+        else:
+            await door.interrupt(sid, ME)
+        assert (await waits.done).text == "new"
+
+
+async def queued(door, sid, *texts):
+    return [await door.prompt(sid, (Text(text),), ME, keep=True, key=text) for text in texts]
+
+
+def heard(door, sid):
+    return [text_of(m.content) for m in host_of(door).live[sid].state.messages if m.role == "user"]
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+async def test_what_was_acknowledged_runs_in_order_after_the_restart(reopen, end):
+    door = await reopen(Scripted([call("echo", text="x")]), [EchoTool()])
+    sid, tape = await begin(door)
+    await door.prompt(sid, (Text("hi"),), ME)
+    await tape.until(ev.Asked)
+    works = await queued(door, sid, "one", "two", "three")
+    assert not any(work.started.done() for work in works)
+    await door.steer(sid, (Text("and mind the gap"),), ME)
+    if end == "kill":
+        await kill(door)
+    else:
+        await host_of(door).stop()
+        with pytest.raises(Busy, match="kept and runs"):
+            await works[0].done
+    door = await reopen(Scripted(["ok"] * 5), [EchoTool()])
+    await host_of(door).recover()
+    assert list(host_of(door).live[sid].state.queued)[:3] == [work.turn for work in works]
+    with pytest.raises(WrongState):  # the same key again is no second prompt
+        await queued(door, sid, "two")
+    (row,) = await door.asks()
+    await door.answer(row.ask.id, "allow", ME)
+    await door.idle(sid)
+    assert heard(door, sid) == ["hi", "and mind the gap", "one", "two", "three"]
+    assert not host_of(door).live[sid].state.queued
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+async def test_what_waits_behind_a_running_turn_runs_after_the_restart(reopen, end):
+    door = await reopen(Scripted([turn(hang())]))
+    sid, tape = await begin(door)
+    await (await door.prompt(sid, (Text("hi"),), ME)).started
+    await queued(door, sid, "one", "two")
+    await door.steer(sid, (Text("hurry"),), ME)
+    await (kill(door) if end == "kill" else host_of(door).stop())
+    door = await reopen(Scripted(["ok"] * 3))
+    assert await host_of(door).recover() == 1
+    await door.idle(sid)
+    assert heard(door, sid) == ["hi", "hurry", "one", "two"]
+    assert (await door.info(sid)).status == "idle"
+
+
+async def test_what_was_not_acknowledged_does_not_come_back(reopen):
+    door = await reopen(Scripted([turn(hang())]))
+    sid, tape = await begin(door)
+    await (await door.prompt(sid, (Text("hi"),), ME)).started
+    await door.prompt(sid, (Text("unheard of"),), ME)
+    await kill(door)
+    door = await reopen(Scripted([]))
+    await host_of(door).recover()
+    await door.idle(sid)
+    assert heard(door, sid) == ["hi"]
+
+
+async def test_what_cannot_run_any_more_is_told(reopen):
+    door = await reopen(Scripted([turn(hang())]))
+    sid, tape = await begin(door)
+    await (await door.prompt(sid, (Text("hi"),), ME)).started
+    one, two = await queued(door, sid, "one", "two")
+    assert door.retract(sid, "one") == one.turn
+    await tape.until(ev.Dropped, lambda e: e.body.id == one.turn)
+    assert (await one.done).outcome == "cancelled"
+    await door.close(sid)
+    with pytest.raises(Busy, match="closed"):
+        await two.done
+    assert [body.id for body in tape.of(ev.Dropped)] == [one.turn, two.turn]
+    await door.load(sid)
+    assert not host_of(door).live[sid].state.queued and heard(door, sid) == ["hi"]
 
 
 async def test_a_session_of_a_live_process_is_not_taken(reopen):
