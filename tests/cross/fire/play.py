@@ -13,6 +13,7 @@ from tests.cross.house import House
 
 _SESSIONS = 2
 _CLIENTS = 7
+_ACTIVE = ("running", "starting", "interrupting", "waiting_input")
 _QUIET = 90.0  # seconds in which everything that was promised must have come to its end
 
 
@@ -126,7 +127,7 @@ class Fire:
             busy = False
             for session in self.sessions:
                 facts = (await judge.ask("dragoman/session", {"session_id": session}))["result"]
-                busy |= facts["busy"] or facts["queued"] or facts["session"]["status"] == "running"
+                busy |= facts["busy"] or facts["queued"] or facts["session"]["status"] in _ACTIVE
             if not pending and not busy:
                 return
             await asyncio.sleep(0.05)
