@@ -7,7 +7,7 @@ import msgspec
 
 from dragoman.agents.builtin import BuiltinAgent
 from dragoman.agents.commands import find_commands
-from dragoman.engine.content import Text, ToolCall
+from dragoman.engine.content import Text, ToolCall, ToolKind
 from dragoman.engine.door import Door
 from dragoman.engine.faults import UnknownAgent, UnknownModel
 from dragoman.engine.host import Host
@@ -55,12 +55,12 @@ class OneModel:
 class EchoTool:
     """Says what it was given; kind `execute`, so that supervised agents ask about it."""
 
-    def __init__(self, name: str = "echo", kind: str = "execute") -> None:
+    def __init__(self, name: str = "echo", kind: ToolKind = "execute") -> None:
         self.spec = ToolSpec(
             name,
             "Repeat the text.",
             {"type": "object", "properties": {"text": {}}},
-            kind,  # type: ignore[arg-type]
+            kind,
         )
         self.ran: list[dict[str, Any]] = []
 

@@ -164,7 +164,8 @@ class Attachment:
                     continue
                 self._texts += one.text_size
                 self._thoughts += one.thought_size
-                link.send_blob(one.blob)  # type: ignore[arg-type]
+                if one.blob is not None:
+                    link.send_blob(one.blob)
                 continue
             act = _ACTS.get(type(body))
             if act is not None:

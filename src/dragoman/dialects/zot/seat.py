@@ -157,12 +157,16 @@ class Seat:
         if self._watch.held is None:
             self._say_rest()
             return
-        self._watch.hold((Event(self.session_id, 0, words),))  # type: ignore[arg-type]
+        self._watch.hold((self._event(words),))
+
+    def _event(self, words: Any) -> Event:
+        """Words of ours among the events: only this seat's speaker sees them."""
+        return Event(self.session_id, 0, words)
 
     def _say_rest(self) -> None:
         """Say what is left: all of it when nothing is held, what was dropped when events were."""
         for words in tuple(self._speaker.later):
-            if said := self._speaker.speak((Event(self.session_id, 0, words),)):  # type: ignore[arg-type]
+            if said := self._speaker.speak((self._event(words),)):
                 self.link.send_blob(said)
 
     def _resumed(self) -> None:
