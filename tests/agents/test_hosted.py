@@ -264,9 +264,9 @@ async def test_the_child_ends_with_the_session(hosts, tmp_path: Path) -> None:
     one = await talk(host, tmp_path)
     await one.say("hi")
     pid = host.roster.hosted._seats[one.id].child.pid
-    assert Path(f"/proc/{pid}").exists() and pid in host.kin._trusted
+    assert Path(f"/proc/{pid}").exists() and host.kin.refuses(pid) and pid in host.kin.branded
     await one.door.close(one.id)
-    assert not Path(f"/proc/{pid}").exists() and pid not in host.kin._trusted
+    assert not Path(f"/proc/{pid}").exists() and pid not in host.kin.branded
 
 
 async def test_we_host_ourselves(hosts, tmp_path: Path, monkeypatch) -> None:

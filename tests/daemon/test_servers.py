@@ -91,9 +91,10 @@ async def test_one_process_serves_all_sessions_and_goes_with_the_host(talks) -> 
     assert talk.result() == "5"
     (note,) = talk.tape.of(ev.Noted)
     assert note.title == "MCP server gone could not be reached" and note.level == "warning"
-    (pid,) = talk.host.kin._trusted
+    (pid,) = talk.host.kin.branded
+    assert talk.host.kin.refuses(pid) and not talk.host.kin._trusted  # no way to the daemon
     await talk.turn("all", add)
-    assert talk.result() == "5" and set(talk.host.kin._trusted) == {pid}
+    assert talk.result() == "5" and set(talk.host.kin.branded) == {pid}
     (note,) = talk.tape.of(ev.Noted)  # every session is told
     assert "gone" in note.title
     rows = talk.status()
@@ -122,7 +123,7 @@ async def test_a_server_that_dies_is_noted_and_comes_back(
     talk = await talks(SUMS + GONE.replace("command", "enabled = false\ncommand"))
     add = call("mcp__sums__add", a=1, b=1)
     await talk.turn("all")
-    (pid,) = talk.host.kin._trusted
+    (pid,) = talk.host.kin.branded
     os.kill(pid, signal.SIGKILL)
     await talk.turn("all", add)
     assert "2" not in talk.result() and talk.tape.of(ev.CallEnded)[-1].is_error

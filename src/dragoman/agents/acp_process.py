@@ -31,6 +31,7 @@ _CAPABILITIES = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal"
 INTERRUPTED = "The hosted agent was stopped while it waited for this answer."
 
 Pid = Callable[[int], None]
+Began = Callable[[int, str], None]
 ServersOf = Callable[[AgentProfile, SessionInfo], Sequence[Mapping[str, Any]]]
 
 
@@ -42,10 +43,10 @@ class AcpProcessAgent:
         ground: Ground,
         servers: ServersOf = lambda profile, info: (),
         *,
-        began: Pid = lambda pid: None,
+        began: Began = lambda pid, alias: None,
         ended: Pid = lambda pid: None,
     ) -> None:
-        """`began` and `ended` are told the number of each child process."""
+        """`began` and `ended` are told the number of each child process, the first also whose."""
         self._ground = ground
         self._servers = servers
         self._began = began
@@ -96,7 +97,7 @@ class AcpProcessAgent:
                 turn.info.cwd,
                 profile.env,
                 capabilities=_CAPABILITIES,
-                began=self._began,
+                began=lambda pid: self._began(pid, profile.alias),
                 ended=self._ended,
             )
             seat = Seat(child, key)

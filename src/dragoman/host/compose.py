@@ -121,6 +121,7 @@ async def compose(
         lambda: config.settings,
         tokens=os.path.join(where.data_dir, "tokens"),
         trust=roster.kin.trust_marked,
+        brand=roster.kin.brand_marked,
     )
     roster.parts.append(servers.part)
     roster.servers = servers.given

@@ -49,6 +49,7 @@ class Kin:
         # Processes that are no kin of ours, and when they began: that never changes.
         self._strangers: OrderedDict[int, bytes] = OrderedDict()
         self._held: OrderedDict[int, Held] = OrderedDict()  # those that came again
+        self.branded: set[int] = set()  # programs of agents and servers that run, by our mark
         self._dead: set[int] = set()  # seen dead and uncollected the last time
         self.watching = False
 
@@ -64,6 +65,7 @@ class Kin:
 
     def forget(self, pid: int) -> None:
         self._trusted.pop(pid, None)
+        self.branded.discard(pid)
 
     def trust_marked(self, mark: str) -> int | None:
         """Trust the child of ours that has this in its environment; returns its number."""
@@ -76,6 +78,26 @@ class Kin:
             except OSError:
                 continue  # gone meanwhile
         return None
+
+    def brand(self, pid: int) -> None:
+        """Mark a program that we started, and what it started since: it is refused for good."""
+        self.branded.add(pid)
+        mark = brand.new()  # it stays among the live ones: nobody takes it for a runaway
+        found, family = {pid}, [pid]
+        while family:
+            above = family.pop()
+            brand.put(mark, above)
+            below = [one for one in self._children(above) if one not in found]
+            found.update(below)
+            family += below
+
+    def brand_marked(self, mark: str) -> int | None:
+        """Brand the child of ours that has this in its environment; returns its number."""
+        pid = self.trust_marked(mark)
+        if pid is not None:
+            self.forget(pid)
+            self.brand(pid)
+        return pid
 
     def refuses(self, pid: int | None) -> bool:
         """Whether this process is one that a tool started."""
@@ -159,8 +181,8 @@ class Kin:
             return []
         return data[data.rfind(b")") + 2 :].split()  # the name may contain anything
 
-    def _children(self) -> list[int]:
-        us = os.getpid()
+    def _children(self, of: int = 0) -> list[int]:
+        us = of or os.getpid()
         try:
             numbers = [int(name) for name in os.listdir(self._proc) if name.isdigit()]
         except OSError:

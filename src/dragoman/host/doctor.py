@@ -49,6 +49,7 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     rows += _models(loaded, env)
     rows += _sandbox(loaded)
     rows += _gateway(loaded)
+    rows += _trusting(loaded)
     rows += _programs(loaded)
     return rows
 
@@ -271,6 +272,16 @@ def _gateway(loaded: Loaded) -> Iterator[Row]:
             "warn", "gateway", "every program of this user is let in without a token",
             "Set gateway.require_pairing true.",
         )  # fmt: skip
+
+
+def _trusting(loaded: Loaded) -> Iterator[Row]:
+    for kind, entries in (("agents", loaded.settings.agents), ("mcp", loaded.settings.mcp)):
+        for name, entry in entries.items():
+            if entry.trust_with_daemon:
+                yield Row(
+                    "warn", kind, f"{name} may talk to the daemon as you do: it can answer its "
+                    "own questions", f"Set {kind}.{name}.trust_with_daemon false.",
+                )  # fmt: skip
 
 
 def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:

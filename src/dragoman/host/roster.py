@@ -121,10 +121,17 @@ class Roster:
             self._hosted = AcpProcessAgent(
                 Ground(self._bounds, self._confine, self._outputs, self._tool_env),
                 lambda profile, info: self.servers(profile, info),
-                began=self.kin.trust,
+                began=self._hosted_began,
                 ended=self.kin.forget,
             )
         return self._hosted
+
+    def _hosted_began(self, pid: int, alias: str) -> None:
+        """A hosted agent may talk to the daemon itself only when its owner said so."""
+        if profiles.agent(self._settings(), alias).trust_with_daemon:
+            self.kin.trust(pid)
+        else:
+            self.kin.brand(pid)
 
     def policy(self, profile: AgentProfile) -> "AutonomyPolicy":
         # Shell grammar and all: not before there is a session.

@@ -66,7 +66,10 @@ class Shared:
         except BadInput as fault:
             self._noted(f"MCP server {self.name} was left out", str(fault))
             return
-        self.connection = Connection(server, self._noted, **self._servers.options)
+        options = self._servers.options
+        if not self.section.trust_with_daemon:
+            options["trust"] = self._servers.brand
+        self.connection = Connection(server, self._noted, **options)
 
     def _noted(self, title: str, text: str) -> None:
         log.warning(title, problem=text)
@@ -149,12 +152,15 @@ class Servers:
         *,
         tokens: str = "",
         trust: Callable[[str], int | None] = lambda mark: None,
+        brand: Callable[[str], int | None] = lambda mark: None,
     ) -> None:
-        """`tokens` is a private directory; `trust` is told the mark of each server's process."""
+        """`tokens` is a private directory. `trust` is told the mark of each server's process that
+        may talk to the daemon, `brand` that of all others."""
         self._host = host
         self._settings = settings
         self._tokens = tokens
         self._trust = trust
+        self.brand = brand
         self._shared: dict[str, Shared] = {}
 
     @property

@@ -7,6 +7,7 @@ a lower one, descends from a command of ours, even after our own process was rep
 sandbox's filter (see `seccomp`) refuses to change it at all.
 """
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -61,6 +62,16 @@ def burn(mark: int) -> Callable[[], None]:
             resource.setrlimit(number, (mark, mark))
 
     return set_limit
+
+
+def put(mark: int, pid: int) -> None:
+    """Mark a process that runs already; nothing when it is gone, or another user's."""
+    import resource
+
+    number = _number()
+    if mark and number is not None:
+        with contextlib.suppress(OSError):
+            resource.prlimit(pid, number, (mark, mark))
 
 
 def of(pid: int, proc: str = "/proc") -> int | None:

@@ -174,6 +174,9 @@ class Agent(Risk, frozen=True):
     command: Annotated[str, says("The program of an ACP backend.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
     env: Annotated[dict[str, str], says("Its environment, added to ours.")] = {}
+    trust_with_daemon: Annotated[
+        bool, says("It may connect to the daemon as you do: answer questions, change settings.")
+    ] = False
     provider: Annotated[str, says("The provider, when `model` does not begin with it.")] = ""
     model: Annotated[
         str, says("provider/model, or the model alone when `provider` is set; empty: chosen.")

@@ -115,6 +115,9 @@ class McpServer(Section, frozen=True):
     command: Annotated[str, says("The program, for a server on stdio.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
     env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
+    trust_with_daemon: Annotated[
+        bool, says("It may connect to the daemon as you do: answer questions, change settings.")
+    ] = False
     url: Annotated[str, says("The address, for a server on the network.")] = ""
     headers: Annotated[dict[str, str], says("Headers sent with every request.")] = {}
     transport: Annotated[
