@@ -1,7 +1,8 @@
 """The board: every session of every client, live."""
 
 import asyncio
-from typing import ClassVar
+from collections.abc import Coroutine
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import events
@@ -193,7 +194,7 @@ class Board(Screen[str]):
             top.append(f"   only: {safe(self._words)}", "cyan")
         self._top.update(top)
 
-    def _do(self, work: "asyncio.coroutines.Coroutine[None, None, None]") -> None:  # type: ignore[name-defined]
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
         async def run() -> None:
             try:
                 await work
