@@ -1,5 +1,7 @@
 """Where the user types: several lines, history, completion, attachments of what is pasted."""
 
+from collections.abc import Callable
+
 from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
@@ -46,13 +48,6 @@ class Editor(TextArea):
             self.mark = mark
             self.word = word
 
-    class Chosen(Message):
-        """A key for the list of completions: up, down, accept, enter, close."""
-
-        def __init__(self, act: str) -> None:
-            super().__init__()
-            self.act = act
-
     class ViChanged(Message):
         """The state of the vi keys is another."""
 
@@ -68,6 +63,8 @@ class Editor(TextArea):
         self.past: Past | None = None
         self.vi = Vi() if vi else None
         self.choosing = False  # the list of completions is open
+        # A key for the list: up, down, accept, enter, close. At once, before the next key is read.
+        self.choose: Callable[[str], None] = lambda act: None
         self.busy = False  # a turn runs
         self._quiet = False
 
@@ -89,7 +86,7 @@ class Editor(TextArea):
     def _special(self, key: str) -> bool:
         if self.choosing and key in ("up", "down", "tab", "enter", "escape"):
             act = {"tab": "accept", "escape": "close"}.get(key, key)
-            self.post_message(self.Chosen(act))
+            self.choose(act)
             return True
         if key == "enter":
             self._enter()

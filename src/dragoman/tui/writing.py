@@ -63,6 +63,7 @@ class Writing(Vertical):
         self._offer = ""  # the command whose argument is being chosen; "past" while searching
         self._draft = ""  # what stood in the editor before the search
         self.editor.past = Past(folder, config_dir)
+        self.editor.choose = self._chose
 
     def compose(self) -> ComposeResult:
         yield self.choices
@@ -146,14 +147,13 @@ class Writing(Vertical):
         self._show(found, "")
         self._offer = command
 
-    def on_editor_chosen(self, event: Editor.Chosen) -> None:
-        event.stop()
-        if event.act in ("up", "down"):
-            self.choices.move(-1 if event.act == "up" else 1)
-        elif event.act == "enter" and self._typed_whole():
+    def _chose(self, act: str) -> None:
+        if act in ("up", "down"):
+            self.choices.move(-1 if act == "up" else 1)
+        elif act == "enter" and self._typed_whole():
             self._close()
             self.editor.post_message(Editor.Sent(self.editor.text))
-        elif event.act in ("accept", "enter"):
+        elif act in ("accept", "enter"):
             self._accept(self.choices.chosen)
         else:
             if self._offer == "past":
