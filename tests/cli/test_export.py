@@ -47,7 +47,13 @@ EVENTS = [
             {"type": "tool_call", "id": "c", "name": "read", "args": {"path": "a"}},
         ],
     ),
-    told("asked", ask={"id": "a", "kind": "tool", "title": "Approve read?", "summary": EVIL}),
+    told(
+        "asked",
+        ask={
+            "id": "a", "session": "s", "at": 1, "kind": "tool", "title": "Approve read?",
+            "summary": EVIL,
+        },  # fmt: skip
+    ),
     told("settled", ask_id="a", verdict="allow", by={"dialect": "humanlayer", "name": "Ann"}),
     told("call_started", turn="t", call_id="c", name="read"),
     told("call_ended", turn="t", call_id="c", name="read", outcome="done",

@@ -90,6 +90,9 @@ def test_rows_fit_a_real_terminal() -> None:
 def test_a_question_is_not_said_twice() -> None:
     from dragoman.cli.screen import what
 
-    assert what({"title": "Which colour?", "summary": "Which colour?"}) == "Which colour?"
-    assert what({"title": "Approve bash?", "summary": "ls"}) == "Approve bash? ls"
-    assert what({"title": "Which?"}) == "Which?"
+    one = {"id": "a", "session": "s", "kind": "question", "at": 1}
+    assert what({**one, "title": "Which colour?", "summary": "Which colour?"}) == "Which colour?"
+    assert what({**one, "title": "Which?"}) == "Which?"
+    tool = {**one, "kind": "tool", "tool": "bash", "args": {"command": "ls"}}
+    said = what({**tool, "title": "Approve bash?", "summary": "ls"})
+    assert said.count("ls") == 1 and said.count("bash") == 1

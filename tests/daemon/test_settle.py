@@ -27,9 +27,9 @@ LATER = {
     "dragoman.tools",
     "dragoman.gateway",
     "dragoman.client",
-    "dragoman.dialects.acp",
-    "dragoman.dialects.zot",
-    "dragoman.dialects.openclawos",
+    "dragoman.dialects.acp.hear",
+    "dragoman.dialects.zot.hear",
+    "dragoman.dialects.openclawos.hear",
     "dragoman.cli.help",
     "dragoman.cli.commands.work",
 }

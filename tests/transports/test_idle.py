@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.daemon.guests import Guests
+from dragoman.dialects.descriptor import REGISTRY
 from dragoman.engine.events import Who
-from dragoman.host.desks import DIALECTS, Desks
+from dragoman.host.desks import Desks
 from dragoman.settings.model import Settings
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted
@@ -36,7 +37,7 @@ def desks() -> Desks:
     return Desks(memory_door(Scripted(["x"], loop=True)), Settings())
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", [one.name for one in REGISTRY.all()])
 async def test_a_silent_connection_holds_little(dialect: str) -> None:
     made = desks()
     guests = Guests(10 * MANY, lambda link: None)
