@@ -5,6 +5,8 @@ from dragoman.client.plain import Plain
 from dragoman.client.problems import NotRunning
 from dragoman.engine.faults import BadInput, UnknownAsk, UnknownSession
 
+from . import say
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,8 @@ def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
     cursor = ""
     for _ in range(_PAGES):
         page = on.call("dragoman/sessions", {"limit": _PAGE, **query, "cursor": cursor})
+        if page.get("damaged"):
+            say.warn(f"{page['damaged']} sessions cannot be read and are left out: dragoman doctor")
         yield from page["sessions"]
         cursor = page["cursor"]
         if not cursor:

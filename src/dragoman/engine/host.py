@@ -17,7 +17,7 @@ import msgspec
 from . import events as ev
 from . import hooks as hooked
 from .ask import Rule
-from .content import Prompt, Text, ToolCall, text_of
+from .content import Image, Prompt, Text, ToolCall, text_of
 from .events import ACTIVE, Event, Who
 from .faults import (
     BadInput,
@@ -142,6 +142,8 @@ class Host:
         keep: bool = False,
     ) -> Work:
         """Give a session something to do (see `Door.prompt`)."""
+        if not any(isinstance(block, Image) or block.text.strip() for block in content):
+            raise BadInput("The prompt is empty.", "Write what is to be done.")
         session = await self.get(session_id)
         content = await self.expanded(content, session.state.cwd)
         session = await self.get(session_id)  # it may have been let go meanwhile

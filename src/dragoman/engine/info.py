@@ -59,3 +59,4 @@ class Page(msgspec.Struct, frozen=True):
     sessions: tuple[SessionInfo, ...]
     cursor: str = ""  # empty: no more
     total: int | None = None  # filled when `offset` paging is used
+    damaged: int = 0  # rows left out because they cannot be read

@@ -6,7 +6,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,6 +17,9 @@ from dragoman.settings import places
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _LOW_DISK = 200_000_000  # bytes
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
@@ -131,6 +134,11 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             "Start the daemon: it moves the file aside and begins a new one.",
         )  # fmt: skip
         return
+    for session in _unreadable(path, found.st_size):
+        yield Row(
+            "error", "store", f"the row of session {session} is damaged: lists leave it out",
+            f"Remove it with: dragoman sessions delete {session}",
+        )  # fmt: skip
     yield Row("ok", "store", f"{path}, {found.st_size / 1e6:.1f} MB")
 
 
@@ -161,12 +169,9 @@ def _damage(path: str, size: int) -> str:
     if size > _LOOK_BYTES:
         return ""
     import sqlite3
-    from urllib.parse import quote
 
-    # Without a log nobody writes to it, and even the files beside it need not be made.
-    how = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
     try:
-        opened = sqlite3.connect(f"file:{quote(path)}?{how}", uri=True, timeout=1.0)
+        opened = _looked_at(path)
         try:
             said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
         finally:
@@ -176,6 +181,33 @@ def _damage(path: str, size: int) -> str:
     except sqlite3.DatabaseError as problem:
         return str(problem)
     return "" if said == "ok" else said.splitlines()[-1]
+
+
+def _looked_at(path: str) -> "sqlite3.Connection":
+    import sqlite3
+    from urllib.parse import quote
+
+    # Without a log nobody writes to it, and even the files beside it need not be made.
+    how = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
+    return sqlite3.connect(f"file:{quote(path)}?{how}", uri=True, timeout=1.0)
+
+
+def _unreadable(path: str, size: int) -> list[str]:
+    """Sessions whose rows cannot be read."""
+    if not size or size > _LOOK_BYTES:
+        return []
+    import sqlite3
+
+    from dragoman.store.lists import damaged_rows
+
+    try:
+        opened = _looked_at(path)
+        try:
+            return damaged_rows(opened)
+        finally:
+            opened.close()
+    except sqlite3.Error:
+        return []  # busy, or damaged as a whole, which is told by itself
 
 
 def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:

@@ -60,6 +60,7 @@ class _Sink:
         if folder:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        flags |= getattr(os, "O_NOFOLLOW", 0)  # a link could lead our lines into another file
         self.fd = os.open(path, flags, 0o600)
         self.path = path
         self.size = os.fstat(self.fd).st_size

@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 
-from .paging import checked, encode_cursor, words_of
+from .paging import checked, encode_cursor, place_after, words_of
 from .rows import INDEXED, encode, info_of
 from .rules import has_extra
 
@@ -98,13 +98,28 @@ def find_page(connection: "Connection", query: SessionQuery) -> Page:
     sql, values = ordered(query, place)
     rows = connection.execute(f"{sql} LIMIT ? OFFSET ?", (*values, limit + 1, offset)).fetchall()
     more = len(rows) > limit
-    page = tuple(info_of(row[0]) for row in rows[:limit])
+    page = tuple(info for row in rows[:limit] if (info := _sound(row[0])) is not None)
+    damaged = len(rows[:limit]) - len(page)
     total = None
     if offset:
         total = _count(connection, query)
     elif not more and place is None:
         total = len(page)
-    return Page(page, encode_cursor(page[-1]) if more else "", total)
+    return Page(page, place_after(*rows[limit - 1][1:]) if more else "", total, damaged)
+
+
+def _sound(data: bytes) -> SessionInfo | None:
+    """A session's row; None when it cannot be read: it must not hide all the others."""
+    try:
+        return info_of(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def damaged_rows(connection: "Connection") -> list[str]:
+    """The sessions whose rows cannot be read."""
+    rows = connection.execute("SELECT id, info FROM sessions")
+    return [id for id, data in rows if _sound(data) is None]
 
 
 def ordered(query: SessionQuery, place: Place) -> tuple[str, list[Any]]:
@@ -146,8 +161,12 @@ def _sifted(
     page: list[SessionInfo] = []
     passed = 0
     more = False
+    damaged = 0
     for data, _, _ in connection.execute(*ordered(query, place)):
-        info = info_of(data)
+        info = _sound(data)
+        if info is None:
+            damaged += 1
+            continue
         if not has_extra(info, rest):
             continue
         passed += 1
@@ -160,10 +179,11 @@ def _sifted(
     total = None
     if offset:
         rows = connection.execute(*ordered(query, None))
-        total = sum(has_extra(info_of(data), rest) for data, _, _ in rows)
+        found = (_sound(data) for data, _, _ in rows)
+        total = sum(info is not None and has_extra(info, rest) for info in found)
     elif not more and place is None:
         total = len(page)
-    return Page(tuple(page), encode_cursor(page[-1]) if more else "", total)
+    return Page(tuple(page), encode_cursor(page[-1]) if more else "", total, damaged)
 
 
 def find_newest(connection: "Connection", extra: dict[str, Any]) -> SessionInfo | None:
@@ -171,7 +191,7 @@ def find_newest(connection: "Connection", extra: dict[str, Any]) -> SessionInfo 
     where = Where(SessionQuery(extra=extra))
     sql = f"{where.select('info')} ORDER BY created_at DESC, num DESC"
     for (data,) in connection.execute(sql, where.values):
-        info = info_of(data)
-        if has_extra(info, extra):
+        info = _sound(data)
+        if info is not None and has_extra(info, extra):
             return info
     return None

@@ -13,7 +13,12 @@ MAX_TERMS = 64
 
 def encode_cursor(info: SessionInfo) -> str:
     """The opaque place right after this session in a list by newest activity."""
-    return urlsafe_b64encode(f"{info.updated_at},{info.id}".encode()).decode()
+    return place_after(info.updated_at, info.id)
+
+
+def place_after(moment: int, session: str) -> str:
+    """The opaque place right after a session of this moment and id."""
+    return urlsafe_b64encode(f"{moment},{session}".encode()).decode()
 
 
 def decode_cursor(cursor: str) -> tuple[int, str]:

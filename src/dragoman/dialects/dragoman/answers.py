@@ -122,6 +122,7 @@ class Sessions(msgspec.Struct, frozen=True):
     sessions: tuple[SessionInfo, ...]
     cursor: str = ""
     total: int | None = None
+    damaged: int = 0  # sessions that cannot be read, left out
 
 
 class History(msgspec.Struct, frozen=True):

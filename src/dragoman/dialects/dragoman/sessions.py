@@ -41,7 +41,7 @@ async def listed(conn: "Caller", params: Sessions) -> Any:
     given = {name: getattr(params, name) for name in params.__struct_fields__}
     given["limit"] = max(1, min(params.limit, _MOST))
     page = await conn.door.list(SessionQuery(**given))
-    return answers.Sessions(page.sessions, page.cursor, page.total)
+    return answers.Sessions(page.sessions, page.cursor, page.total, page.damaged)
 
 
 async def facts(conn: "Caller", params: OfSession) -> Any:

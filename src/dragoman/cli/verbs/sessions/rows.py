@@ -57,7 +57,12 @@ def _id(whole: str) -> str:
 
 def _begun_by(host: "Any", row: "dict[str, Any]") -> str:
     """Who began a session, by the client's own name."""
-    page = host.call("dragoman/history", {"session_id": row["id"], "limit": 1})["events"]
+    from dragoman.engine.faults import Fault
+
+    try:
+        page = host.call("dragoman/history", {"session_id": row["id"], "limit": 1})["events"]
+    except Fault:  # deleted meanwhile, or its history is damaged: the list goes on
+        page = []
     by = page[0]["event"].get("by") if page else None
     return say.clean((by or {}).get("name") or row["origin"])
 
