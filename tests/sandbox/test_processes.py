@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.sandbox.test_another_user import Nobody, nobody  # noqa: F401
 from tests.sandbox.test_veil import Env
 
 from dragoman.engine.content import text_of
@@ -93,13 +92,6 @@ def _left(word: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.root  # others run the whole suite as an ordinary user anyway
-@pytest.mark.timeout(90)
-def test_the_same_for_an_ordinary_user(nobody: Nobody) -> None:  # noqa: F811
-    said = nobody.run("tests/sandbox/test_processes.py", "-k", "many_threads or bomb")
-    assert said.startswith("6 passed"), said
-
-
 # --- control groups ---
 
 
@@ -123,8 +115,71 @@ def test_a_group_is_made_below_the_nearest_one_that_is_ours_and_counts(tmp_path:
     assert found[0] == str(app) and len(found) == (2 if os.geteuid() == 0 else 1)
 
 
-def test_a_group_that_nobody_has_joined_yet_is_not_swept_away() -> None:
+SLEEPS = "import sys; print(1, flush=True); sys.stdin.read()"
+
+
+def test_a_group_that_nobody_has_joined_yet_is_nobody_elses() -> None:
     first, second = Limits(50).prepare(), Limits(50).prepare()
     second.done()
-    subprocess.run(["true"], preexec_fn=first.join, check=True)
-    first.done()
+    third = Limits(50).prepare()
+    for one in (first, third):
+        subprocess.run(["true"], preexec_fn=one.join, check=True)
+        one.done()
+
+
+def test_a_group_is_used_again_once_all_that_was_in_it_has_ended() -> None:
+    group = limits.make_group(61)
+    if not group:  # this user may make none, here
+        assert Limits(61).prepare().counted == 61
+        return
+    with subprocess.Popen(
+        [sys.executable, "-c", SLEEPS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=lambda: limits._enter(group),
+    ) as child:  # fmt: skip
+        limits._release(group)
+        assert child.stdin is not None and child.stdout is not None
+        assert child.stdout.read(1) == b"1"
+        with open(f"{group}/cgroup.procs", encoding="ascii") as file:
+            assert file.read().split() == [str(child.pid)]
+        other = limits.make_group(61)
+        assert other != group
+        child.stdin.close()
+        child.wait()
+    assert limits.make_group(62) not in (group, other)  # another bound
+    assert limits.make_group(61) == group
+    for one in [*limits._groups]:
+        limits._release(one)
+
+
+def test_a_process_takes_its_groups_along_and_a_child_of_it_does_not() -> None:
+    code = (
+        "import os, sys\nfrom dragoman.sandbox import limits\n"
+        "group = limits.make_group(9); limits._release(group)\n"
+        "if not group: sys.exit(print('no groups'))\n"
+        "pid = os.fork()\n"
+        "if pid == 0: sys.exit(limits.make_group(9) == group)\n"
+        "assert os.waitpid(pid, 0)[1] == 0 and os.path.isdir(group)\nprint(group)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    said = done.stdout.strip()
+    own = limits.make_group(9)
+    limits._release(own)
+    assert done.returncode == 0 and ("/dragoman-" in said) is bool(own), done.stderr
+    assert not os.path.exists(said)
+
+
+def test_what_hosts_that_are_gone_have_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_parents", lambda: [str(tmp_path)])
+    gone, lives, own = 1 << 30, os.getppid(), os.getpid()
+    old = [f"dragoman-{gone}-aa", f"dragoman-{own}-aa"]
+    kept = [f"dragoman-{lives}-aa", "dragoman-x-aa", "user.slice", f"dragoman-{gone}-full"]
+    for name in [*old, *kept]:
+        (tmp_path / name).mkdir()
+    (tmp_path / f"dragoman-{gone}-full" / "process").touch()
+    for name in [*old, *kept]:
+        os.utime(tmp_path / name, (1, 1))
+    (tmp_path / f"dragoman-{gone}-new").mkdir()
+    limits._sweep()
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, f"dragoman-{gone}-new"])

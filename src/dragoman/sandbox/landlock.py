@@ -243,7 +243,7 @@ class Landlock:
             return  # gone since it was listed, or not ours to see
         try:
             access = _ACCESS[rule.kind] & handled
-            if not stat.S_ISDIR(os.fstat(parent).st_mode):
+            if access & ~_ON_FILES and not stat.S_ISDIR(os.fstat(parent).st_mode):
                 access &= _ON_FILES
             attributes = struct.pack("=Qi", access, parent)
             if _call().syscall(_ADD, fd, _RULE_PATH, attributes, 0) < 0:

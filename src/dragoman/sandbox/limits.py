@@ -6,9 +6,12 @@ gives every user some), else the limit inside of a user namespace of the command
 to count at zero, else whoever runs the command counts its processes now and then (`counted`).
 """
 
+import atexit
 import contextlib
 import os
 import secrets
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -16,7 +19,10 @@ PROCESSES = 512
 _UNIFIED = "/sys/fs/cgroup"
 _LEGACY = "/sys/fs/cgroup/pids"  # version 1
 
-_empty: set[str] = set()  # groups whose command has not joined yet
+_OLD = 60.0  # seconds after which a group that nobody is in has been left behind
+
+_groups: dict[str, bool] = {}  # the groups of this process; False: its command may not have joined
+_one_at_a_time = threading.Lock()
 
 
 class Bounded(NamedTuple):
@@ -47,8 +53,7 @@ class Limits:
             for number in none:  # no traces of a crash, no coming before others
                 resource.setrlimit(number, (0, 0))
             if group:
-                with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
-                    file.write("0")
+                _enter(group)
 
         def count() -> None:
             hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
@@ -57,7 +62,7 @@ class Limits:
 
         own = own_users and os.geteuid() != 0  # root's are never counted
         counted = 0 if group or own else processes
-        return Bounded(join, count if own else _nothing, lambda: _sweep(group), counted)
+        return Bounded(join, count if own else _nothing, lambda: _release(group), counted)
 
 
 def _nothing() -> None:
@@ -69,25 +74,72 @@ def how() -> str:
     group = make_group(PROCESSES)
     if not group:
         return "counted by us"
-    _sweep(group)
+    _release(group)
     return "a control group"
 
 
 def make_group(processes: int) -> str:
-    """A new control group with this bound; empty where we may not make one."""
+    """A control group with this bound that nobody is in; empty where we may not make one."""
+    with _one_at_a_time:
+        if not _groups:
+            _sweep()
+        return _free(str(processes)) or _new(str(processes))
+
+
+def _free(bound: str) -> str:
+    """A group of ours whose command has ended, with all that it had started."""
+    own = f"/dragoman-{os.getpid()}-"  # not our parent's, where we were forked
+    for group, joined in _groups.items():
+        if joined and own in group and _says(f"{group}/pids.current") == "0":
+            if _says(f"{group}/pids.max") == bound:
+                _groups[group] = False
+                return group
+    return ""
+
+
+def _new(bound: str) -> str:
     for parent in _parents():
         group = f"{parent}/dragoman-{os.getpid()}-{secrets.token_hex(4)}"
         try:
             os.mkdir(group)
             with open(f"{group}/pids.max", "w", encoding="ascii") as file:
-                file.write(str(processes))
+                file.write(bound)
         except OSError:
             with contextlib.suppress(OSError):  # half-made: the next parent may do
                 os.rmdir(group)
             continue
-        _empty.add(group)
+        if not _groups:
+            atexit.register(_leave, os.getpid())
+        _groups[group] = False
         return group
     return ""
+
+
+def _enter(group: str) -> None:
+    """Move the calling process, which has one thread, into a group.
+
+    The kernel moves a thread that asks for itself at once. For a whole process it waits for all
+    processors, which takes milliseconds; but version 2 knows nothing else.
+    """
+    for name in ("tasks", "cgroup.procs"):
+        try:
+            fd = os.open(f"{group}/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.write(fd, b"0")
+        finally:
+            os.close(fd)
+        return
+    raise FileNotFoundError(group)
+
+
+def _says(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def _parents(proc: str = "/proc", unified: str = _UNIFIED, legacy: str = _LEGACY) -> Iterator[str]:
@@ -123,14 +175,30 @@ def _counts(folder: str) -> bool:
         return False
 
 
-def _sweep(group: str) -> None:
-    """Remove groups of ours that are empty by now; this one is in use until its command ends."""
-    if not group:
-        return
-    _empty.discard(group)
-    parent = os.path.dirname(group)
-    for name in os.listdir(parent):
-        path = os.path.join(parent, name)
-        if name.startswith(f"dragoman-{os.getpid()}-") and path not in _empty:
-            with contextlib.suppress(OSError):  # still in use
-                os.rmdir(path)
+def _release(group: str) -> None:
+    """Its command has joined, or never will: the next one can have it once this one has ended."""
+    if group in _groups:
+        _groups[group] = True
+
+
+def _leave(pid: int) -> None:
+    """Remove the groups of this process that nobody is in."""
+    if pid != os.getpid():
+        return  # a child of ours that ends: they are not its own
+    for group in _groups:
+        with contextlib.suppress(OSError):  # still in use
+            os.rmdir(group)
+
+
+def _sweep() -> None:
+    """Remove what processes that are gone, and the one that we have replaced, left behind."""
+    for parent in _parents():
+        for name in os.listdir(parent):
+            words = name.split("-")
+            if len(words) != 3 or words[0] != "dragoman" or not words[1].isdigit():
+                continue
+            path = os.path.join(parent, name)
+            with contextlib.suppress(OSError):  # still in use, or gone
+                theirs = int(words[1]) != os.getpid() and os.path.exists(f"/proc/{words[1]}")
+                if not theirs and time.time() - os.stat(path).st_mtime > _OLD:
+                    os.rmdir(path)

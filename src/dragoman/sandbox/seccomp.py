@@ -12,11 +12,13 @@ A filter sees numbers, never what a pointer leads to: paths are none of its busi
 import ctypes
 import errno
 import os
+import platform
 import struct
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
-from .syscalls import Machine, here
+from .syscalls import MACHINES, Machine
 
 ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
@@ -80,9 +82,18 @@ class Openings(NamedTuple):
 
 def build(openings: Openings, machine: Machine | None = None) -> bytes:
     """The filter as the kernel and bubblewrap take it; empty for a machine that is not known."""
-    machine = machine or here()
     if machine is None:
-        return b""
+        return _for(openings, platform.machine())
+    return _build(openings, machine)
+
+
+@cache
+def _for(openings: Openings, name: str) -> bytes:
+    machine = MACHINES.get(name)
+    return b"" if machine is None else _build(openings, machine)
+
+
+def _build(openings: Openings, machine: Machine) -> bytes:
     code: Code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, machine.audit), _answer(errno.EPERM)]
     code += [(_LD, 0, 0, _NUMBER), (_JGE, 0, 1, _X32), _answer(errno.ENOSYS)]
     for name, body in _rules(openings):
@@ -95,8 +106,6 @@ def build(openings: Openings, machine: Machine | None = None) -> bytes:
 
 def install(program: bytes) -> Callable[[], None]:
     """What a child calls last before exec, with `no_new_privs` set. Raises OSError there."""
-    import platform
-
     length = len(program) // 8
     if not length:
         return lambda: None
