@@ -82,7 +82,7 @@ test-user: $(TEST_NEEDS)
 	scripts/test_as_user.sh
 
 # What the unit tests of the core and the conversations of all dialects reach.
-COVERED ?= tests/engine tests/wire tests/store tests/policy tests/dialects tests/cross tests/agents tests/tools tests/apps
+COVERED ?= tests/engine tests/wire tests/store tests/policy tests/dialects
 coverage: $(STAMP)
 	@rm -f .coverage .coverage.*
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -W ignore -m coverage run -m pytest -q -p no:cacheprovider \

@@ -65,6 +65,7 @@ async def test_a_user_with_many_threads_can_run_commands(tmp_path: Path, backend
         crowd.wait()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("grouped", [True, False], ids=["groups", "no groups"])
 async def test_a_fork_bomb_is_stopped(

@@ -11,3 +11,10 @@ def home() -> Iterator[Home]:
     made = Home()
     yield made
     made.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A person at a real terminal has the machine to himself: keys are not typed beside others."""
+    for item in items:
+        if "home" in getattr(item, "fixturenames", ()) and "tests/tui" in item.nodeid:
+            item.add_marker(pytest.mark.alone)

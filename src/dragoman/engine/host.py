@@ -144,8 +144,10 @@ class Host:
         """Give a session something to do (see `Door.prompt`)."""
         if not any(isinstance(block, Image) or block.text.strip() for block in content):
             raise BadInput("The prompt is empty.", "Write what is to be done.")
+        self._check_open()
         session = await self.get(session_id)
         content = await self.expanded(content, session.state.cwd)
+        self._check_open()
         session = await self.get(session_id)  # it may have been let go meanwhile
         turn = session.inbox.taken(key) if key else ""
         if turn:
@@ -164,6 +166,11 @@ class Host:
         if keep:
             await asyncio.shield(work.kept)
         return work
+
+    def _check_open(self) -> None:
+        """Raise Busy once stopping has begun: nothing new is accepted then."""
+        if self.stopping:
+            raise Busy("The host is shutting down.", "Connect again when it is back.")
 
     async def asking(self, ask_id: str) -> Session:
         """The session of an open question. Raises UnknownAsk, AlreadySettled."""
