@@ -45,6 +45,8 @@ _DEEPEST = 3
 _KEPT_BACK = ("DRAGOMAN_", "ZEROCLAW_", "HUMANLAYER_", "OPENCLAWOS_", "ZOTCORE_")
 
 Params = dict[str, Any]
+Variables = Mapping[str, str]
+Wrap = Callable[[Sequence[str], str, Variables], tuple[Sequence[str], Variables]]
 _decode = msgspec.json.Decoder().decode
 
 
@@ -94,10 +96,14 @@ class Child:
         env: Mapping[str, str],
         *,
         capabilities: Params,
+        wrap: Wrap = lambda command, cwd, env: (command, env),
         began: Callable[[int], None] = lambda pid: None,
         ended: Callable[[int], None] = lambda pid: None,
     ) -> "Child":
-        """Start the program and shake hands. Raises ProviderFailed."""
+        """Start the program and shake hands; `wrap` says what is started in its place.
+
+        Raises ProviderFailed.
+        """
         name = command[0]
         if _depth() >= _DEEPEST:
             raise ProviderFailed(
@@ -106,10 +112,11 @@ class Child:
                 hint='Give the innermost one an agent with backend = "builtin".',
             )
         try:
+            words, variables = wrap(command, cwd, environment(env))
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *words,
                 cwd=cwd,
-                env=environment(env),
+                env=variables,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

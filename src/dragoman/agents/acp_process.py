@@ -20,7 +20,7 @@ from dragoman.engine.ports import (
     TurnResult,
 )
 
-from .acp_child import Child
+from .acp_child import Child, Wrap
 from .acp_serving import Ground, Seat
 from .acp_taking import Taking
 from .acp_words import earlier
@@ -32,6 +32,7 @@ INTERRUPTED = "The hosted agent was stopped while it waited for this answer."
 
 Pid = Callable[[int], None]
 Began = Callable[[int, str], None]
+WrapOf = Callable[[AgentProfile, SessionInfo], Wrap]
 ServersOf = Callable[[AgentProfile, SessionInfo], Sequence[Mapping[str, Any]]]
 
 
@@ -43,12 +44,17 @@ class AcpProcessAgent:
         ground: Ground,
         servers: ServersOf = lambda profile, info: (),
         *,
+        wrap: WrapOf = lambda profile, info: lambda command, cwd, env: (command, env),
         began: Began = lambda pid, alias: None,
         ended: Pid = lambda pid: None,
     ) -> None:
-        """`began` and `ended` are told the number of each child process, the first also whose."""
+        """`wrap` puts a child process into its sandbox.
+
+        `began` and `ended` are told the number of each, the first also whose.
+        """
         self._ground = ground
         self._servers = servers
+        self._wrap = wrap
         self._began = began
         self._ended = ended
         self._seats: dict[str, Seat] = {}
@@ -97,6 +103,7 @@ class AcpProcessAgent:
                 turn.info.cwd,
                 profile.env,
                 capabilities=_CAPABILITIES,
+                wrap=self._wrap(profile, turn.info),
                 began=lambda pid: self._began(pid, profile.alias),
                 ended=self._ended,
             )

@@ -12,6 +12,7 @@ from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
 from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
+from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
 from dragoman.host.descendants import Kin
 from dragoman.host.learning import Learning
@@ -93,7 +94,7 @@ async def compose(
     where = places(os.environ, config_dir)
     loaded = load(where.config_file, flags=flags)
     config = LiveConfig(loaded, where, dict(flags or {}))
-    notices = list(loaded.warnings)
+    notices = [*loaded.warnings, *given_away(loaded.settings)]
     if for_daemon or loaded.settings.log.file:
         _open_log(loaded.settings, where, notices)
     closers: list[Callable[[], None]] = []
@@ -119,6 +120,7 @@ async def compose(
     servers = Servers(
         host,
         lambda: config.settings,
+        roster.cells,
         tokens=os.path.join(where.data_dir, "tokens"),
         trust=roster.kin.trust_marked,
         brand=roster.kin.brand_marked,

@@ -314,6 +314,11 @@ def _trusting(loaded: Loaded) -> Iterator[Row]:
                     "warn", kind, f"{name} may talk to the daemon as you do: it can answer its "
                     "own questions", f"Set {kind}.{name}.trust_with_daemon false.",
                 )  # fmt: skip
+            if entry.trust_outside_sandbox:
+                yield Row(
+                    "warn", kind, f"{name} runs outside of the sandbox, with your rights",
+                    f"Set {kind}.{name}.trust_outside_sandbox false.",
+                )  # fmt: skip
 
 
 def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, Tool, Toolbox, ToolSpec
+from dragoman.host.cells import Cells, protected, scratch
 from dragoman.host.descendants import Kin
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
@@ -51,6 +52,7 @@ class Roster:
         self._builtin: BuiltinAgent | None = None
         self._hosted: AcpProcessAgent | None = None
         self.kin = Kin()
+        self.cells = Cells(settings, places, self._private, self._bounds)
         # The MCP servers of a session, for a hosted agent to connect by itself.
         self.servers: Callable[[AgentProfile, SessionInfo], Sequence[Any]] = lambda p, i: ()
         self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
@@ -121,6 +123,7 @@ class Roster:
             self._hosted = AcpProcessAgent(
                 Ground(self._bounds, self._confine, self._outputs, self._tool_env),
                 lambda profile, info: self.servers(profile, info),
+                wrap=self.cells.hosted,
                 began=self._hosted_began,
                 ended=self.kin.forget,
             )
@@ -156,11 +159,7 @@ class Roster:
         places = self._places
         policy = AutonomyPolicy(
             rules,
-            protected=(
-                places.config_file,
-                places.data_dir,
-                os.path.join(places.config_dir, "agents"),
-            ),
+            protected=protected(places),
             # What bash kept of long outputs, and the files beside a user's own skills.
             readable=(self._outputs, *user_folders(places.config_dir)),
         )
@@ -220,13 +219,7 @@ class Roster:
 
     def _tool_env(self, profile: AgentProfile) -> dict[str, str]:
         """A temporary folder per agent: what one leaves there, another does not see."""
-        name = "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}" for c in profile.alias)
-        above = os.path.join(self._private, "tmp")
-        scratch = os.path.join(above, name)
-        # `makedirs` would leave the upper ones open.
-        for folder in (self._private, above, scratch):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        return {"TMPDIR": scratch}
+        return {"TMPDIR": scratch(self._private, profile.alias)}
 
     def _bounds(self, profile: AgentProfile, info: SessionInfo) -> Any:
         policy = self.policy(profile)

@@ -14,6 +14,7 @@ import msgspec
 from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Tool, Toolbox
+from dragoman.host.cells import Cells
 from dragoman.observe.log import get_log
 from dragoman.settings import profiles
 from dragoman.settings.host import McpServer
@@ -67,6 +68,7 @@ class Shared:
             self._noted(f"MCP server {self.name} was left out", str(fault))
             return
         options = self._servers.options
+        options["wrap"] = self._servers.cells.shared(self.name)
         if not self.section.trust_with_daemon:
             options["trust"] = self._servers.brand
         self.connection = Connection(server, self._noted, **options)
@@ -149,15 +151,20 @@ class Servers:
         self,
         host: Host,
         settings: Callable[[], Settings],
+        cells: Cells,
         *,
         tokens: str = "",
         trust: Callable[[str], int | None] = lambda mark: None,
         brand: Callable[[str], int | None] = lambda mark: None,
     ) -> None:
-        """`tokens` is a private directory. `trust` is told the mark of each server's process that
-        may talk to the daemon, `brand` that of all others."""
+        """`cells` has the sandboxes, `tokens` is a private directory.
+
+        `trust` is told the mark of each server's process that may talk to the daemon, `brand` that
+        of all others.
+        """
         self._host = host
         self._settings = settings
+        self.cells = cells
         self._tokens = tokens
         self._trust = trust
         self.brand = brand
@@ -198,7 +205,9 @@ class Servers:
         def note(title: str, text: str) -> None:
             self.note(info.id, title, text)
 
-        tools = McpTools([*leases, *connections(own, note, cwd=info.cwd)], profile.tools)
+        wrap = self.cells.brought(profile, info)
+        mine = connections(own, note, cwd=info.cwd, wrap=wrap)
+        tools = McpTools([*leases, *mine], profile.tools)
         await tools.ready()
         return tools
 

@@ -37,14 +37,17 @@ class Bounded(NamedTuple):
 class Limits:
     """Bounds of one command."""
 
-    def __init__(self, processes: int = PROCESSES) -> None:
+    def __init__(self, processes: int = PROCESSES, *, groups: bool = True) -> None:
+        """Without `groups` no control group is made."""
         self.processes = processes
+        self.groups = groups
 
     def prepare(self, *, own_users: bool = False) -> Bounded:
         """`own_users`: the command gets a user namespace of its own, and is not root."""
         import resource
 
-        group = "" if own_users and os.geteuid() != 0 else make_group(self.processes)
+        alone = own_users and os.geteuid() != 0
+        group = make_group(self.processes) if self.groups and not alone else ""
         processes = self.processes
         first = [getattr(resource, name, None) for name in ("RLIMIT_NICE", "RLIMIT_RTPRIO")]
         none = [resource.RLIMIT_CORE, *(one for one in first if one is not None)]

@@ -41,7 +41,7 @@ def hidden(roots: Sequence[str], barred: Sequence[str], ours: Sequence[str]) -> 
 
 def _make(path: str) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    if os.path.splitext(path)[1]:
+    if os.path.splitext(path)[1] or path.endswith("-token"):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     else:
         os.mkdir(path, 0o700)

@@ -177,6 +177,13 @@ class Agent(Risk, frozen=True):
     trust_with_daemon: Annotated[
         bool, says("It may connect to the daemon as you do: answer questions, change settings.")
     ] = False
+    trust_outside_sandbox: Annotated[
+        bool, says("It runs outside of the sandbox, with your rights.")
+    ] = False
+    sandbox_network: Annotated[bool, says("It may use the network.")] = True
+    sandbox_writable: Annotated[
+        Words, says("Files and folders that it may read and write beside the workspace.")
+    ] = ()
     provider: Annotated[str, says("The provider, when `model` does not begin with it.")] = ""
     model: Annotated[
         str, says("provider/model, or the model alone when `provider` is set; empty: chosen.")

@@ -118,6 +118,13 @@ class McpServer(Section, frozen=True):
     trust_with_daemon: Annotated[
         bool, says("It may connect to the daemon as you do: answer questions, change settings.")
     ] = False
+    trust_outside_sandbox: Annotated[
+        bool, says("It runs outside of the sandbox, with your rights.")
+    ] = False
+    sandbox_network: Annotated[bool, says("It may use the network.")] = True
+    sandbox_writable: Annotated[
+        Words, says("Files and folders that it may read and write beside its temporary folder.")
+    ] = ()
     url: Annotated[str, says("The address, for a server on the network.")] = ""
     headers: Annotated[dict[str, str], says("Headers sent with every request.")] = {}
     transport: Annotated[

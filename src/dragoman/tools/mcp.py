@@ -6,6 +6,7 @@ tools and a note, never the session.
 """
 
 import asyncio
+import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ import msgspec
 from dragoman.engine.content import Image, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
+from dragoman.sandbox.program import Wrap, unwrapped
 
 CONNECT_SECONDS = 30.0
 SIGN_IN_SECONDS = 300.0  # a human is at it
@@ -110,10 +112,12 @@ class Connection:
         *,
         tokens: str = "",
         trust: Trust = lambda mark: None,
+        wrap: Wrap = unwrapped,
         auth: Any = None,
     ) -> None:
         """`tokens` is a private directory; `trust` is told the mark of a process we start.
 
+        `wrap` puts that process into its sandbox.
         `auth` signs the requests instead of what the tokens' directory has.
         """
         self.server = server
@@ -124,6 +128,7 @@ class Connection:
         self._tokens = tokens
         self._auth = auth
         self._trust = trust
+        self._wrap = wrap
         self._stop = asyncio.Event()  # somebody closed it, or it was found to be lost
         self._lost = ""
         self._session: Any = None
@@ -293,12 +298,10 @@ async def _streams(library: dict[str, Any], way: Connection, stack: Any, mark: s
     """Both directions to a server; what they stand on is closed with the stack."""
     server = way.server
     if server.transport == "stdio":
-        parameters = library["parameters"](
-            command=server.command,
-            args=list(server.args),
-            env={**library["environment"](), **server.env, _MARK: mark},
-            cwd=server.cwd or None,
-        )
+        env = {**library["environment"](), **server.env, _MARK: mark}
+        cwd = server.cwd or os.getcwd()
+        words, env = way._wrap((server.command, *server.args), cwd, env)
+        parameters = library["parameters"](command=words[0], args=list(words[1:]), env=env, cwd=cwd)
         return await stack.enter_async_context(library["stdio"](parameters))
     headers = dict(server.headers) or None
     from .mcp_auth import auth_of
@@ -378,7 +381,7 @@ def connect(
 
 
 def connections(
-    servers: Sequence[Mapping[str, Any]], note: Note, *, cwd: str = ""
+    servers: Sequence[Mapping[str, Any]], note: Note, *, cwd: str = "", wrap: Wrap = unwrapped
 ) -> list[Connection]:
     """Begin to connect; what cannot be understood is noted and left out."""
     made = []
@@ -388,5 +391,5 @@ def connections(
         except BadInput as fault:
             note(f"MCP server {given.get('name', '?')} was left out", str(fault))
             continue
-        made.append(Connection(server, note))
+        made.append(Connection(server, note, wrap=wrap))
     return made
