@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from dragoman.sandbox.program import Wrap
 
 
-def protected(places: Places) -> tuple[str, ...]:
-    """What is ours alone."""
-    below = ("agents", "acp-bridge-token")
-    found = (os.path.join(places.config_dir, name) for name in below)
-    return (places.config_file, places.data_dir, *found)
-
-
 def scratch(private: str, name: str) -> str:
     """A temporary folder of this name, which is made when it is not there."""
     plain = "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}" for c in name)
@@ -49,7 +42,8 @@ class Cells:
     ) -> None:
         """`private` is where temporary folders are; `bounds` are those of a session's commands."""
         self._settings = settings
-        self._places = places
+        below = (os.path.join(places.config_dir, name) for name in ("agents", "acp-bridge-token"))
+        self.protected = (places.config_file, places.data_dir, *below)  # what is ours alone
         self._private = private
         self._bounds = bounds
 
@@ -82,7 +76,7 @@ class Cells:
             own,
             entry.sandbox_writable,
             (*STANDARD.forbidden, *strangers(os.path.expanduser("~"))),
-            protected=protected(self._places),
+            protected=self.protected,
             sealed=STANDARD.sealed,
             legible=STANDARD.legible,
             writable=STANDARD.writable,

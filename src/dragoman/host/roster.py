@@ -10,7 +10,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, Tool, Toolbox, ToolSpec
-from dragoman.host.cells import Cells, protected, scratch
+from dragoman.host.cells import Cells, scratch
 from dragoman.host.descendants import Kin
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
@@ -159,7 +159,7 @@ class Roster:
         places = self._places
         policy = AutonomyPolicy(
             rules,
-            protected=protected(places),
+            protected=self.cells.protected,
             # What bash kept of long outputs, and the files beside a user's own skills.
             readable=(self._outputs, *user_folders(places.config_dir)),
         )
@@ -197,7 +197,7 @@ class Roster:
             shell_timeout=ways.shell_timeout_secs,
             max_output=ways.max_output_bytes,
             allow_env=ways.allow_env,
-            extra_env=self._tool_env(profile),
+            extra_env={"TMPDIR": scratch(self._private, profile.alias)},
         )
         self._registries[profile.alias] = (policy, wanted, registry)
         return registry
