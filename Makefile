@@ -28,7 +28,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -77,6 +77,10 @@ test: $(TEST_NEEDS)
 	$(PYTEST) -q -rs -m "not local and not alone" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(T); first=$$?; \
 	$(PYTEST) -q -rs -m "alone and not local" $(T); second=$$?; \
 	[ $$first = 0 ] && [ $$second = 0 ] || [ $$first$$second = 05 ] || [ $$first$$second = 50 ]
+
+# What failed the last time, one by one; it is an error when nothing did.
+test-again: $(STAMP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -rs -m "not local" --last-failed --last-failed-no-failures none $(T)
 
 test-user: $(TEST_NEEDS)
 	scripts/test_as_user.sh

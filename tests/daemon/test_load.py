@@ -80,6 +80,7 @@ def test_a_thousand_connections_at_once(tmp_path):
         assert daemon.stop() == 0
 
 
+@pytest.mark.alone
 def test_many_who_leave_their_sessions_open_keep_nobody_out(tmp_path):
     limits = "[limits]\nmax_sessions = 60\n[zeroclaw]\nmax_sessions = 50\n"
     config = limits + script(tmp_path, ["hello"], loop=True)

@@ -142,7 +142,8 @@ class Host:
         keep: bool = False,
     ) -> Work:
         """Give a session something to do (see `Door.prompt`)."""
-        if not any(isinstance(block, Image) or block.text.strip() for block in content):
+        said = text_of(content)
+        if said and not said.strip() and not any(isinstance(block, Image) for block in content):
             raise BadInput("The prompt is empty.", "Write what is to be done.")
         self._check_open()
         session = await self.get(session_id)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.engine.ask import Rule
 from dragoman.engine.content import PlanEntry
@@ -122,7 +123,7 @@ class Sessions(msgspec.Struct, frozen=True):
     sessions: tuple[SessionInfo, ...]
     cursor: str = ""
     total: int | None = None
-    damaged: int = 0  # sessions that cannot be read, left out
+    damaged: int | UnsetType = UNSET  # sessions that cannot be read, left out
 
 
 class History(msgspec.Struct, frozen=True):

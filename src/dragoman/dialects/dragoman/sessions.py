@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.host import OpenSpec
@@ -41,7 +43,7 @@ async def listed(conn: "Caller", params: Sessions) -> Any:
     given = {name: getattr(params, name) for name in params.__struct_fields__}
     given["limit"] = max(1, min(params.limit, _MOST))
     page = await conn.door.list(SessionQuery(**given))
-    return answers.Sessions(page.sessions, page.cursor, page.total, page.damaged)
+    return answers.Sessions(page.sessions, page.cursor, page.total, page.damaged or UNSET)
 
 
 async def facts(conn: "Caller", params: OfSession) -> Any:
