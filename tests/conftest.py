@@ -24,16 +24,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         sweep()
 
 
+def _is_out_of_reach(item: pytest.Item) -> bool:
+    only_root = os.geteuid() != 0 and item.get_closest_marker("root") is not None
+    return only_root or "[NOTSET" in item.nodeid  # parametrized with tools, and none was found
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the files that take long; leave out, not skip, what only root can do."""
+    """Begin with the files that take long; leave out, not skip, what cannot be tried here.
+
+    That is what only root can do, and what is tried with a tool that is not installed.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)  # parallel runs end together
-    if os.geteuid() == 0:
-        return
-    left = [item for item in items if item.get_closest_marker("root")]
+    left = [item for item in items if _is_out_of_reach(item)]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("root")]
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.hookimpl(hookwrapper=True)

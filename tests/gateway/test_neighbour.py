@@ -63,7 +63,7 @@ async def test_a_command_is_not_even_with_its_mark_lowered(lower: int | None):
         assert out == "401 401 401 401 ", out + err
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.root  # nobody else can be somebody else
 async def test_another_user_is_not():
     async with serving(require_pairing=False, token=False) as served:
         out, err = await ask(served, user=65534, group=65534, extra_groups=[], cwd="/")
