@@ -68,8 +68,8 @@ class Client:
                     await answer.head()
                     break
                 except HttpFault:
-                    # The other side gave up a connection that we had kept: it has seen nothing
-                    # of this request, and a new connection is as good.
+                    # The other side gave up a connection that we had kept, before it answered
+                    # anything: most likely it has not seen this request. It is sent once more.
                     if not answer.unheard:
                         raise
             yield answer

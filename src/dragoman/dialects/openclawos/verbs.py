@@ -44,7 +44,7 @@ def heartbeat(conn: "OpenclawosHearer", asked: shapes.Heartbeat) -> Any:
 def beats(conn: "OpenclawosHearer") -> "Callable[[shapes.Request], bytes | None] | None":
     """Answers plain heartbeats until something else is heard, with the bytes of `heartbeat`.
 
-    They are by far the most frequent: the whole way of a request takes 2.4 times as long.
+    They are by far the most frequent: the whole way of a request takes longer.
     """
     seat, voice, now = conn.seat, conn.desk.voice, conn.desk.now()
     if seat is None:

@@ -63,7 +63,7 @@ class ZotHearer:
                 except (msgspec.DecodeError, RecursionError):
                     envelope = None  # looked at once more, to say what is wrong
                 else:
-                    # The whole way takes 4 times as long, and loads the table first.
+                    # The whole way takes longer, and loads the table first.
                     if envelope.type == "ping" and envelope.id and self._trusted:
                         self.link.send(pong(envelope.id))
                         continue
