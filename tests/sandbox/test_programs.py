@@ -85,6 +85,8 @@ def world(monkeypatch: pytest.MonkeyPatch):
     # Not below /tmp, which every program may write.
     top = Path(os.path.expanduser("~")) / f".walls-{os.getpid()}"
     made = World(top)
+    for name in ("LEAKED_API_KEY", "DRAGOMAN_LEAKED", "LEAKED_THING", "NAMED_API_KEY"):
+        monkeypatch.setenv(name, "of the daemon")
     monkeypatch.chdir(top / "other")  # the host's own folder is nobody's workspace
     yield made
     monkeypatch.undo()
@@ -116,12 +118,14 @@ async def tried(world: World, kind: str, backend: str, more: str = "") -> dict[s
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", ["agent", "server"])
 async def test_no_way_out_and_ordinary_work(world: World, kind: str, backend: str) -> None:
-    more = f'sandbox_writable = ["{world.top / "more"}"]\n'
+    more = f'sandbox_writable = ["{world.top / "more"}"]\npass_env = ["NAMED_API_KEY", "*"]\n'
     found = await tried(world, kind, backend, more)
     assert not {name for name in OUTSIDE if found[name]}, found
     assert found["more"] and found["temporary"] and found["network"], found
     assert found["key"] == "mine" and found["marked"] and found["filtered"]
     assert found["workspace"] is (kind == "agent")
+    # By name a key, by a pattern only what is none.
+    assert found["inherited"] == ["LEAKED_THING", "NAMED_API_KEY"]
 
 
 @pytest.mark.alone
@@ -137,6 +141,7 @@ async def test_trust_lets_it_out(world: World, kind: str) -> None:
     found = await tried(world, kind, "auto", "trust_outside_sandbox = true\n")
     assert {name for name in OUTSIDE if found[name]} == OUTSIDE, found
     assert not found["filtered"] and found["key"] == "mine"
+    assert found["inherited"] == []  # trust is no reason to hand out keys
 
 
 @pytest.mark.alone

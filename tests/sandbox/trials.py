@@ -55,6 +55,7 @@ def all_of(given: dict[str, Any]) -> dict[str, Any]:
         "temporary": _could(lambda: tempfile.TemporaryFile().close()),
         "network": _could(_listen),
         "key": os.environ.get("OWN_API_KEY", ""),
+        "inherited": sorted(n for n, v in os.environ.items() if v == "of the daemon"),
         "marked": resource.getrlimit(resource.RLIMIT_RTTIME)[1] != resource.RLIM_INFINITY,
         "filtered": _status("Seccomp") == "2",
     }  # fmt: skip

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dragoman.tools.environ import environment, secret
+from dragoman.tools.environ import environment, secret, staying
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,34 @@ def test_there_is_always_a_path_and_the_own_environment_is_the_usual_source(
     assert environment(source={})["PATH"] == os.defpath
     monkeypatch.setenv("LC_TESTED", "here")
     assert environment()["LC_TESTED"] == "here"
+
+
+_OURS = {
+    "PATH": "/x", "HOME": "/h", "HTTPS_PROXY": "p", "no_proxy": "n", "XDG_RUNTIME_DIR": "/run",
+    "ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "AWS_REGION": "r",
+    "AWS_SECRET_ACCESS_KEY": "s",
+    "XDG_TOKEN": "t", "SSH_AUTH_SOCK": "/s", "DBUS_SESSION_BUS_ADDRESS": "/d", "EDITOR": "vi",
+    "DRAGOMAN_CONFIG_DIR": "/c", "LD_PRELOAD": "/l", "PYTHONPATH": "/p", "NODE_OPTIONS": "-r x",
+}  # fmt: skip
+_USUAL = {"PATH", "HOME", "HTTPS_PROXY", "no_proxy", "XDG_RUNTIME_DIR"}
+
+
+@pytest.mark.parametrize(
+    ("names", "more"),
+    [
+        ((), set()),
+        (("ANTHROPIC_API_KEY",), {"ANTHROPIC_API_KEY"}),
+        (("anthropic_api_key", "ANTHROPIC_API_KEY "), set()),
+        (("AWS_*",), {"AWS_REGION"}),
+        (("*_KEY", "*TOKEN*", "[A]NTHROPIC_API_KEY"), set()),
+        (("DRAGOMAN_*",), set()),
+        (("DRAGOMAN_CONFIG_DIR", "SSH_AUTH_SOCK"), {"DRAGOMAN_CONFIG_DIR", "SSH_AUTH_SOCK"}),
+    ],
+)
+def test_programs_that_stay_get_keys_by_name_alone(names: tuple[str, ...], more: set[str]) -> None:
+    assert set(staying(names, source=_OURS)) == _USUAL | more
+
+
+def test_what_an_entry_gives_itself_comes_as_it_is() -> None:
+    assert staying((), {"OPENAI_API_KEY": "own", "PATH": "/y"}, _OURS)["OPENAI_API_KEY"] == "own"
+    assert staying((), {"PATH": "/y"}, _OURS)["PATH"] == "/y"

@@ -7,6 +7,7 @@ so that a request for permission never overtakes the call that it is about.
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -42,7 +43,10 @@ _LAST_WORDS = 4_096  # bytes of its standard error that a fault may quote
 _PIECE = 1 << 16
 _DEPTH = "ACP_HOST_DEPTH"  # how many hosts are above: an agent must not host itself for ever
 _DEEPEST = 3
-_KEPT_BACK = ("DRAGOMAN_", "ZEROCLAW_", "HUMANLAYER_", "OPENCLAWOS_", "ZOTCORE_")
+
+_AGAIN = "The next prompt starts it again."
+# What programs say that miss their key.
+_KEY = re.compile(r"api[ _-]?key|[A-Z]+_API_KEY|_TOKEN\b|not logged in|unauthori[sz]ed", re.I)
 
 Params = dict[str, Any]
 Variables = Mapping[str, str]
@@ -58,11 +62,11 @@ class Asked(msgspec.Struct, frozen=True):
     id: Any = msgspec.UNSET
 
 
-def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """Our environment without what leads to this host, and the agent's own variables."""
-    found = {name: value for name, value in os.environ.items() if not name.startswith(_KEPT_BACK)}
-    found[_DEPTH] = str(_depth() + 1)
-    return {**found, **own}
+def _sign_in(program: str) -> str:
+    return (
+        f"Sign in with {program} itself first; or name the variable of its key in `pass_env` of "
+        "its entry: it gets no key of the daemon's environment otherwise."
+    )
 
 
 def _depth() -> int:
@@ -112,7 +116,7 @@ class Child:
                 hint='Give the innermost one an agent with backend = "builtin".',
             )
         try:
-            words, variables = wrap(command, cwd, environment(env))
+            words, variables = wrap(command, cwd, {**env, _DEPTH: str(_depth() + 1)})
             process = await asyncio.create_subprocess_exec(
                 *words,
                 cwd=cwd,
@@ -195,7 +199,7 @@ class Child:
         return ProviderFailed(
             f"{self.command[0]} refused {method}: {failure.message}{detail}",
             "auth" if sign_in else "server",
-            hint=f"Sign in with {self.command[0]} itself first." if sign_in else "",
+            hint=_sign_in(self.command[0]) if sign_in else "",
         )
 
     async def death(self) -> ProviderFailed:
@@ -213,7 +217,7 @@ class Child:
         return ProviderFailed(
             f"The agent process {self.command[0]} {how}.{said}",
             "server",
-            hint="The next prompt starts it again.",
+            hint=_sign_in(self.command[0]) if _KEY.search(words) else _AGAIN,
         )
 
     def answer(self, asked: Asked, value: Any) -> None:

@@ -32,6 +32,7 @@ INTERRUPTED = "The hosted agent was stopped while it waited for this answer."
 
 Pid = Callable[[int], None]
 Began = Callable[[int, str], None]
+EnvironmentOf = Callable[[AgentProfile], Mapping[str, str]]
 WrapOf = Callable[[AgentProfile, SessionInfo], Wrap]
 ServersOf = Callable[[AgentProfile, SessionInfo], Sequence[Mapping[str, Any]]]
 
@@ -45,16 +46,18 @@ class AcpProcessAgent:
         servers: ServersOf = lambda profile, info: (),
         *,
         wrap: WrapOf = lambda profile, info: lambda command, cwd, env: (command, env),
+        environment: EnvironmentOf = lambda profile: profile.env,
         began: Began = lambda pid, alias: None,
         ended: Pid = lambda pid: None,
     ) -> None:
-        """`wrap` puts a child process into its sandbox.
+        """`wrap` puts a child process into its sandbox, `environment` is all that it sees of ours.
 
         `began` and `ended` are told the number of each, the first also whose.
         """
         self._ground = ground
         self._servers = servers
         self._wrap = wrap
+        self._environment = environment
         self._began = began
         self._ended = ended
         self._seats: dict[str, Seat] = {}
@@ -91,7 +94,8 @@ class AcpProcessAgent:
     async def _seat(self, turn: TurnPort) -> Seat:
         """The session's child, started when there is none."""
         sid, profile = turn.info.id, turn.profile
-        key = (profile.command, tuple(sorted(profile.env.items())))
+        variables = self._environment(profile)
+        key = (profile.command, tuple(sorted(variables.items())))
         seat = self._seats.get(sid)
         if seat is not None and (seat.key != key or not seat.child.alive):
             del self._seats[sid]
@@ -101,7 +105,7 @@ class AcpProcessAgent:
             child = await Child.start(
                 profile.command,
                 turn.info.cwd,
-                profile.env,
+                variables,
                 capabilities=_CAPABILITIES,
                 wrap=self._wrap(profile, turn.info),
                 began=lambda pid: self._began(pid, profile.alias),

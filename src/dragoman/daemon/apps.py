@@ -12,14 +12,13 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from dragoman.host.descendants import Kin
 from dragoman.host.doctor import Row
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
-from dragoman.tools.environ import ALLOWED
+from dragoman.tools.environ import staying
 
 log = get_log("apps")
 
@@ -238,13 +237,7 @@ def environment(
     id: str, app: App, kernel: str, source: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """What an app sees: harmless names of ours, what its settings give it, and the kernel."""
-    given = os.environ if source is None else source
-    made = {
-        name: value
-        for name, value in given.items()
-        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
-    }
-    made |= app.env
+    made = staying(app.pass_env, app.env, source)
     made["OPENCLAWOS_KERNEL_SOCKET"] = made["OPENCLAW_KERNEL_SOCKET"] = kernel
     made["OPENCLAWOS_APP_ID"] = id
     return made

@@ -50,6 +50,7 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     rows += _store(loaded, where)
     rows += _sockets(where, env)
     rows += _models(loaded, env)
+    rows += _keys(loaded, env)
     rows += _sandbox(loaded)
     rows += _gateway(loaded)
     rows += _trusting(loaded)
@@ -319,6 +320,25 @@ def _trusting(loaded: Loaded) -> Iterator[Row]:
                     "warn", kind, f"{name} runs outside of the sandbox, with your rights",
                     f"Set {kind}.{name}.trust_outside_sandbox false.",
                 )  # fmt: skip
+
+
+def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
+    """Which variables of ours programs get by name. Without a name they get no key."""
+    given = loaded.settings
+    entries = [("agents", name, one) for name, one in given.agents.items() if one.backend == "acp"]
+    entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]  # type: ignore[misc]
+    for kind, name, entry in entries:
+        missing = [one for one in entry.pass_env if "*" not in one and one not in env]
+        if missing:
+            yield Row(
+                "warn", kind, f"{name} is to get {', '.join(missing)}, which is not set here",
+                f"Set it where the daemon starts, or take it out of {kind}.{name}.pass_env.",
+            )  # fmt: skip
+        elif entry.pass_env:
+            yield Row("ok", kind, f"{name} gets {', '.join(entry.pass_env)} of the environment")
+        elif kind == "agents":
+            said = f"{name} gets no key of the environment"
+            yield Row("ok", kind, said, f"If it needs one, name it in agents.{name}.pass_env.")
 
 
 def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:

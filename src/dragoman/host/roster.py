@@ -124,10 +124,17 @@ class Roster:
                 Ground(self._bounds, self._confine, self._outputs, self._tool_env),
                 lambda profile, info: self.servers(profile, info),
                 wrap=self.cells.hosted,
+                environment=self._hosted_env,
                 began=self._hosted_began,
                 ended=self.kin.forget,
             )
         return self._hosted
+
+    def _hosted_env(self, profile: AgentProfile) -> dict[str, str]:
+        """What a hosted agent finds in its environment: no key that its entry does not name."""
+        from dragoman.tools.environ import staying
+
+        return staying(profiles.agent(self._settings(), profile.alias).pass_env, profile.env)
 
     def _hosted_began(self, pid: int, alias: str) -> None:
         """A hosted agent may talk to the daemon itself only when its owner said so."""

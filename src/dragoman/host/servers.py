@@ -63,7 +63,7 @@ class Shared:
             self._again = None
         given = {**msgspec.to_builtins(self.section), "name": self.name}
         try:
-            server = read_server(given)
+            server = read_server(given, passing=True)
         except BadInput as fault:
             self._noted(f"MCP server {self.name} was left out", str(fault))
             return

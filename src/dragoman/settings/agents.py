@@ -173,7 +173,10 @@ class Agent(Risk, frozen=True):
     ] = "builtin"
     command: Annotated[str, says("The program of an ACP backend.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
-    env: Annotated[dict[str, str], says("Its environment, added to ours.")] = {}
+    env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
+    pass_env: Annotated[
+        Words, says("Variables of the daemon's environment that it gets, by name (its key, say).")
+    ] = ()
     trust_with_daemon: Annotated[
         bool, says("It may connect to the daemon as you do: answer questions, change settings.")
     ] = False

@@ -115,6 +115,9 @@ class McpServer(Section, frozen=True):
     command: Annotated[str, says("The program, for a server on stdio.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
     env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
+    pass_env: Annotated[
+        Words, says("Variables of the daemon's environment that it gets, by name (its key, say).")
+    ] = ()
     trust_with_daemon: Annotated[
         bool, says("It may connect to the daemon as you do: answer questions, change settings.")
     ] = False

@@ -49,6 +49,9 @@ class App(Section, frozen=True):
     command: Annotated[str, says("The program.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
     env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
+    pass_env: Annotated[
+        Words, says("Variables of the daemon's environment that it gets, by name (its key, say).")
+    ] = ()
     cwd: Annotated[str, says("Its working directory.")] = ""
     enabled: Annotated[bool, says("Start it with the daemon.")] = True
     max_restarts: Annotated[Whole, says("How often it is started again after a failure.")] = 5

@@ -1,4 +1,4 @@
-"""The environment that commands see: a short list of names, and never a secret."""
+"""The environment that commands and programs of ours see: a short list, and never a secret."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,15 @@ SECRET = (
     *("*APIKEY*", "*API_KEY*", "*SECRET*", "*PASSWORD*", "*TOKEN*", "*PRIVATE_KEY*", "*_DSN"),
     *("*ACCESS_KEY*", "DRAGOMAN_*", "ZEROCLAW_*", "ZOTCORE_*", "HUMANLAYER_*", "OPENCLAWOS_*"),
 )
+# What programs that stay (hosted agents, MCP servers, apps) find beside it.
+STAYING = (
+    *ALLOWED,
+    *("LANGUAGE", "COLORTERM", "NO_COLOR", "XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy"),
+    *("APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP"),
+)
 # Nothing waits for a key press or a password where nobody can give one.
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
@@ -21,6 +30,27 @@ def secret(name: str) -> bool:
     """Whether a variable of this name is kept from commands whatever the configuration says."""
     upper = name.upper()
     return any(fnmatchcase(upper, pattern) for pattern in SECRET)
+
+
+def staying(
+    names: Iterable[str] = (),
+    own: Mapping[str, str] | None = None,
+    source: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Variables for a program that stays: usual ones, those of `names`, and its `own`.
+
+    A name passes whatever it is; a pattern (`AWS_*`) passes nothing that looks like a secret.
+    """
+    given = os.environ if source is None else source
+    wanted = tuple(names)
+    found = {
+        name: value
+        for name, value in given.items()
+        if name in wanted
+        or (not secret(name) and any(fnmatchcase(name, one) for one in (*STAYING, *wanted)))
+    }
+    found.setdefault("PATH", os.defpath)
+    return found | dict(own or {})
 
 
 def environment(

@@ -19,6 +19,8 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
 from dragoman.sandbox.program import Wrap, unwrapped
 
+from .environ import staying
+
 CONNECT_SECONDS = 30.0
 SIGN_IN_SECONDS = 300.0  # a human is at it
 PATIENCE_SECONDS = 5.0  # how long a first turn waits for servers that are on their way
@@ -44,6 +46,7 @@ class Server(msgspec.Struct, frozen=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
+    pass_env: tuple[str, ...] = ()  # names of ours that it gets too
     url: str = ""
     headers: dict[str, str] = {}
     transport: str = "stdio"  # stdio, http, sse
@@ -54,8 +57,11 @@ class Server(msgspec.Struct, frozen=True):
     oauth_issuer: str = ""
 
 
-def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
-    """A server as ACP, or a configuration, describes it. Raises BadInput."""
+def read_server(given: Mapping[str, Any], cwd: str = "", *, passing: bool = False) -> Server:
+    """A server as ACP, or a configuration, describes it. Raises BadInput.
+
+    Only with `passing` it can name variables of ours: the configuration may, a client may not.
+    """
     name = str(given.get("name") or "")
     command, url = str(given.get("command") or ""), str(given.get("url") or "")
     kind = str(given.get("type") or given.get("transport") or "auto")
@@ -72,6 +78,7 @@ def read_server(given: Mapping[str, Any], cwd: str = "") -> Server:
         command,
         tuple(str(arg) for arg in given.get("args") or ()),
         _pairs(given.get("env")),
+        tuple(given.get("pass_env") or ()) if passing else (),
         url,
         _pairs(given.get("headers")),
         kind,
@@ -273,7 +280,7 @@ def _library() -> dict[str, Any]:
 
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.sse import sse_client
-        from mcp.client.stdio import get_default_environment, stdio_client
+        from mcp.client.stdio import stdio_client
         from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
         from mcp.types import PaginatedRequestParams
     except ImportError as missing:
@@ -286,7 +293,6 @@ def _library() -> dict[str, Any]:
         "session": ClientSession,
         "page": PaginatedRequestParams,
         "parameters": StdioServerParameters,
-        "environment": get_default_environment,
         "stdio": stdio_client,
         "client": create_mcp_http_client,
         "http": streamable_http_client,
@@ -298,7 +304,7 @@ async def _streams(library: dict[str, Any], way: Connection, stack: Any, mark: s
     """Both directions to a server; what they stand on is closed with the stack."""
     server = way.server
     if server.transport == "stdio":
-        env = {**library["environment"](), **server.env, _MARK: mark}
+        env = staying(server.pass_env, {**server.env, _MARK: mark})
         cwd = server.cwd or os.getcwd()
         words, env = way._wrap((server.command, *server.args), cwd, env)
         parameters = library["parameters"](command=words[0], args=list(words[1:]), env=env, cwd=cwd)
