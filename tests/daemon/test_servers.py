@@ -60,7 +60,7 @@ class Talk:
         return text_of(self.tape.of(ev.CallEnded)[-1].content)
 
     def status(self) -> dict[str, Any]:
-        return {row["name"]: row for row in self.host.door.facts["mcp"]()}
+        return {row["name"]: row for row in self.host.door.facts.mcp()}
 
 
 @pytest.fixture

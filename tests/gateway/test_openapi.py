@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.gateway.making import serving
 
+from dragoman.engine.facts import Facts
 from dragoman.gateway.auth import Throttle
 from dragoman.gateway.openapi import document
 from dragoman.gateway.routes import all_routes
@@ -58,7 +59,7 @@ def beside():
 
 
 # The document depends on the table of routes alone, so the cases can be made before a host runs.
-BARE = SimpleNamespace(routes=all_routes(), door=SimpleNamespace(facts={}), prefix="")
+BARE = SimpleNamespace(routes=all_routes(), door=SimpleNamespace(facts=Facts()), prefix="")
 schema = schemathesis.openapi.from_dict(document(BARE))
 STREAMS = ("/api/events", "/api/live", "/api/sessions/{id}/stream")
 

@@ -61,13 +61,13 @@ class Daemon:
         """What dialects may show of the process, and cannot know by themselves."""
         places = self.composed.places
         facts = self.composed.door.facts
-        facts["addresses"] = self.listening.main()
-        facts["config_kind"] = "custom" if places.given else "default"
-        facts["logs"] = self._feed
-        facts["taps"] = _LateTaps(self.guests)
-        facts["explain"] = self._explain
-        facts["check_config"] = self._check_config
-        facts["doctor"] = self._examine
+        facts.addresses = self.listening.main()
+        facts.config_kind = "custom" if places.given else "default"
+        facts.logs = self._feed
+        facts.taps = _LateTaps(self.guests)
+        facts.explain = self._explain
+        facts.check_config = self._check_config
+        facts.doctor = self._examine
 
     def _explain(self, key: str) -> Any:
         from dragoman.settings.explain import explain
@@ -79,8 +79,8 @@ class Daemon:
         from dragoman.host.doctor import examine, servers
 
         rows = await asyncio.to_thread(examine, self.composed.places)
-        rows += servers(self.composed.door.facts["mcp"]())
-        connected = self.composed.door.facts.get("connected_apps", list)()
+        rows += servers(self.composed.door.facts.mcp())
+        connected = self.composed.door.facts.connected_apps()
         return rows + findings(self._apps.status() if self._apps else [], connected)
 
     def _check_config(self) -> str:
@@ -113,8 +113,8 @@ class Daemon:
         from dragoman.gateway import open_gateway
 
         self._gateway = await open_gateway(self.composed, self.desks, self.guests)
-        self.composed.door.facts["gateway"] = self._gateway.address
-        self.composed.door.facts["pairing"] = self._gateway.pairing
+        self.composed.door.facts.gateway = self._gateway.address
+        self.composed.door.facts.pairing = self._gateway.pairing
         log.info("listening", dialect="gateway", address=self._gateway.address)
 
     async def _start_apps(self) -> None:
@@ -133,7 +133,6 @@ class Daemon:
             kernel = self.listening.main()["openclawos"]
             self._apps = Supervisor({}, kernel, self.composed.kin)
             self.desks.desk("openclawos").on_shutdown = self._apps.leaving
-            self.composed.door.facts["apps"] = self._apps.status
         await self._apps.apply(settings.openclawos.apps)
 
     # --- while it runs ---
@@ -325,7 +324,7 @@ async def serve(args: Any) -> int:
         spare_memory()
         notify("READY=1")
         print("ready", file=sys.stderr, flush=True)
-        log.info("ready", version=composed.door.facts["version"], pid=os.getpid())
+        log.info("ready", version=composed.door.facts.version, pid=os.getpid())
         await daemon.stopped.wait()
         log.info("stopping")
     finally:

@@ -16,6 +16,7 @@ from . import events as ev
 from .ask import Rule
 from .content import Message, Prompt, ToolCall
 from .events import Ask, Event, Mode, Settled, Verdict, Who
+from .facts import Facts
 from .faults import (
     BadInput,
     Busy,
@@ -59,12 +60,12 @@ class Door:
         self,
         host: Host,
         config: ConfigPort | None = None,
-        facts: Mapping[str, Any] | None = None,
+        facts: Facts | None = None,
     ) -> None:
         self.visitors = Visitors(host.clock)
         self._host = host
         self.config = config
-        self.facts: dict[str, Any] = dict(facts or {})  # version, config_dir, data_dir, endpoints…
+        self.facts = facts or Facts()
         self.hooks = host.hooks
         self.offers = host.offers
         self._pages = Pages()

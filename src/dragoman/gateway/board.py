@@ -88,7 +88,7 @@ class Board:
         short.join(outlet, watch)
         if self._feed is not None:
             self._feed.join(outlet, self._watch)
-        taps = door.facts.get("taps")
+        taps = door.facts.taps
         if wire and taps is not None:
             outlet.on_close.append(taps.follow(None, self._said))
         if door.config is not None:

@@ -97,7 +97,7 @@ class Callback:
         for number in range(1, tries + 1):
             headers = {
                 "content-type": "application/json",
-                "user-agent": f"dragoman/{self._door.facts.get('version', '')}",
+                "user-agent": f"dragoman/{self._door.facts.version}",
                 "x-dragoman-event": str(event.body.__struct_config__.tag),
                 "x-dragoman-delivery": f"{event.gseq}",
                 "x-dragoman-attempt": str(number),

@@ -26,7 +26,7 @@ class Meter:
 async def render(gate: "Gate") -> str:
     door, meter = gate.door, gate.meter
     page = _Page()
-    version = str(door.facts.get("version", ""))
+    version = door.facts.version
     page.add("dragoman_info", "gauge", "The version", [({"version": version}, 1)])
     states: Counter[str] = Counter(session.status for session in door.lives())
     page.add("dragoman_sessions", "gauge", "Sessions in memory, by status",

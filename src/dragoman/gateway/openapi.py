@@ -45,7 +45,7 @@ def document(gate: "Gate") -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Dragoman",
-            "version": str(gate.door.facts.get("version", "0")),
+            "version": gate.door.facts.version or "0",
             "description": "Sessions, approvals and configuration of a running Dragoman host.",
         },
         "servers": [{"url": gate.prefix or "/"}],

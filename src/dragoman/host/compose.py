@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman import __version__
 from dragoman.engine.door import Door
+from dragoman.engine.facts import Facts
 from dragoman.engine.faults import Fault, ProviderFailed
 from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
@@ -136,27 +137,26 @@ async def compose(
     )
     host.budget = budgets
     _offer_hosted(models, loaded.settings)
-    facts = {
-        "version": __version__,
-        "config_dir": where.config_dir,
-        "config_file": where.config_file,
-        "data_dir": where.data_dir,
-        "pid": os.getpid(),
-        "started_at": host.clock.now_ms(),
-        "notices": notices,
-        "mcp": servers.status,
-        "budget": budgets.used,
-        "without_key": models.without_key,
-    }
+    facts = Facts(
+        version=__version__,
+        config_dir=where.config_dir,
+        config_file=where.config_file,
+        data_dir=where.data_dir,
+        started_at=host.clock.now_ms(),
+        notices=notices,
+        mcp=servers.status,
+        budget=budgets.used,
+        without_key=models.without_key,
+    )
     if loaded.settings.sandbox.backend not in ("auto", "none"):
         _sandbox(loaded.settings)  # asked for by name: refuse to begin without it
-    facts["sandbox"] = cache(lambda: _sandbox(loaded.settings))
+    facts.sandbox = cache(lambda: _sandbox(loaded.settings))
     recollection = Recollection(lambda: config.settings, where, host)
     roster.parts.append(recollection.tools)
     roster.extras.append(recollection.recalled)
     host.hooks.subscribe("agent_completed", recollection, intercepts=False)
     if kept.durable:
-        facts["memory"] = recollection.of
+        facts.memory = recollection.of
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, host, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection

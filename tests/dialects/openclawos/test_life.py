@@ -204,7 +204,7 @@ async def test_silent_apps_are_shown_as_stale_and_kept():
     now = desk.now()
     assert desk.status()[0]["stale"] is False
     desk.now = lambda: now + 91_000
-    assert desk.door.facts["connected_apps"]()[0]["stale"] is True
+    assert desk.door.facts.connected_apps()[0]["stale"] is True
     await talker.call("app.heartbeat", {})
     assert desk.status()[0]["stale"] is False
 

@@ -122,7 +122,7 @@ async def test_logs_are_queried_and_followed(tmp_path):
     try:
         log = get_log("area")
         desk = desk_of(Scripted([]))
-        desk.door.facts["logs"] = feed
+        desk.door.facts.logs = feed
         talker = Talker(desk)
         log.debug("one", api_key="sk-secret-secret-secret")
         log.warning("two", path="/x")

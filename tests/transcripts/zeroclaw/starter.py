@@ -76,8 +76,8 @@ async def start(setup: Setup) -> Stage:
     )
     more = msgspec.structs.replace(MODEL, id="more")
     host_of(door).models.more = {more.ref: more}
-    door.facts["version"] = "9.9.9"
-    door.facts["addresses"] = {"zeroclaw": "/run/daemon.sock"}
+    door.facts.version = "9.9.9"
+    door.facts.addresses = {"zeroclaw": "/run/daemon.sock"}
     settings = msgspec.convert(options, Settings)
     desk = Desk(door, settings)
 

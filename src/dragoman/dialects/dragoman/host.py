@@ -23,16 +23,16 @@ async def status(conn: "Caller", _: None) -> Any:
     dialects: dict[str, int] = {}
     for client in door.visitors.clients.values():
         dialects[client.who.dialect] = dialects.get(client.who.dialect, 0) + 1
-    now = door.now_ms()
+    now, began = door.now_ms(), facts.started_at
     return {
-        "version": facts.get("version", ""),
+        "version": facts.version,
         "pid": conn.desk.pid,
-        "uptime_ms": now - facts.get("started_at", conn.desk.started // 1_000_000),
-        "config_dir": facts.get("config_dir", ""),
-        "config_file": facts.get("config_file", ""),
-        "data_dir": facts.get("data_dir", ""),
-        "endpoints": facts.get("addresses", {}),
-        "gateway": facts.get("gateway", ""),
+        "uptime_ms": now - (conn.desk.started // 1_000_000 if began is None else began),
+        "config_dir": facts.config_dir,
+        "config_file": facts.config_file,
+        "data_dir": facts.data_dir,
+        "endpoints": facts.addresses,
+        "gateway": facts.gateway or "",
         "sessions": {
             "live": len(door.live_ids()),
             "active": sum(1 for s in door.lives() if s.status in ACTIVE),
@@ -48,14 +48,14 @@ async def status(conn: "Caller", _: None) -> Any:
         },
         "log": {"lost": log.lost()},
         "rss_bytes": resident(),
-        "notices": facts.get("notices", []),
-        "sandbox": facts.get("sandbox", str)(),
-        "mcp": facts.get("mcp", list)(),
+        "notices": facts.notices,
+        "sandbox": facts.sandbox() if facts.sandbox is not None else "",
+        "mcp": facts.mcp(),
     }
 
 
 async def pair(conn: "Caller", params: Pair) -> Any:
-    pairing = conn.door.facts.get("pairing")
+    pairing = conn.door.facts.pairing
     if pairing is None:
         raise BadInput("The daemon runs without its gateway.", "Start it without --no-gateway.")
     return await pairing(link=params.link)
@@ -79,7 +79,7 @@ def models(conn: "Caller", params: Models) -> Any:
         answers.ModelRow(model.ref, msgspec.to_builtins(model))
         for model in conn.door.models(params.provider)
     ]
-    lacking = conn.door.facts.get("without_key", list)() if params.provider is None else []
+    lacking = conn.door.facts.without_key() if params.provider is None else []
     return answers.Models(rows, list(lacking))
 
 
@@ -95,7 +95,7 @@ def config(conn: "Caller", params: Config) -> Any:
     if live is None:
         raise BadInput("This host has no configuration.")
     if params.op == "explain":
-        explain = conn.door.facts.get("explain")
+        explain = conn.door.facts.explain
         return {"keys": explain(params.path) if explain is not None else []}
     if params.op == "reload":
         live.reload()

@@ -84,7 +84,7 @@ async def board(conn: "Caller", params: Board) -> Any:
                 waiting.get(info.id, 0),
             )
         )
-    used = door.facts.get("budget")
+    used = door.facts.budget
     spent = sum(used(alias)["cost_per_day"] for alias in door.agents()) if used else 0.0
     return answers.Board(rows, bool(page.cursor), spent)
 

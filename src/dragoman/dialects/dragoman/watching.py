@@ -112,7 +112,7 @@ def tap(conn: "Caller", params: Tap) -> Any:
     With a session: of the connections that are attached to it or name it, and every other line
     that mentions it.
     """
-    taps = conn.door.facts.get("taps")
+    taps = conn.door.facts.taps
     if taps is None:
         raise Fault("Taps are not available")
     if conn.untap is not None:

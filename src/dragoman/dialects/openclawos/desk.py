@@ -58,7 +58,7 @@ class Desk:
         self._left: OrderedDict[str, Left] = OrderedDict()
         self._delivery = Delivery(self)
         door.hooks.subscribe("message_sending", self._delivery, intercepts=False)
-        door.facts["connected_apps"] = self.status
+        door.facts.connected_apps = self.status
 
     def hearer(self, link: "Link") -> "OpenclawosHearer":
         from .hear import OpenclawosHearer

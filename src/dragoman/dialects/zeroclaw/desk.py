@@ -89,7 +89,7 @@ class Desk:
     @property
     def version(self) -> str:
         """The version that clients are told."""
-        return self.settings.server_version or str(self.door.facts.get("version", "0"))
+        return self.settings.server_version or self.door.facts.version or "0"
 
     def enlist(self, who: Who, link: Link, claimed: str) -> str:
         """Note a client that said `initialize`; returns its id."""
@@ -121,12 +121,11 @@ class Desk:
             "session_ids": ids,
         }
         facts = self.door.facts
-        for name in ("config_dir", "config_file"):
-            if name in facts:
-                made[name] = facts[name]
-        if "config_dir" in facts:
-            made["config_kind"] = facts.get("config_kind", "default")
-        endpoint = facts.get("addresses", {}).get("zeroclaw")
+        if facts.config_dir:
+            made["config_dir"] = facts.config_dir
+            made["config_file"] = facts.config_file
+            made["config_kind"] = facts.config_kind
+        endpoint = facts.addresses.get("zeroclaw")
         if endpoint:
             made["local_ipc_endpoint"] = endpoint
         raw = encode(spoken(made) if camel else made)

@@ -119,7 +119,7 @@ async def hello(hearer: "ZotHearer", params: shapes.Hello) -> dict[str, Any]:
         "model": model,
         "protocol_version": PROTOCOL,
         "provider": provider,
-        "version": door_of(hearer).facts.get("version") or __version__,
+        "version": door_of(hearer).facts.version or __version__,
     }
     if params.session and hearer.seat is not None:
         data["session"] = hearer.seat.session_id
@@ -329,7 +329,7 @@ def get_capabilities(hearer: "ZotHearer", params: None) -> dict[str, Any]:
         "protocol_version": PROTOCOL,
         "reasoning": EFFORTS,
         "sessions": door_of(hearer).durable,
-        "version": door_of(hearer).facts.get("version") or __version__,
+        "version": door_of(hearer).facts.version or __version__,
     }
 
 

@@ -56,8 +56,8 @@ async def openapi(call: Call) -> Any:
 async def status(call: Call) -> Status:
     facts = call.door.facts
     return Status(
-        version=str(facts.get("version", "")),
-        started_at=int(facts.get("started_at", 0)),
+        version=facts.version,
+        started_at=facts.started_at or 0,
         sessions=len(call.door.live_ids()),
         clients=len(call.door.visitors.clients),
         approvals=len(await call.door.asks()),
@@ -65,7 +65,7 @@ async def status(call: Call) -> Status:
         cost=call.gate.meter.cost,
         default_agent=call.door.default_agent(),
         cwd=call.gate.cwd,
-        notices=tuple(facts.get("notices", ())),
+        notices=tuple(facts.notices),
     )
 
 

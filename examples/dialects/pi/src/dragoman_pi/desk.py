@@ -2,7 +2,6 @@
 
 import os
 from itertools import count
-from typing import Any
 
 import msgspec
 
@@ -42,11 +41,10 @@ class Desk:
 
     def path_of(self, session_id: str) -> str | None:
         """A stable path in a folder of ours; None when nothing is kept."""
-        facts: Any = self.door.facts
-        folder = facts.get("data_dir") or ""
+        folder = self.door.facts.data_dir
         if not folder or not self.door.durable:
             return None
-        return os.path.join(str(folder), "pi", f"{session_id}.jsonl")
+        return os.path.join(folder, "pi", f"{session_id}.jsonl")
 
     def id_of(self, path: str) -> str:
         """The session behind a path of ours; the name of any other file."""

@@ -25,7 +25,7 @@ def initialize(conn: "AcpHearer", params: Initialize) -> dict[str, Any]:
         vision=vision,
         max_sessions=settings.max_sessions,
         timeout=settings.session_timeout_secs,
-        version=str(conn.door.facts.get("version") or __version__),
+        version=conn.door.facts.version or __version__,
     )
 
 

@@ -60,7 +60,7 @@ def listed(conn: "ZeroclawHearer", params: ConfigList) -> Any:
 
 
 def _explained(conn: "ZeroclawHearer") -> list[Any]:
-    explain = conn.door.facts.get("explain")
+    explain = conn.door.facts.explain
     return explain("") if explain is not None else []
 
 
@@ -162,7 +162,7 @@ def status(conn: "ZeroclawHearer", _: None) -> Any:
 
 
 def validate(conn: "ZeroclawHearer", _: None) -> Any:
-    check = conn.door.facts.get("check_config")
+    check = conn.door.facts.check_config
     problem = check() if check is not None else ""
     return {"valid": False, "error": problem} if problem else {"valid": True}
 

@@ -92,7 +92,7 @@ def health(conn: "ZeroclawHearer", _: None) -> Any:
     stamp = rfc3339(now)
     store = door.health
     parts = {"rpc": "", "engine": "", "store": store.problem}
-    if "gateway" in door.facts:
+    if door.facts.gateway is not None:
         parts["gateway"] = ""
     components = {
         name: {
@@ -104,7 +104,9 @@ def health(conn: "ZeroclawHearer", _: None) -> Any:
         }
         for name, problem in parts.items()
     }
-    began = door.facts.get("started_at", conn.desk.started // 1_000_000)
+    began = door.facts.started_at
+    if began is None:
+        began = conn.desk.started // 1_000_000
     return {
         "pid": conn.desk.pid,
         "updated_at": stamp,
@@ -127,7 +129,7 @@ def _ram() -> int:
 
 
 async def doctor(conn: "ZeroclawHearer", _: None) -> Any:
-    examine = conn.door.facts.get("doctor")
+    examine = conn.door.facts.doctor
     if examine is None:
         raise Refusal(INTERNAL_ERROR, "Doctor is not available")
     rows = await examine()

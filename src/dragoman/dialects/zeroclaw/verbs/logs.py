@@ -23,7 +23,7 @@ _MOST = 1_000
 
 
 def _feed(conn: "ZeroclawHearer") -> Feed:
-    feed = conn.door.facts.get("logs")
+    feed = conn.door.facts.logs
     if not isinstance(feed, Feed):
         raise Refusal(INTERNAL_ERROR, "Logs are not available")
     return feed

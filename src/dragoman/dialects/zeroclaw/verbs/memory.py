@@ -1,7 +1,7 @@
 """`memory/*`: what agents remember. The host gives the memories as a fact of the door."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
@@ -32,7 +32,7 @@ class Wanted(Params, frozen=True):
 
 def _memory(conn: "ZeroclawHearer", asked: Wanted) -> tuple[str, Any]:
     """The agent that is meant, and its memory."""
-    given: Callable[[str], Any] | None = conn.door.facts.get("memory")
+    given = conn.door.facts.memory
     if given is None:
         raise Refusal(INTERNAL_ERROR, "Memory subsystem is not available")
     alias = asked.agent or conn.door.default_agent()

@@ -1,0 +1,40 @@
+"""What clients may be shown of the process that they talk to."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Taps(Protocol):
+    """Where the wire lines of all connections may be followed."""
+
+    def follow(
+        self, own: Any, told: Callable[[dict[str, Any]], None]
+    ) -> Callable[[], None]: ...  # the result ends it
+
+
+class Facts(msgspec.Struct):
+    """Filled in while the process starts; what is None or empty this process does not have."""
+
+    version: str = ""
+    started_at: int | None = None  # milliseconds
+    config_dir: str = ""
+    config_file: str = ""
+    config_kind: str = "default"
+    data_dir: str = ""
+    addresses: Mapping[str, str] = {}  # where each dialect listens
+    gateway: str | None = None  # its address
+    notices: Sequence[str] = ()
+    sandbox: Callable[[], str] | None = None
+    mcp: Callable[[], Sequence[dict[str, Any]]] = tuple
+    budget: Callable[[str], Mapping[str, float]] | None = None
+    without_key: Callable[[], Sequence[str]] = tuple  # providers
+    connected_apps: Callable[[], list[dict[str, Any]]] = list
+    memory: Callable[[str], Any] | None = None  # of an agent
+    logs: object | None = None  # an `observe.feed.Feed`
+    taps: Taps | None = None
+    explain: Callable[[str], list[Any]] | None = None
+    check_config: Callable[[], str] | None = None  # what is wrong with the file
+    doctor: Callable[[], Awaitable[list[Any]]] | None = None
+    pairing: Callable[..., Awaitable[dict[str, Any]]] | None = None
