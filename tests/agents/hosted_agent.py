@@ -90,6 +90,18 @@ class Example(acp.Agent):
     async def do_servers(self, session: str, rest: str) -> None:
         await self.say(session, ",".join(server.name for server in self.servers[session]))
 
+    async def do_refine(self, session: str, rest: str) -> None:
+        """Say what a call is about bit by bit, as agents do that stream their input."""
+        start = acp.start_tool_call("call-r", "Run", kind="execute", status="pending", raw_input={})
+        await self.client.session_update(session, start)
+        for raw in ({"command": "ec"}, {"command": "echo"}):
+            more = acp.update_tool_call("call-r", raw_input=raw)
+            await self.client.session_update(session, more)
+        done = acp.update_tool_call(
+            "call-r", status="completed", raw_input={"command": f"echo {rest}"}, raw_output=rest
+        )
+        await self.client.session_update(session, done)
+
     async def do_tool(self, session: str, rest: str) -> None:
         """Ask, then do."""
         await self.say(session, "Let me see.")

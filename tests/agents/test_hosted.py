@@ -10,7 +10,7 @@ import pytest
 from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Image, Text, text_of
+from dragoman.engine.content import Image, Text, ToolCall, text_of
 from dragoman.engine.host import OpenSpec
 from dragoman.host.compose import Composed, compose
 
@@ -94,6 +94,16 @@ async def test_its_calls_are_asked_about_and_kept_like_ours(hosts, tmp_path: Pat
     assert (ended.outcome, text_of(ended.content)) == ("done", "touched a.txt")
     roles = [message.role for message in await one.door.messages(one.id)]
     assert roles == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_what_it_says_later_of_a_call_is_kept(hosts, tmp_path: Path) -> None:
+    one = await talk(await hosts(), tmp_path, mode="full")
+    assert (await one.say("refine hi")).outcome == "completed"
+    said = [body.args for body in one.tape.of(ev.CallRefined)]
+    assert said[0] == {"command": "ec"} and said[-1] == {"command": "echo hi"}
+    for state in (await one.door.look(one.id), await one.host.door._host.rebuild(one.id)):
+        calls = [b for m in state.messages for b in m.content if isinstance(b, ToolCall)]
+        assert [c.args for c in calls] == [{"command": "echo hi"}]
 
 
 async def test_no_is_no(hosts, tmp_path: Path) -> None:

@@ -227,6 +227,24 @@ def test_a_lost_connection_loses_no_session_of_a_host_without_a_store(tmp_path: 
             middle.close()
 
 
+def test_a_message_over_the_limit_is_answered_and_the_rest_goes_on(tmp_path: Path):
+    """By the bridge's own limit, and by a gateway whose limit is lower."""
+    limits = "[limits]\nmax_line_bytes = 100000\n"
+    with Daemon(tmp_path, config=CONFIG + limits, gateway=True) as daemon:
+        daemon.wait_ready()
+        with Bridge(tmp_path) as bridge:
+            id = bridge.open(tmp_path)
+            bridge.send(3, "session/prompt", sessionId=id, prompt="x" * 17_000_000)
+            refused = bridge.until(lambda m: "error" in m)["error"]
+            assert refused["code"] == -32600 and "16777216" in refused["message"]
+            bridge.send(4, "session/prompt", sessionId=id, prompt="x" * 200_000)
+            told = bridge.until(lambda m: m.get("id") == 4)["error"]["message"]
+            assert "ended the connection" in told
+            bridge.send(5, "session/list")
+            assert bridge.until(lambda m: m.get("id") == 5)["result"]["sessions"]
+            assert bridge.ended()[0] == 0
+
+
 def test_tokens_come_from_the_environment(tmp_path: Path):
     with Daemon(tmp_path, config=CONFIG, gateway=True) as daemon:
         daemon.wait_ready()

@@ -119,13 +119,30 @@ class Taking(Serving):
         if call.ended:
             return
         call.take(update)
+        status = str(update.get("status") or "")
         if new:
             await self.announce(call)
-        await self._advance(call, str(update.get("status") or ""))
+        else:
+            await self._refine(call, status)
+        await self._advance(call, status)
+
+    async def _refine(self, call: Call, status: str) -> None:
+        """Keep what the agent says of a call after its first sight: the first time, and its last.
+
+        Agents may send their input word by word; not every word is worth a fact.
+        """
+        made, known = call.tool_call(), call.known
+        if known is None or (made.name, made.args) == (known.name, known.args):
+            return
+        first = not known.args or known.args.keys() == {"title"}
+        if first or status in ("in_progress", "completed", "failed"):
+            call.known = made
+            await self.turn.hosted.refined(made)
 
     async def announce(self, call: Call) -> None:
         """The agent's message so far ends with this call."""
         made, turn = call.tool_call(), self.turn
+        call.known = made
         turn.call_drafted(made.id, made.name)
         turn.call_args(made.id, msgspec.json.encode(made.args).decode())
         turn.call_ready(made.id)
@@ -148,6 +165,7 @@ class Taking(Serving):
     async def _end(self, call: Call, outcome: Any) -> None:
         if call.ended:
             return
+        await self._refine(call, "completed")
         call.ended = True
         if call.refused and outcome != "done":
             outcome = "denied"

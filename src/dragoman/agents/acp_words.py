@@ -35,8 +35,8 @@ Fields = dict[str, Any]
 class Call:
     """A tool call of the hosted agent, as far as it is known."""
 
-    __slots__ = ("args", "content", "ended", "granted", "id", "kind", "name", "output", "places",
-                 "refused", "said", "started", "title")  # fmt: skip
+    __slots__ = ("args", "content", "ended", "granted", "id", "kind", "known", "name", "output",
+                 "places", "refused", "said", "started", "title")  # fmt: skip
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
@@ -51,6 +51,7 @@ class Call:
         self.ended = False
         self.granted = False  # a human, or policy, said yes
         self.refused = ""  # why not
+        self.known: ToolCall | None = None  # as it was told last
         self.said = ""  # what was shown of its output while it ran
 
     def take(self, update: Fields) -> None:
@@ -102,8 +103,9 @@ class Call:
         said = _texts(self.content)
         if said or self.output is None:
             return said[:_TEXT]
-        if isinstance(self.output, str):
-            return self.output[:_TEXT]
+        match self.output:
+            case str(words) | {"output": str(words)}:
+                return words[:_TEXT]
         return msgspec.json.encode(self.output).decode()[:_TEXT]
 
     def result(self) -> tuple[tuple[Text | Image, ...], Detail | None]:

@@ -117,6 +117,15 @@ class CallStarted(msgspec.Struct, frozen=True, tag="call_started", omit_defaults
     why: str = ""  # what those say
 
 
+class CallRefined(msgspec.Struct, frozen=True, tag="call_refined"):
+    """A hosted agent said more of a call than when it was first seen."""
+
+    turn: str
+    call_id: str
+    name: str
+    args: dict[str, Any]
+
+
 class CallEnded(msgspec.Struct, frozen=True, tag="call_ended", omit_defaults=True):
     turn: str
     call_id: str
@@ -237,6 +246,7 @@ Kept = (
     | Steered
     | Spoke
     | CallStarted
+    | CallRefined
     | CallEnded
     | TurnEnded
     | Asked

@@ -287,6 +287,8 @@ class Host:
 
     def _whole(self, cwd: str) -> str:
         """The path without relative parts at its beginning. Raises BadInput."""
+        if "\0" in cwd:
+            raise BadInput("cwd holds a NUL character.", "Give a path without it.")
         path = os.path.expanduser(cwd) or self._launch_dir
         if os.path.isabs(path):
             return path

@@ -50,6 +50,11 @@ class Hosted:
         if not calls.ledger.home.hooks.intercepted("tool_executing"):  # else told when asked
             await calls.announce(call)
 
+    async def refined(self, call: ToolCall) -> None:
+        calls = self._calls
+        body = ev.CallRefined(calls.turn.id, call.id, call.name, call.args or {})
+        await calls.ledger.keep(calls.turn, body)
+
     def progress(self, call_id: str, text: str) -> None:
         turn = self._calls.turn
         if text and not turn.closed:

@@ -212,6 +212,20 @@ def _call_started(state: State, body: ev.CallStarted, at: int) -> None:
     state.journal = {**state.journal, body.call_id: (body.name, True)}
 
 
+def _call_refined(state: State, body: ev.CallRefined, at: int) -> None:
+    for place in range(len(state.messages) - 1, -1, -1):
+        message = state.messages[place]
+        if not any(isinstance(b, ToolCall) and b.id == body.call_id for b in message.content):
+            continue
+        call = ToolCall(body.call_id, body.name, body.args)
+        content = tuple(
+            call if isinstance(block, ToolCall) and block.id == body.call_id else block
+            for block in message.content
+        )
+        state.messages[place] = Message(message.role, content, message.at)
+        return
+
+
 def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
     state.journal = without(state.journal, body.call_id)
     state.answers = without(state.answers, body.call_id)
@@ -320,6 +334,7 @@ _FOLDS: dict[type, Any] = {
     ev.Steered: _steered,
     ev.Spoke: _spoke,
     ev.CallStarted: _call_started,
+    ev.CallRefined: _call_refined,
     ev.CallEnded: _call_ended,
     ev.TurnEnded: _turn_ended,
     ev.Asked: _asked,

@@ -386,11 +386,10 @@ class Relay:
             hello = msgspec.json.decode(self._hello)
             await self._ask("initialize", hello.get("params"))
             for id, place in tuple(self._sessions.items()):
-                servers = place.mcpServers or []
-                await self._ask(
-                    "session/resume",
-                    {"sessionId": id, "cwd": place.cwd, "mcpServers": servers, "_meta": _JOIN},
-                )
+                params = {"sessionId": id, "mcpServers": place.mcpServers or [], "_meta": _JOIN}
+                if place.cwd:
+                    params["cwd"] = place.cwd
+                await self._ask("session/resume", params)
         for one in tuple(self._open.values()):
             self._repeat(one)
         waiting, self._waiting, self._size = self._waiting, [], 0

@@ -128,6 +128,8 @@ class WebSocketLink(Pump):
         self._deliver(messages)
         failure = self._frames.failure
         if failure is not None and not self._closing:
+            if failure.code == Code.TOO_BIG and self._hearer is not None:
+                self._hearer.overlong(failure.size)  # the dialect answers, then it is over
             self._say_close(close_payload(failure.code, failure.reason))
             self._closing = True
 

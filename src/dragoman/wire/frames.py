@@ -42,10 +42,11 @@ _SENDABLE = frozenset((1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 101
 class Violation(Exception):
     """The other side broke the protocol; close with this code."""
 
-    def __init__(self, code: int, reason: str) -> None:
+    def __init__(self, code: int, reason: str, size: int = 0) -> None:
         super().__init__(reason)
         self.code = code
         self.reason = reason
+        self.size = size  # of a message that is too long
 
 
 def text_frame(message: bytes) -> bytes:
@@ -181,7 +182,11 @@ class Frames:
                     raise Violation(Code.PROTOCOL_ERROR, "the length is not in its shortest form")
                 body += wide
             if op < 8 and size + len(self._joined) > self._limit:
-                raise Violation(Code.TOO_BIG, f"a message may have {self._limit} bytes")
+                raise Violation(
+                    Code.TOO_BIG,
+                    f"a message may have {self._limit} bytes",
+                    size + len(self._joined),
+                )
             if hidden:
                 body += 4
             if end - body < size:

@@ -35,7 +35,8 @@ async def result_of(act: Any, answers: dict[str, Any], **capabilities: Any) -> t
     client.answers.update({method: lambda p, a=a: a for method, a in answers.items()})
     await client.prompt(await client.new())
     last = [u for u in client.updates() if u["sessionUpdate"] == "tool_call_update"][-1]
-    return last["rawOutput"], client
+    output = last["rawOutput"]
+    return output["output"] if isinstance(output, dict) else output, client
 
 
 def sent(client: Talker, method: str) -> list[dict[str, Any]]:

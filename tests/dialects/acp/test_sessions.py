@@ -221,7 +221,9 @@ async def test_load_replays_the_whole_conversation_after_a_restart(tmp_path: Pat
     script = Scripted(["remembered"])
     door = kept(tmp_path, script, [EchoTool()], mode="full")
     client = talker(door)
-    waiting = client.ask("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+    waiting = client.ask(
+        "session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+    )
     result = (await client.reply(waiting))["result"]
     assert result["modes"]["currentModeId"] == "full"
     assert client.kinds() == [

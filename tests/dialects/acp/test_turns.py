@@ -40,14 +40,24 @@ async def test_the_client_that_typed_a_prompt_is_not_told_it() -> None:
         ([{"type": "text", "text": "a"}], "a"),
         (
             [{"text": "a"}, {"type": "resource", "resource": {"uri": "file:///x", "text": "b"}}],
-            "a\n\nb",
+            "a\n\n/x:\nb",
+        ),
+        (
+            [{"type": "resource", "resource": {"uri": "file:///%5Bid%5D.tsx#L10:20", "text": "b"}},
+             {"type": "resource", "resource": {"uri": "file:///a.rs?symbol=Foo#L7", "text": "c"}}],
+            "/[id].tsx:10-20:\nb\n\n/a.rs:7 (symbol Foo):\nc",
+        ),
+        (
+            [{"type": "resource_link", "uri": "file://[slug]/page.tsx#L3-L9", "name": "page.tsx"},
+             {"type": "resource_link", "uri": "https://[::1/x#L1", "name": "odd", "title": "Odd"}],
+            "[page.tsx]([slug]/page.tsx:3-9)\n\n[Odd](https://[::1/x#L1)",
         ),
         (
             [{"type": "text", "text": "see"},
              {"type": "resource_link", "uri": "file:///a%20b.txt", "name": "a b.txt"}],
             "see\n\n[a b.txt](/a b.txt)",
         ),
-        ([{"type": "resource", "resource": {"uri": "x", "blob": "aGk="}}], "hi"),
+        ([{"type": "resource", "resource": {"uri": "x", "blob": "aGk="}}], "x:\nhi"),
     ],
 )  # fmt: skip
 async def test_prompts_in_all_their_forms(prompt: object, seen: str) -> None:

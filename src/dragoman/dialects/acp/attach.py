@@ -105,6 +105,8 @@ class Attachment:
     def leave(self) -> None:
         """Stop watching; the session goes on without this connection."""
         self.seat.leave()
+        if self.terminals is not None:
+            self.terminals.release_all()
         if self.running is not None:
             self.running.tell()
         self.questions.withdraw_all()
@@ -168,8 +170,8 @@ class Attachment:
                     link.send_blob(one.blob)
                 continue
             act = _ACTS.get(type(body))
-            if act is not None:
-                act(self, body)
+            if act is not None and act(self, body):
+                continue
             if one.blob is not None and self._wants(body):
                 link.send_blob(one.blob)
             if one.live is not None and not self.replaying:
@@ -235,9 +237,16 @@ class Attachment:
     def _on_call(self, body: ev.CallStarted) -> None:
         self.call_id = body.call_id
 
-    def _on_result(self, body: ev.CallEnded) -> None:
+    def _on_result(self, body: ev.CallEnded) -> bool:
+        """The end of a call that ran in this client's terminal shows it, then lets it go."""
         self.call_id = ""
         self._progress.pop(body.call_id, None)
+        name = body.detail.terminal_id if body.detail is not None else None
+        if self.replaying or self.terminals is None or not self.terminals.has(name):
+            return False
+        self.send([self.speaker.result(body, terminal=True)])
+        self.terminals.release(name)
+        return True
 
     def _on_progress(self, body: ev.Progress) -> None:
         """Show a running tool's output now and then; its result brings the rest."""
@@ -267,6 +276,8 @@ class Attachment:
             self.questions.settled(body)
 
     def _on_ended(self, body: ev.TurnEnded) -> None:
+        if self.terminals is not None and not self.replaying:
+            self.terminals.release_all()
         running = self.running
         if running is not None and running.work is not None and running.work.turn == body.turn:
             running.tell()

@@ -133,12 +133,15 @@ def terminal_content(terminal_id: str) -> Fields:
     return {"type": "terminal", "terminalId": terminal_id}
 
 
-def result_content(ended: CallEnded) -> list[Fields]:
-    """What a finished call shows: its differences or its terminal, else what it said."""
+def result_content(ended: CallEnded, *, terminal: bool = False) -> list[Fields]:
+    """What a finished call shows: its differences, else what it said.
+
+    A `terminal` means something only to the client that lent it, and only while it is not released.
+    """
     detail = ended.detail or Detail()
     if not ended.is_error and detail.diffs:
         return [_diff(diff.path, diff.old, diff.new) for diff in detail.diffs]
-    if detail.terminal_id:
+    if terminal and detail.terminal_id:
         return [terminal_content(detail.terminal_id)]
     return blocks_of(ended.content)
 
@@ -156,7 +159,7 @@ def block_of(block: Text | Image) -> Fields:
     return {"type": "text", "text": block.text}
 
 
-def result_update(ended: CallEnded, *, object_output: bool) -> Fields:
+def result_update(ended: CallEnded, *, object_output: bool, terminal: bool = False) -> Fields:
     """The last update of a call."""
     detail = ended.detail or Detail()
     output: Any = text_of(ended.content)
@@ -167,7 +170,7 @@ def result_update(ended: CallEnded, *, object_output: bool) -> Fields:
         "toolCallId": ended.call_id,
         "status": "completed" if ended.outcome == "done" else "failed",
         "name": ended.name,
-        "content": result_content(ended),
+        "content": result_content(ended, terminal=terminal),
         "rawOutput": output,
     }
     if detail.locations:

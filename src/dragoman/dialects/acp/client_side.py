@@ -89,6 +89,21 @@ class ClientTerminals:
 
     def __init__(self, attachment: "Attachment") -> None:
         self._attachment = attachment
+        self._ended: set[str] = set()  # shown by a call whose end the client was not told yet
+
+    def has(self, terminal: str | None) -> bool:
+        """Whether this is a terminal of this client that is not released."""
+        return terminal in self._ended
+
+    def release(self, terminal: str | None) -> None:
+        """The client was told the end of the call: it may keep what it shows, or not."""
+        if terminal is not None and terminal in self._ended:
+            self._ended.discard(terminal)
+            self._send("terminal/release", terminal)
+
+    def release_all(self) -> None:
+        for terminal in tuple(self._ended):
+            self.release(terminal)
 
     async def run(
         self,
@@ -122,12 +137,17 @@ class ClientTerminals:
                 ended = {}
             shown = await _ask(attachment, "terminal/output", at, _TERMINAL_SECONDS)
         except CallFailed as failure:
-            raise WrongState(f"The client's terminal failed: {failure.message}") from None
-        except asyncio.CancelledError:
-            self._send("terminal/kill", terminal)
-            raise
-        finally:
             self._send("terminal/release", terminal)
+            raise WrongState(f"The client's terminal failed: {failure.message}") from None
+        except BaseException as problem:  # its last update will have no terminal in it
+            if isinstance(problem, asyncio.CancelledError):
+                self._send("terminal/kill", terminal)
+            self._send("terminal/release", terminal)
+            raise
+        if attachment.seat.gone:
+            self._send("terminal/release", terminal)
+        else:
+            self._ended.add(terminal)
         code = ended.get("exitCode")
         code = code if isinstance(code, int) else None
         return code, str(shown.get("output") or ""), shown.get("truncated") is True

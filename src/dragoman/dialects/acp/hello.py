@@ -2,7 +2,7 @@
 
 from typing import Any
 
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024  # on every transport
 VERSION = 1
 
 

@@ -46,7 +46,7 @@ def options(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
             "category": "model",
             "type": "select",
             "currentValue": info.model,
-            "options": _models(door, info.model),
+            "options": _models(door, info),
         },
     ]
     if _thinks(door, info.model):
@@ -66,8 +66,11 @@ def options(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
     return found
 
 
-def _models(door: Door, current: str) -> list[dict[str, Any]]:
-    """Models whose provider can be used now, the current one always among them."""
+def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
+    """Models whose provider can be used now; the current one and the agent's own are always there.
+
+    The agent's own leads back from any other, also where no catalogue lists it.
+    """
     usable: dict[str, bool] = {}
     found: dict[str, str] = {}
     for model in door.models():
@@ -75,8 +78,18 @@ def _models(door: Door, current: str) -> list[dict[str, Any]]:
             usable[model.provider] = _resolves(door, model.ref)
         if usable[model.provider] and len(found) < _MOST_MODELS:
             found[model.ref] = model.name or model.ref
-    found.setdefault(current, current)
+    for ref in (_own(door, info.agent), info.model):
+        if ref:
+            found.setdefault(ref, ref)
     return [{"value": ref, "name": name} for ref, name in found.items()]
+
+
+def _own(door: Door, agent: str) -> str:
+    """The model that the agent is configured with, if it can be used."""
+    try:
+        return door.model(door.profile(agent).model).ref
+    except Fault:
+        return ""  # the agent is gone from the configuration, or its provider has no key
 
 
 def _resolves(door: Door, ref: str) -> bool:

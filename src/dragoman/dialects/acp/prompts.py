@@ -1,9 +1,10 @@
 """Prompts as clients send them: one string, or parts of several kinds."""
 
 import binascii
+import re
 from base64 import b64decode
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -11,6 +12,7 @@ from dragoman.engine.content import Image, Prompt, Text
 from dragoman.engine.faults import BadInput
 
 _decode = msgspec.json.Decoder().decode
+_LINES = re.compile(r"L?(\d{1,9})(?:C\d+)?(?:[:-]L?(\d{1,9})(?:C\d+)?)?")  # #L10, #L10:20, #L10-L20
 _BLOB_LIMIT = 10 * 1024 * 1024
 
 
@@ -67,9 +69,11 @@ def _read_resource(
 ) -> None:
     if not isinstance(resource, dict):
         raise BadInput(f"{at} must be an object")
+    uri = resource.get("uri")
+    name = f"{_place(uri)}:\n" if isinstance(uri, str) and uri else ""
     text = resource.get("text")
     if isinstance(text, str):
-        texts.append(text)
+        texts.append(name + text)
         return
     if "blob" not in resource:
         raise BadInput(f"{at} has neither text nor blob")
@@ -79,7 +83,7 @@ def _read_resource(
         pictures.append(Image(mime, data))
         return
     try:
-        texts.append(data.decode())
+        texts.append(name + data.decode())
     except UnicodeDecodeError:
         raise BadInput(
             f"{at}: a file of type {mime or 'unknown'} cannot be read as text",
@@ -90,9 +94,25 @@ def _read_resource(
 def _link(part: dict[str, Any], at: str) -> str:
     uri = _string(part, "uri", at)
     name = part.get("title") or part.get("name")
-    where = urlsplit(uri)
-    place = unquote(where.path) if where.scheme == "file" else uri
+    place = _place(uri)
     return f"[{name}]({place})" if isinstance(name, str) and name and name != place else place
+
+
+def _place(uri: str) -> str:
+    """What a URI points at, as a path where it is a file: `/app/page.tsx:10-20 (symbol Page)`."""
+    scheme, _, rest = uri.partition("://")
+    if scheme.lower() != "file":
+        return uri
+    rest, _, fragment = rest.partition("#")
+    path, _, query = rest.partition("?")
+    if path.lower().startswith("localhost/"):
+        path = path[len("localhost") :]
+    place = unquote(path)
+    if lines := _LINES.fullmatch(fragment):
+        first, last = lines.groups()
+        place += f":{first}-{last}" if last and last != first else f":{first}"
+    symbol = next((value for key, value in parse_qsl(query) if key == "symbol"), "")
+    return f"{place} (symbol {symbol})" if symbol else place
 
 
 def _string(part: dict[str, Any], key: str, at: str) -> str:

@@ -27,10 +27,18 @@ _BY_NAME: dict[str, Quirks] = {
 }
 
 
-def quirks_of(name: str) -> Quirks:
-    """The row for a client's name; "Zed Preview" and "zed" are one."""
+def quirks_of(name: str, capabilities: object = None) -> Quirks:
+    """The row for a client's name; "Zed Preview" and "zed" are one.
+
+    Who speaks of files and terminals was made with an SDK, and old SDKs refuse an output that is no
+    object; the family that wants a string says nothing of the kind.
+    """
     words = name.strip().lower().replace("_", "-")
-    return _BY_NAME.get(words) or _BY_NAME.get(words.split(" ")[0]) or Quirks()
+    found = _BY_NAME.get(words) or _BY_NAME.get(words.split(" ")[0]) or Quirks()
+    made = isinstance(capabilities, dict) and ("fs" in capabilities or "terminal" in capabilities)
+    if made and not words.startswith("zeroclaw"):
+        return msgspec.structs.replace(found, object_output=True)
+    return found
 
 
 def codes_of(quirks: Quirks, configured: str) -> dict[str, int]:

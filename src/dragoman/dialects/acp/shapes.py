@@ -20,6 +20,13 @@ class Settings(msgspec.Struct, frozen=True):
     error_codes: str = "zeroclaw"
 
 
+def whole_path(path: str, what: str) -> str:
+    """A path as it is, unless no file could have it. Raises BadInput."""
+    if "\0" in path:
+        raise BadInput(f"Parameter '{what}' holds a NUL character", "Give a path without it.")
+    return path
+
+
 class Params(msgspec.Struct):
     """No parameters, or none that matter."""
 
@@ -93,7 +100,7 @@ class NewSession(
             if given is not None:
                 if not isinstance(given, str) or not given:
                     raise BadInput("Parameter 'cwd' must be a path", "Give an absolute path.")
-                return given
+                return whole_path(given, "cwd")
         return ""
 
 

@@ -123,6 +123,20 @@ class Speaker:
             update["rawInput"] = body.args
         return Said((), body, live=(self.line(update),))
 
+    def _refined(self, body: ev.CallRefined, event: Event) -> Said:
+        session = self._door.live(self.id)
+        cwd = session.cwd if session is not None else ""
+        update: dict[str, Any] = {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": body.call_id,
+            "title": calls.title_of(body.name, body.args),
+            "name": body.name,
+            "rawInput": body.args,
+        }
+        if places := calls.locations_of(body.name, body.args, cwd):
+            update["locations"] = places
+        return Said((self.line(update),), body)
+
     def _was_changed(self, body: ev.CallStarted) -> bool:
         """Whether a hook made something else of what the model asked for."""
         session = self._door.live(self.id)
@@ -135,8 +149,12 @@ class Speaker:
         return False
 
     def _ended(self, body: ev.CallEnded, event: Event) -> Said:
-        update = calls.result_update(body, object_output=self._quirks.object_output)
-        return Said((self.line(update),), body)
+        return Said((self.result(body),), body)
+
+    def result(self, body: ev.CallEnded, *, terminal: bool = False) -> bytes:
+        """The last update of a call, with the client's own `terminal` if it ran there."""
+        output = self._quirks.object_output
+        return self.line(calls.result_update(body, object_output=output, terminal=terminal))
 
     def _planned(self, body: ev.Planned, event: Event) -> Said:
         entries = [
@@ -211,8 +229,7 @@ class Speaker:
                         "", block.call_id, block.name, outcome, block.content, block.is_error,
                         block.detail,
                     )  # fmt: skip
-                    update = calls.result_update(ended, object_output=self._quirks.object_output)
-                    lines.append(self.line(update))
+                    lines.append(self.result(ended))
                 case _:
                     continue
         return lines
@@ -243,6 +260,8 @@ class Speaker:
 
     def usage_of(self, state: Any) -> tuple[bytes, ...]:
         """How full the model's context is, and what the session has cost so far."""
+        if self._quirks.closed_updates:
+            return ()
         try:
             size = self._door.model(state.model).context_window
         except Fault:
@@ -307,6 +326,7 @@ _TELL: dict[type, Any] = {
     ev.Steered: Speaker._steered,
     ev.Spoke: Speaker._spoke,
     ev.CallStarted: Speaker._started,
+    ev.CallRefined: Speaker._refined,
     ev.CallEnded: Speaker._ended,
     ev.Planned: Speaker._planned,
     ev.Renamed: Speaker._renamed,

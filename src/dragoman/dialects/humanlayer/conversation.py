@@ -84,6 +84,8 @@ class Telling:
             case ev.Spoke():
                 for block in body.content:
                     self._block(block, "assistant")
+            case ev.CallRefined():
+                self._refine(body)
             case ev.CallEnded():
                 self._result(body.call_id, text_of(body.content))
             case ev.Asked():
@@ -147,6 +149,12 @@ class Telling:
         if call is not None:
             call.is_completed = True
 
+    def _refine(self, body: ev.CallRefined) -> None:
+        call = self._calls.get(body.call_id)
+        if call is not None:
+            made = ToolCall(body.call_id, body.name, body.args)
+            call.tool_name, call.tool_input_json = body.name, input_json(made)
+
     def _mark(self, ask_id: str, call_id: str, status: str) -> None:
         call = self._asks.get(ask_id) or self._calls.get(call_id)
         if call is not None:
@@ -173,6 +181,8 @@ async def snapshots(desk: Desk, who: Who, params: OfSession) -> dict[str, Any]:
             for block in body.content:
                 if isinstance(block, ToolCall) and block.name.lower() == "read":
                     paths[block.id] = _path(block.args or {})
+        elif isinstance(body, ev.CallRefined) and body.name.lower() == "read":
+            paths[body.call_id] = _path(body.args)
         elif isinstance(body, ev.CallEnded) and body.call_id in paths and body.outcome == "done":
             text = _unnumbered(text_of(body.content))
             taken.append(Snapshot(body.call_id, paths[body.call_id], text, seconds(event.at)))

@@ -52,7 +52,9 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
         timeout = params.dangerously_skip_permissions_timeout or 0
         if timeout > 0:
             until = extra["skip_permissions_until"] = door.now_ms() + timeout
+    agent = params.agent or _agent(desk, params.model)
     spec = OpenSpec(
+        agent=agent,
         cwd=_directory(params.working_dir),
         model=_model(desk, params.model),
         title=(params.title or "")[:500],
@@ -226,6 +228,13 @@ def _directory(given: str | None) -> str:
     if not os.path.isdir(path):
         raise Failed(f"working directory path exists but is not a directory: {given}")
     return path
+
+
+def _agent(desk: Desk, wanted: str | None) -> str:
+    """The agent whose alias a client gives for a model: programs of old know no other word."""
+    if not wanted or wanted in FAMILIES or "/" in wanted:
+        return ""
+    return wanted if wanted in desk.door.agents() else ""
 
 
 def _model(desk: Desk, wanted: str | None) -> str:

@@ -19,6 +19,7 @@ class NoParams(msgspec.Struct, gc=False):
 class Launch(msgspec.Struct):
     query: str | None = None
     title: str | None = None
+    agent: str | None = None  # ours: an alias of the configuration, hosted agents included
     model: str | None = None
     mcp_config: dict[str, Any] | None = None
     permission_prompt_tool: str | None = None

@@ -73,6 +73,10 @@ class HostedPort(Protocol):
         """It runs a call. Raises Refused when the budget is used up."""
         ...
 
+    async def refined(self, call: ToolCall) -> None:
+        """It said more of a call that was announced: its arguments, its name."""
+        ...
+
     def progress(self, call_id: str, text: str) -> None:
         """What a running call has printed."""
         ...

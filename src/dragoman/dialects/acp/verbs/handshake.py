@@ -34,7 +34,7 @@ def meet(conn: "AcpHearer", params: Initialize) -> None:
     info = params.client_info if isinstance(params.client_info, dict) else {}
     name = info.get("name") if isinstance(info.get("name"), str) else ""
     conn.client = client_side(params.client_capabilities)
-    conn.quirks = quirks_of(name or "")
+    conn.quirks = quirks_of(name or "", params.client_capabilities)
     conn.codes = codes_of(conn.quirks, conn.desk.settings.error_codes)
     conn.greeted = bool(name)
     if name and name != conn.who.name:

@@ -17,7 +17,7 @@ from ..attach import Attachment
 from ..commands import all_commands, listed
 from ..faults import AlreadyActive
 from ..options import modes, options
-from ..shapes import ForSession, ListSessions, NewSession, OldSession
+from ..shapes import ForSession, ListSessions, NewSession, OldSession, whole_path
 from ..speak import short_title, stamp
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ async def _loaded(
     door, session_id = conn.door, attachment.id
     servers = _servers(params.servers)
     roots = _directories(params.directories)
+    info = await door.info(session_id)
+    _check_directory(params.cwd, info)
     info = await door.load(session_id)
     alone = not door.present(session_id)
     if alone and roots != list(info.extra.get("roots") or ()):
@@ -118,7 +120,8 @@ async def _loaded(
     _equip(conn, session_id, servers)
     if replay or conn.greeted:
         announce()  # before the answer: nothing of a load comes after it
-    result = _choices(conn, await door.info(session_id))
+    info = await door.info(session_id)
+    result = _choices(conn, info)
 
     def after() -> None:
         session = door.live(session_id)
@@ -161,6 +164,21 @@ def _servers(given: Any) -> list[dict[str, Any]]:
     return given
 
 
+def _check_directory(given: Any, info: SessionInfo) -> None:
+    """A session stays where it was begun; older clients name no directory."""
+    if given is None:
+        return
+    if not isinstance(given, str) or not given:
+        raise BadInput("Parameter 'cwd' must be a path", "Give the session's own directory.")
+    path = whole_path(given, "cwd")
+    if path != info.cwd and os.path.realpath(os.path.expanduser(path)) != info.cwd:
+        raise BadInput(
+            f"Session {info.id} belongs to {info.cwd}, not to {given}",
+            "Give that directory as cwd, or begin a new session with session/new.",
+            session=info.id,
+        )
+
+
 def _directories(given: Any) -> list[str]:
     if given is None:
         return []
@@ -170,7 +188,7 @@ def _directories(given: Any) -> list[str]:
     for path in given:
         if not isinstance(path, str) or not os.path.isabs(path):
             raise BadInput(f"additionalDirectories: {path!r} is not an absolute path")
-        real = os.path.realpath(path)
+        real = os.path.realpath(whole_path(path, "additionalDirectories"))
         if not os.path.isdir(real):
             raise BadInput(f"additionalDirectories: {path} is not a directory")
         found.append(real)
@@ -273,7 +291,7 @@ def _page(page: Page) -> dict[str, Any]:
 
 
 def _real(path: str) -> str:
-    return os.path.realpath(path)
+    return os.path.realpath(whole_path(path, "cwd"))
 
 
 def _row(info: SessionInfo) -> dict[str, Any]:
