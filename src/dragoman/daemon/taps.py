@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from dragoman.daemon.guests import Guest, Guests
 from dragoman.dialects.sniff import AnyHearer, which
 from dragoman.observe.redact import redact, scrub
-from dragoman.wire.lines import Lines
-from dragoman.wire.link import Hearer, Link
+from dragoman.wire.lines import UNSEEN, Ends, Lines
+from dragoman.wire.link import Hearer, Link, tell_overlong
 
 if TYPE_CHECKING:
     from dragoman.wire.frames import Frames
@@ -94,6 +94,7 @@ class _Tap:
     """Between a connection and its dialect: shows every line before it is heard."""
 
     __slots__ = ("_show", "inner")
+    wants_ends = True
 
     def __init__(self, inner: Hearer, show: Callable[[bytes], None]) -> None:
         self.inner = inner
@@ -116,8 +117,8 @@ class _Tap:
             self._show(line)
         self.inner.hear(lines)
 
-    def overlong(self, size: int) -> None:
-        self.inner.overlong(size)
+    def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
+        tell_overlong(self.inner, size, ends)
 
     def ended(self) -> None:
         self.inner.ended()

@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.descriptor import REGISTRY
-from dragoman.wire.link import Hearer, Link, Opener
+from dragoman.wire.lines import UNSEEN, Ends, ends_of
+from dragoman.wire.link import Hearer, Link, Opener, tell_overlong
 
 
 def which(line: bytes) -> str:
@@ -37,6 +38,7 @@ class AnyHearer:
     __slots__ = ("_inner", "_link", "_openers", "_told", "dialect", "max_line")
     limit_counts_newline = False
     max_pending = 0
+    wants_ends = True
 
     def __init__(
         self,
@@ -75,14 +77,14 @@ class AnyHearer:
             if fitting:
                 inner.hear(fitting)
                 fitting = []
-            inner.overlong(len(line))
+            tell_overlong(inner, len(line), ends_of(line))
         if fitting:
             inner.hear(fitting)
 
-    def overlong(self, size: int) -> None:
+    def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         if self._inner is None:
             self._inner = self._choose(b"")
-        self._inner.overlong(size)
+        tell_overlong(self._inner, size, ends)
 
     def ended(self) -> None:
         if self._inner is None:

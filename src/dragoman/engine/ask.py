@@ -84,6 +84,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     call_id: str = ""
     tool: str = ""
     args: dict[str, Any] | None = None
+    written: str = ""  # the arguments as a client wrote them (JSON), to be given back as they were
     summary: str = ""
     choices: tuple[str, ...] = ()
     risk: str = ""

@@ -18,7 +18,6 @@ from .ledger import Ledger
 from .ports import Answer, Tool
 from .state import NONE, without
 
-_OPEN_LIMIT = 64  # questions one session may have open
 _FOR_TOOLS = ("allow", "allow_always", "deny", "deny_always", "edit", "cancelled", "expired")
 _FOR_QUESTIONS = ("answer", "cancelled", "expired", "deny")
 
@@ -96,10 +95,11 @@ class Asks:
 
     async def put(self, ask: Ask) -> None:
         """Store a question and show it to everybody."""
-        if len(self._ledger.state.asks) >= _OPEN_LIMIT:
+        most = self._ledger.home.max_asks
+        if len(self._ledger.state.asks) >= most:
             raise TooMany(
-                f"{_OPEN_LIMIT} approvals are open in this session already.",
-                "Answer some of them first.",
+                f"{most} approvals are open in this session already.",
+                "Answer some of them first, or raise limits.max_approvals.",
             )
         bodies: list[ev.Kept] = [ev.Asked(ask)]
         if self._ledger.state.status in ("running", "starting"):
@@ -173,7 +173,7 @@ class Asks:
         bodies: list[ev.Kept] = [settled]
         if rule is not None:
             bodies.append(ev.Allowed(ask.tool, rule.deny, rule.id, words))
-        if state.status == "waiting_input" and len(state.asks) == 1:
+        if state.status == "waiting_input" and (len(state.asks) == 1 or self._frees(ask)):
             # A call that waited across a restart has no task: the turn is taken up again below.
             bodies.append(ev.StatusChanged("waiting_input", "running" if state.turn else "idle"))
         done = self._ledger.put(*bodies)
@@ -225,8 +225,16 @@ class Asks:
         if future is not None:
             if not future.done():
                 future.set_result(settled)
-        elif state.turn and self._ledger.turn is None and not state.asks:
+        elif self._is_left() and not self.of(state.turn):
             self._ledger.home.take_up(self._ledger.id)
+
+    def _is_left(self) -> bool:
+        """Whether a turn waits across a restart, and nothing runs it until it is answered."""
+        return bool(self._ledger.state.turn) and self._ledger.turn is None
+
+    def _frees(self, ask: Ask) -> bool:
+        """Whether this is the last question that a turn left by a restart waits for."""
+        return self._is_left() and self.of(self._ledger.state.turn) == [ask]
 
     async def _why_not(self, ask_id: str) -> NoReturn:
         before = self._ledger.state.settled.get(ask_id)

@@ -16,6 +16,7 @@ from . import events as ev
 from .ask import Rule
 from .content import Message, Prompt, ToolCall
 from .events import Ask, Event, Mode, Settled, Verdict, Who
+from .excerpt import Excerpt
 from .facts import Facts
 from .faults import (
     BadInput,
@@ -455,9 +456,14 @@ class Door:
         is_paused: Callable[[], bool] = lambda: False,
         *,
         since: int | None = None,
+        only: str = "",
     ) -> Watch:
-        """Watch every session of this host. `since` is a `gseq`."""
-        return self._host.hub.watch(who, shape, deliver, is_paused, since=since)
+        """Watch every session of this host. `since` is a `gseq`.
+
+        Of what came before, `only` reads a single session's events, however many others there are.
+        """
+        read = Excerpt(self._host, only).read if only else None
+        return self._host.hub.watch(who, shape, deliver, is_paused, since=since, read=read)
 
     async def reached(self) -> int:
         """The newest place in the store, from which watchers of all sessions go on."""

@@ -77,6 +77,7 @@ class Host:
         self.rules = Rules(store, self.clock)
         self.offers = offers or Offers()
         self.max_sessions = max_sessions
+        self.max_asks = 1_024  # questions that one session may have open
         self.on_trouble = trouble
         self.budget: Budget | None = None
         # Slash commands of a working directory; reads files, so it is called in a thread.

@@ -52,7 +52,7 @@ class Watch:
 
     __slots__ = (
         "_after", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact", "floor",
-        "held", "hub", "is_paused", "replaying", "shape", "weight", "who",
+        "held", "hub", "is_paused", "read", "replaying", "shape", "weight", "who",
     )  # fmt: skip
 
     def __init__(
@@ -66,8 +66,10 @@ class Watch:
         exact: bool,
         draft: bool,
         cursor: int,
+        read: "Reader | None" = None,
     ) -> None:
         self.hub = hub
+        self.read = read or hub.read  # where a replay comes from
         self.who = who
         self.shape = shape
         self.deliver = deliver
@@ -216,6 +218,10 @@ class Hub:
             for watch in self.watches:
                 self.replay(watch)
 
+    async def read(self, after: int, limit: int) -> Sequence[Event]:
+        """Kept events after a place, oldest first."""
+        return await self._read(after, limit)
+
     def place(self, event: Event) -> int:
         return event.gseq if self.by_gseq else event.seq
 
@@ -234,16 +240,19 @@ class Hub:
         since: int | None = None,
         exact: bool = False,
         draft: bool = False,
+        read: Reader | None = None,
     ) -> Watch:
         """Add a watcher. With `since`, kept events after that place come first, from the store.
 
         With `draft`, a watcher that joins in the middle of a step is first given what the step has
-        streamed so far. `exact` watchers get every delta on its own.
+        streamed so far. `exact` watchers get every delta on its own. `read` is for one that wants
+        few of these events: it reads those alone.
         """
         self.flush()  # what is pending belongs to those who were here before
         watch = Watch(
-            self, who, shape, deliver, is_paused, exact=exact, draft=draft, cursor=self.last
-        )
+            self, who, shape, deliver, is_paused, exact=exact, draft=draft, cursor=self.last,
+            read=read,
+        )  # fmt: skip
         self.watches.append(watch)
         self._changed()
         # The host's hub does not know how far the store reached before this process began.
@@ -408,7 +417,7 @@ class Hub:
                 watch.behind = watch.is_paused()
                 if watch.behind:
                     return  # goes on in `resume`
-                page = await self._read(watch.cursor, _REPLAY_PAGE)
+                page = await watch.read(watch.cursor, _REPLAY_PAGE)
                 # What is stored and not told yet comes by itself, after what was said before it.
                 told = page if self.by_gseq else [e for e in page if e.seq <= self.last]
                 watch.give(told)

@@ -34,6 +34,7 @@ class Home(Protocol):
     hub: Hub  # of all sessions
     budget: Budget | None
     rules: Rules
+    max_asks: int
 
     def trouble(self, what: str, error: BaseException, **data: Any) -> None: ...
 

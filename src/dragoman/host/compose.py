@@ -117,6 +117,7 @@ async def compose(
         max_sessions=loaded.settings.limits.max_sessions,
         trouble=_trouble,
     )
+    host.max_asks = loaded.settings.limits.max_approvals
     host.shared = for_daemon
     servers = Servers(
         host,
@@ -288,6 +289,7 @@ def _apply(
     host.hooks.timeout, host.hooks.timeouts = fresh.timeout, fresh.timeouts
     host.hooks.fail_closed = fresh.fail_closed
     host.max_sessions = new.limits.max_sessions
+    host.max_asks = new.limits.max_approvals
     if (old.providers, old.models, old.agents) != (new.providers, new.models, new.agents):
         for name, config in provider_configs(new, more).items():
             models.configure(name, config)

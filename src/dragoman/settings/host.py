@@ -191,4 +191,4 @@ class Limits(Section, frozen=True):
         Positive, says("What may wait for a client that does not read, in bytes.")
     ] = 16_777_216
     max_inbox: Annotated[Positive, says("What may wait for one session.")] = 64
-    max_approvals: Annotated[Positive, says("Open approvals of one session.")] = 64
+    max_approvals: Annotated[Positive, says("Open approvals of one session.")] = 1_024

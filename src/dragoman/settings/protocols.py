@@ -38,7 +38,7 @@ class Zeroclaw(Section, frozen=True):
 class Humanlayer(Section, frozen=True):
     """`[humanlayer]`"""
 
-    max_message_bytes: Annotated[Positive, says("The longest line, in bytes.")] = 1_048_576
+    max_message_bytes: Annotated[Positive, says("The longest line, in bytes.")] = 10_485_760
     heartbeat_secs: Annotated[Seconds, says("Seconds of silence before a heartbeat.")] = 30
     version: Annotated[str, says("The version told to clients.")] = "0.1.0"
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 from dragoman.wire.lines import Lines
-from dragoman.wire.link import Blob, Hearer, Peer
+from dragoman.wire.link import Blob, Hearer, Peer, tell_overlong
 
 from .terms import BOUND, STALL, Identify, Slow, Terms, framer_of, tick_of
 
@@ -271,7 +271,7 @@ class Pump(asyncio.Protocol):
         if framer.idle:
             self._framer = None
         if framer.overlong:
-            self._hear_between(lines, framer.overlong)
+            self._hear_between(lines, framer)
         elif lines:
             hearer.hear(lines)
 
@@ -280,20 +280,20 @@ class Pump(asyncio.Protocol):
         assert framer is not None
         lines = framer.end()
         if lines or framer.overlong:
-            self._hear_between(lines, framer.overlong)
+            self._hear_between(lines, framer)
 
-    def _hear_between(self, lines: list[bytes], overlong: list[tuple[int, int]]) -> None:
+    def _hear_between(self, lines: list[bytes], framer: Lines) -> None:
         """Let the dialect hear lines and over-long ones in the order they came."""
         hearer = self._hearer
         assert hearer is not None
         start = 0
-        for before, size in overlong:
+        for (before, size), ends in zip(framer.overlong, framer.ends, strict=True):
             if before > start:
                 hearer.hear(lines[start:before])
                 start = before
             if self._closing:
                 return
-            hearer.overlong(size)
+            tell_overlong(hearer, size, ends)
         if self._closing:
             return
         if start < len(lines):

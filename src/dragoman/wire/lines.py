@@ -5,6 +5,11 @@ more line ends would cut JSON strings that hold U+2028 and its like.
 """
 
 _CR = b"\r"[0]
+_ENDS = 4_096  # bytes kept of both ends of a line that is over the limit
+
+Ends = tuple[bytes, bytes]
+"""The first and the last bytes of a line that was not kept: enough to find whose it was."""
+UNSEEN: Ends = (b"", b"")
 
 
 class Lines:
@@ -15,7 +20,10 @@ class Lines:
     the limit; with `max_pending` only at its newline, or when more than that came without one.
     """
 
-    __slots__ = ("_ceiling", "_most", "_reported", "_seen", "_skipping", "_tail", "overlong")
+    __slots__ = (
+        "_ceiling", "_head", "_last", "_most", "_reported", "_seen", "_skipping", "_tail", "ends",
+        "overlong",
+    )  # fmt: skip
 
     def __init__(self, limit: int, *, counts_newline: bool = False, max_pending: int = 0) -> None:
         if limit < 2:
@@ -29,6 +37,8 @@ class Lines:
         self._seen = 0  # bytes of the line that is being skipped
         self.overlong: list[tuple[int, int]] = []
         """Over-long lines of the last `feed`: (lines returned before it, bytes seen of it)."""
+        self.ends: list[Ends] = []  # of each of these
+        self._head = self._last = b""
 
     @property
     def idle(self) -> bool:
@@ -43,7 +53,7 @@ class Lines:
     def feed(self, data: bytes) -> list[bytes]:
         """Take a chunk; return the lines it completes, without LF, one CR and empty lines."""
         if self.overlong:
-            self.overlong = []
+            self.overlong, self.ends = [], []
         cut = data.find(b"\n")
         if cut < 0:
             self._keep(data, 0)
@@ -65,16 +75,16 @@ class Lines:
 
     def end(self) -> list[bytes]:
         """The stream is over: return the last line if it had no newline."""
-        self.overlong = []
+        self.overlong, self.ends = [], []
         line = bytes(self._tail or b"")
         if self._skipping and not self._reported:
-            self.overlong.append((0, self._seen))
+            self._tell(0, self._seen, (self._head, self._last))
         self._tail = None
         self._skipping = self._reported = False
         if line.endswith(b"\r"):
             line = line[:-1]
         if len(line) > self._most:
-            self.overlong.append((0, len(line)))
+            self._tell(0, len(line), ends_of(line))
             return []
         return [line] if line else []
 
@@ -88,13 +98,24 @@ class Lines:
                 else:
                     self._tail += data
                 return
-            self._seen = self.pending
+            held = bytes(self._tail or b"")
+            self._seen = len(held)
+            self._head = (held[:_ENDS] + data[: max(_ENDS - len(held), 0)])[:_ENDS]
+            self._last = held[-_ENDS:]
             self._tail = None
             self._skipping = True
-        self._seen += len(data)
+        self._skip(data)
         if self._seen > self._ceiling and not self._reported:
             self._reported = True
-            self.overlong.append((before, self._seen))
+            self._tell(before, self._seen, (self._head, self._last))
+
+    def _skip(self, data: bytes) -> None:
+        self._seen += len(data)
+        self._last = (self._last + data[-_ENDS:])[-_ENDS:]
+
+    def _tell(self, before: int, size: int, ends: Ends) -> None:
+        self.overlong.append((before, size))
+        self.ends.append(ends)
 
     def _measured(self, data: bytes, cut: int) -> list[bytes]:
         lines: list[bytes] = []
@@ -102,7 +123,8 @@ class Lines:
         while cut >= 0:
             if self._skipping:
                 if not self._reported:
-                    self.overlong.append((len(lines), self._seen + cut - start))
+                    self._skip(data[start:cut])
+                    self._tell(len(lines), self._seen, (self._head, self._last))
                 self._skipping = self._reported = False
             else:
                 if self._tail is None:
@@ -114,7 +136,7 @@ class Lines:
                 if line.endswith(b"\r"):
                     line = line[:-1]
                 if len(line) > self._most:
-                    self.overlong.append((len(lines), len(line)))
+                    self._tell(len(lines), len(line), ends_of(line))
                 elif line:
                     lines.append(line)
             start = cut + 1
@@ -122,3 +144,8 @@ class Lines:
         if start < len(data):
             self._keep(data[start:], len(lines))
         return lines
+
+
+def ends_of(line: bytes) -> Ends:
+    """Both ends of a line that is known whole."""
+    return line[:_ENDS], line[-_ENDS:]

@@ -9,6 +9,8 @@ from typing import Protocol
 
 import msgspec
 
+from .lines import Ends
+
 
 class Peer(msgspec.Struct, frozen=True, gc=False):
     """Who is at the other end, as far as the transport can tell."""
@@ -133,7 +135,8 @@ class Hearer(Protocol):
         """A line went over the limit (`size` bytes were seen so far); the rest of it is skipped.
 
         The dialect may answer, close the link, or both. Called once per line, in its place among
-        the others.
+        the others. One that has `wants_ends = True` is called with both ends of the line, too:
+        see `wire.lines.Ends` and `tell_overlong`.
         """
         ...
 
@@ -152,3 +155,11 @@ class Hearer(Protocol):
 
 Opener = Callable[[Link], Hearer]
 """Makes the dialect's side of a new connection."""
+
+
+def tell_overlong(hearer: Hearer, size: int, ends: Ends) -> None:
+    """Say to a hearer that a line was over its limit, as much as it wants to know."""
+    if getattr(hearer, "wants_ends", False):
+        hearer.overlong(size, ends)  # type: ignore[call-arg]
+    else:
+        hearer.overlong(size)

@@ -30,7 +30,7 @@ async def test_the_limit_holds_to_the_byte(limit, tmp_path):
     assert await asyncio.wait_for(reader.readline(), 5) == HEALTHY + b"\n"
     writer.write(padded(limit + 1) + HEALTH + b"\n")
     refused = json.loads(await asyncio.wait_for(reader.readline(), 5))
-    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    assert (refused["id"], refused["error"]["code"]) == (1, -32600)
     assert str(limit) in refused["error"]["message"]
     assert await asyncio.wait_for(reader.readline(), 5) == HEALTHY + b"\n"
     writer.close()

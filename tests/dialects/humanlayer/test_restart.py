@@ -115,3 +115,30 @@ async def test_a_killed_server_loses_neither_its_questions_nor_its_sessions(serv
     talk = (await call(socket, "getConversation", session_id=child["session_id"]))["events"]
     assert talk[-1]["content"] == "all done"
     writer.close()
+
+
+async def test_an_answer_goes_on_with_its_turn_while_others_questions_wait(server, tmp_path):
+    process, socket = await server()
+    until, writer = await events(socket)
+    started = await call(socket, "launchSession", query="make it", working_dir=str(tmp_path))
+    asked = await until("new_approval", session_id=started["session_id"])
+    foreign = await call(
+        socket, "createApproval", run_id=started["run_id"], tool_name="Bash", tool_input={}
+    )
+    writer.close()
+    process.kill()
+    await process.wait()
+
+    process, socket = await server()
+    until, writer = await events(socket)
+    own = asked["data"]["approval_id"]
+    assert await call(socket, "sendDecision", approval_id=own, decision="approve") == {
+        "success": True
+    }
+    await until("session_status_changed", new_status="running")
+    await until("session_status_changed", new_status="completed")
+    assert (tmp_path / "made").read_text() == "x"
+    waiting = await call(socket, "fetchApprovals", session_id=started["session_id"])
+    assert [one["id"] for one in waiting["approvals"]] == [foreign["approval_id"]]
+    writer.close()
+    await writer.wait_closed()

@@ -32,7 +32,7 @@ def test_every_error_code_is_expected(code):
 def test_the_constants_of_the_protocol_are_the_defaults():
     given = Settings()
     assert (given.max_message_bytes, given.heartbeat_secs, given.version) == (
-        1_048_576,
+        10_485_760,
         30,
         "0.1.0",
     )

@@ -15,6 +15,7 @@ from dragoman.engine.ports import AskRow, Judgement
 from dragoman.engine.question import digest_of, scopes_of
 from dragoman.engine.shown import PLAIN
 from dragoman.engine.visible import visible
+from dragoman.wire.codec import encode
 
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
@@ -39,6 +40,7 @@ from .shapes import (
 from .times import precise
 
 WINDOW_MS = 300_000  # how old a call may be that an approval without its id is matched to
+LARGE = 16_384  # bytes of an input that is not said twice in one record
 EDITS = frozenset({"edit", "write", "multiedit"})
 SKIPPED = "Auto-accepted (dangerous skip permissions enabled)"
 ACCEPTED = "Auto-accepted (auto-accept mode enabled)"
@@ -61,9 +63,17 @@ def input_of(ask: Ask) -> Any:
     """The tool's input as it was given."""
     if ask.kind == "question":
         return {"question": ask.title, "choices": ask.choices}
+    if ask.written:
+        return Raw(ask.written.encode())
     if ask.args is not None and PLAIN in ask.args:
         return ask.args[PLAIN]
     return ask.args
+
+
+def _once(given: Any) -> Any:
+    """The input for the second place in the same record; a large one is only referred to."""
+    size = len(given) if isinstance(given, Raw) else len(encode(given))
+    return given if size <= LARGE else {"$ref": "#/tool_input"}
 
 
 def said(settled: Settled) -> str:
@@ -77,6 +87,7 @@ def said(settled: Settled) -> str:
 
 def approval_of(row: AskRow, run_id: str) -> Approval:
     ask, settled = row.ask, row.settled
+    given = input_of(ask)
     asked = precise(ask.at)
     answered = precise(row.settled_at) if row.settled_at else UNSET
     comment = (said(settled) if settled else "") or UNSET
@@ -96,7 +107,7 @@ def approval_of(row: AskRow, run_id: str) -> Approval:
         call = FunctionCall(
             run_id,
             ask.id,
-            CallSpec(ask.tool, input_of(ask)),
+            CallSpec(ask.tool, _once(given)),
             CallStatus(asked, answered, decided, comment),
         )
     return Approval(
@@ -109,7 +120,7 @@ def approval_of(row: AskRow, run_id: str) -> Approval:
         created_at=asked,
         responded_at=answered,
         tool_name=ask.tool,
-        tool_input=input_of(ask),
+        tool_input=given,
         comment=comment,
         type=kind_of(ask),
         function_call=call,
@@ -166,7 +177,9 @@ def _judged(params: Decision) -> tuple[str, Verdict, str]:
         if decision == "deny" and not comment:
             raise Wrong("comment is required for denial")
         return params.approval_id, "allow" if decision == "approve" else "deny", ""
-    required(call_id=params.call_id, type=params.type, decision=decision)
+    if not params.call_id:
+        raise Wrong("call_id is required (or approval_id, without a type)")
+    required(type=params.type, decision=decision)
     call_id, kind = params.call_id or "", params.type or ""
     if kind == "function_call":
         if decision not in ("approve", "deny"):
@@ -262,7 +275,9 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
     tool = params.tool_name or ""
     info = await _session(desk, params)
     call_id = params.tool_use_id or await _newest_call(desk, info.id, tool)
-    call = ToolCall(call_id, tool, _args(params.tool_input))
+    written = bytes(params.tool_input)
+    given = _read(written)
+    call = ToolCall(call_id, tool, _args(given))
     ask = Ask(
         id=f"local-{uuid4()}",
         session=info.id,
@@ -272,6 +287,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
         call_id=call_id,
         tool=tool,
         args=call.args,
+        written="" if encode(given) == written else written.decode(),
         external=True,
         cwd=info.cwd,
         digest=digest_of(call, info.cwd, ()),
@@ -328,8 +344,15 @@ async def _newest_call(desk: Desk, session_id: str, tool: str) -> str:
     return ""
 
 
-def _args(given: Any) -> dict[str, Any] | None:
-    value = msgspec.json.decode(given) if isinstance(given, Raw) else given
+def _read(written: bytes) -> Any:
+    """The input as values, for all who look at it; what cannot be one is refused."""
+    try:
+        return msgspec.json.decode(written)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Wrong(f"invalid request: tool_input cannot be read: {error}") from None
+
+
+def _args(value: Any) -> dict[str, Any] | None:
     return value if value is None or isinstance(value, dict) else {PLAIN: value}
 
 

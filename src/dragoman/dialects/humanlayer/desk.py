@@ -27,7 +27,7 @@ _PAGE = 500
 class Settings(msgspec.Struct, frozen=True):
     """`[humanlayer]` of the configuration."""
 
-    max_message_bytes: int = 1_048_576  # a line with its newline
+    max_message_bytes: int = MAX_LINE  # a line with its newline
     heartbeat_secs: float = 30.0
     version: str = "0.1.0"
 

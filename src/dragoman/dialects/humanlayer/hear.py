@@ -19,12 +19,14 @@ from dragoman.wire.jsonrpc import (
     Rules,
     error,
 )
+from dragoman.wire.lines import UNSEEN, Ends
 from dragoman.wire.link import Link
+from dragoman.wire.overlong import id_of
 from dragoman.wire.serve import Call, Shell
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from . import shapes
-from .desk import Desk
+from .desk import MAX_LINE, Desk
 from .faults import Wrong, details, told
 from .verbs import VERBS
 
@@ -48,7 +50,8 @@ class HumanlayerHearer:
 
     __slots__ = ("_door", "_subscription", "_who", "desk", "link", "max_line", "shell")
     limit_counts_newline = True
-    max_pending = 0
+    max_pending = 16 * MAX_LINE  # an over-long line is answered at its end, where its id may be
+    wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: Desk) -> None:
         self.max_line = desk.max_line
@@ -73,10 +76,12 @@ class HumanlayerHearer:
         if not self._is_deaf():
             self.shell.hear(lines)
 
-    def overlong(self, size: int) -> None:
+    def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         if not self._is_deaf():
             text = f"Invalid request: the line is longer than {self.max_line} bytes"
-            said = error(None, INVALID_REQUEST, text, details("Send less, or raise the limit."))
+            said = error(
+                id_of(ends), INVALID_REQUEST, text, details("Send less, or raise the limit.")
+            )
             self.shell.say(said, self.link.send)
 
     def ended(self) -> None:

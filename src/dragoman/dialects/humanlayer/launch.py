@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +15,8 @@ from dragoman.engine.info import SessionInfo
 
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
-from .rows import FAMILIES, skips, status_of
+from .models import agent_of, model_of
+from .rows import skips, status_of
 from .shapes import Continue, Continued, Launch, Launched
 
 _STOP_SECONDS = 15.0
@@ -34,7 +34,6 @@ _INHERITED = (
 )
 _TOOLS = ("read", "write", "edit", "bash", "ls", "glob", "grep", "ask_user", "plan")
 _SAME = {"multiedit": "edit", "shell": "bash", "todowrite": "plan"}
-_NUMBERS = r"\d+"
 
 
 async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
@@ -52,11 +51,12 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
         timeout = params.dangerously_skip_permissions_timeout or 0
         if timeout > 0:
             until = extra["skip_permissions_until"] = door.now_ms() + timeout
-    agent = params.agent or _agent(desk, params.model)
+    agent, word = agent_of(door, params.agent, params.model)
+    model, notice = model_of(door, agent, word)
     spec = OpenSpec(
         agent=agent,
         cwd=_directory(params.working_dir),
-        model=_model(desk, params.model),
+        model=model,
         title=(params.title or "")[:500],
         interactive=False,
         extra=extra,
@@ -68,7 +68,9 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
     await _begin(desk, who, info, params.query or "", "failed to launch session")
     if until is not None:
         desk.expire_later(info.id, until)
-    return Launched(info.id, run_id)
+    if notice:
+        await door.note(info.id, "warning", notice)
+    return Launched(info.id, run_id, notice)
 
 
 async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
@@ -228,32 +230,3 @@ def _directory(given: str | None) -> str:
     if not os.path.isdir(path):
         raise Failed(f"working directory path exists but is not a directory: {given}")
     return path
-
-
-def _agent(desk: Desk, wanted: str | None) -> str:
-    """The agent whose alias a client gives for a model: programs of old know no other word."""
-    if not wanted or wanted in FAMILIES or "/" in wanted:
-        return ""
-    return wanted if wanted in desk.door.agents() else ""
-
-
-def _model(desk: Desk, wanted: str | None) -> str:
-    """The model that a client's word means; empty (the agent's own) when it means none."""
-    if not wanted:
-        return ""
-    if wanted in FAMILIES:
-        family = [m for m in desk.door.models("anthropic") if wanted in m.id]
-        candidates = [m.ref for m in sorted(family, key=lambda m: _version(m.id), reverse=True)]
-    else:
-        candidates = [wanted] if "/" in wanted else []
-    for ref in candidates:
-        try:
-            return desk.door.model(ref).ref
-        except Fault:
-            continue  # no key, or not a model: the protocol wants such a wish ignored
-    return ""
-
-
-def _version(model: str) -> tuple[int, ...]:
-    """The version in a model's name; dates in it do not count."""
-    return tuple(int(number) for number in re.findall(_NUMBERS, model) if len(number) < 4)

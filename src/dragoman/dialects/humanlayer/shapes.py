@@ -127,9 +127,10 @@ class Subscribe(msgspec.Struct):
 # --- results ---------------------------------------------------------------------------------
 
 
-class Launched(msgspec.Struct, frozen=True):
+class Launched(msgspec.Struct, frozen=True, omit_defaults=True):
     session_id: str
     run_id: str
+    notice: str = ""  # ours: what was not possible as it was asked for
 
 
 class Continued(msgspec.Struct, frozen=True):

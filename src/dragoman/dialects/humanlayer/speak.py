@@ -8,7 +8,7 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text, Thinking, ToolCall, text_of
 from dragoman.engine.door import Door
-from dragoman.engine.events import Event
+from dragoman.engine.events import ACTIVE, Event
 from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
@@ -29,6 +29,7 @@ Data = dict[str, Any]
 # Numbers that one kept event has for its wire events: more than a model can say blocks in one
 # call, and 9 * 10**9 events still fit into the integers that a double holds.
 PER_EVENT = 1_000_000
+_TOKENS = "token_update"
 _SEQ = b',"seq":'
 
 
@@ -68,7 +69,7 @@ class Told:
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
         lines: list[bytes] = []
-        for event in events:
+        for at, event in enumerate(events):
             say = _SAY.get(type(event.body))
             if say is None:
                 continue
@@ -84,6 +85,9 @@ class Told:
             for seq, (kind, data) in enumerate(say(self._door, event, event.body), first):
                 if wanted.types and kind not in wanted.types:
                     continue
+                if data.get("reason") == _TOKENS:
+                    status = _status_at(self._door, events, at)
+                    data["old_status"] = data["new_status"] = status
                 if kind == NEW_APPROVAL:
                     data["total"] = self._waiting.count(data["type"])
                 data["session_id"] = event.session
@@ -91,6 +95,16 @@ class Told:
                     data["run_id"] = run
                 lines.append(line(kind, event.at, data, seq))
         return Blob(lines) if lines else None
+
+
+def _status_at(door: Door, events: Sequence[Event], at: int) -> str:
+    """The status of an event's session when it happened: it may have changed since."""
+    session = events[at].session
+    for event in events[at:]:
+        if event.session == session and isinstance(event.body, ev.StatusChanged):
+            return str(event.body.old)
+    live = door.live(session)
+    return str(live.status) if live is not None and live.status in ACTIVE else "running"
 
 
 Saying = list[tuple[str, Data]]
@@ -146,9 +160,7 @@ def _heard(door: Door, event: Event, body: ev.TurnBegan | ev.Steered) -> Saying:
 def _spoke(door: Door, event: Event, body: ev.Spoke) -> Saying:
     told: Saying = []
     if body.usage.context:
-        told.append(
-            (STATUS, {"old_status": "running", "new_status": "running", "reason": "token_update"})
-        )
+        told.append((STATUS, {"reason": _TOKENS}))  # and its status, see `_status_at`
     for block in body.content:
         match block:
             case Text(text) if text:

@@ -51,8 +51,9 @@ class Subscription:
             self._since = since
             place = max(since // PER_EVENT - 1, 0)
         self._watch = self._desk.door.watch_all(
-            who, shape, self._deliver, self._must_wait, since=place
-        )
+            who, shape, self._deliver, self._must_wait, since=place,
+            only=self._wanted.session or self._wanted.run_session,
+        )  # fmt: skip
 
     def close(self) -> None:
         if self._timer is not None:
@@ -112,6 +113,8 @@ class Subscription:
         if self._waiting:
             self._link.send_blob(Blob(tuple(self._waiting)))
             self._waiting.clear()
+        if self._dropped and self._wanted.types and DROPPED not in self._wanted.types:
+            self._dropped = 0  # the client asked for other events alone
         if self._dropped:
             data = {"count": self._dropped, "subscription_id": self.id}
             door = self._desk.door
