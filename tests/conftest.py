@@ -1,12 +1,14 @@
 """What holds for all tests: nothing skipped with CI=true, nothing left behind by earlier runs."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from tests.mounts import sweep
+
+from dragoman.testing.postgres import Server
 
 # A busy machine is no failure; pytest's own limit is left for what hangs.
 settings.register_profile("suite", deadline=None)
@@ -63,3 +65,11 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
         elif name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A database server for all tests of this process, begun with the first that needs it."""
+    server = Server()
+    yield server
+    server.stop()

@@ -98,7 +98,7 @@ def find_page(connection: "Connection", query: SessionQuery) -> Page:
     sql, values = ordered(query, place)
     rows = connection.execute(f"{sql} LIMIT ? OFFSET ?", (*values, limit + 1, offset)).fetchall()
     more = len(rows) > limit
-    page = tuple(info for row in rows[:limit] if (info := _sound(row[0])) is not None)
+    page = tuple(info for row in rows[:limit] if (info := sound(row[0])) is not None)
     damaged = len(rows[:limit]) - len(page)
     total = None
     if offset:
@@ -108,7 +108,7 @@ def find_page(connection: "Connection", query: SessionQuery) -> Page:
     return Page(page, place_after(*rows[limit - 1][1:]) if more else "", total, damaged)
 
 
-def _sound(data: bytes) -> SessionInfo | None:
+def sound(data: bytes) -> SessionInfo | None:
     """A session's row; None when it cannot be read: it must not hide all the others."""
     try:
         return info_of(data)
@@ -119,7 +119,7 @@ def _sound(data: bytes) -> SessionInfo | None:
 def damaged_rows(connection: "Connection") -> list[str]:
     """The sessions whose rows cannot be read."""
     rows = connection.execute("SELECT id, info FROM sessions")
-    return [id for id, data in rows if _sound(data) is None]
+    return [id for id, data in rows if sound(data) is None]
 
 
 def ordered(query: SessionQuery, place: Place) -> tuple[str, list[Any]]:
@@ -163,7 +163,7 @@ def _sifted(
     more = False
     damaged = 0
     for data, _, _ in connection.execute(*ordered(query, place)):
-        info = _sound(data)
+        info = sound(data)
         if info is None:
             damaged += 1
             continue
@@ -179,7 +179,7 @@ def _sifted(
     total = None
     if offset:
         rows = connection.execute(*ordered(query, None))
-        found = (_sound(data) for data, _, _ in rows)
+        found = (sound(data) for data, _, _ in rows)
         total = sum(info is not None and has_extra(info, rest) for info in found)
     elif not more and place is None:
         total = len(page)
@@ -191,7 +191,7 @@ def find_newest(connection: "Connection", extra: dict[str, Any]) -> SessionInfo 
     where = Where(SessionQuery(extra=extra))
     sql = f"{where.select('info')} ORDER BY created_at DESC, num DESC"
     for (data,) in connection.execute(sql, where.values):
-        info = _sound(data)
+        info = sound(data)
         if info is not None and has_extra(info, extra):
             return info
     return None

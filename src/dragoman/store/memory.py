@@ -47,6 +47,7 @@ class MemoryStore:
     """The store port in dictionaries. `problem` says why no file is used, if one was wanted."""
 
     durable = False
+    stalled = ""
 
     def __init__(self, problem: str = "") -> None:
         self.problem = problem

@@ -46,6 +46,7 @@ class SqliteStore:
 
     durable = True
     problem = ""
+    stalled = ""
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class Batch(msgspec.Struct, frozen=True):
     info: SessionInfo  # the row after these entries
     asked: Sequence[Ask] = ()
     settled: Sequence[Settled] = ()
+    handled: str = ""  # the command of another node that this is the effect of
 
 
 class AskRow(msgspec.Struct, frozen=True):
@@ -44,7 +45,16 @@ class Store(Protocol):
     """Where sessions live. Every method may raise StoreFailed."""
 
     durable: bool
-    problem: str  # why nothing survives, when `durable` is False and a file was wanted
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it: why nothing survives when a file was wanted, or that it is gone."""
+        ...
+
+    @property
+    def stalled(self) -> str:
+        """Why nothing can be written just now; what is posted waits."""
+        ...
 
     @property
     def commits(self) -> int:

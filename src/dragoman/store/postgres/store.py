@@ -1,0 +1,198 @@
+"""The store port on a PostgreSQL database."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from dragoman.engine.faults import Fault
+from dragoman.engine.info import Page, SessionInfo, SessionQuery
+from dragoman.engine.ports import AskRow, Batch, Entry
+
+from ..rows import ask_of, entries_of, info_of
+from ..rules import check_find, check_limit, in_use
+from ..worker import failed
+from . import changes
+from .link import Link, clean
+from .lists import find_newest, find_page
+from .schema import migrate
+from .writer import WAIT, Writer, discard
+
+T = TypeVar("T")
+TRIES = 8  # times to ask for a session whose dead owner changes while we ask
+ENTRIES = (  # each row has one entry or more, so so many rows are enough
+    "SELECT seq, at, kind, body, gseq, $1::text FROM events"
+    " WHERE session = (SELECT num FROM sessions WHERE id = $1) AND seq > $2 ORDER BY seq LIMIT $3"
+)
+SINCE = (
+    "SELECT e.seq, e.at, e.kind, e.body, e.gseq, s.id FROM events AS e"
+    " JOIN sessions AS s ON s.num = e.session"
+    " WHERE e.gseq > $1 ORDER BY e.gseq LIMIT $2"
+)
+ASKS = "SELECT a.ask, a.settled, a.settled_at FROM asks AS a"
+
+
+class PostgresStore:
+    """Opened by `open`, which raises StoreFailed when there is no database to work with.
+
+    A database that goes away later is waited for: what was posted stays in order and is written
+    when it is back, or refused after `wait` seconds. `problem` says that it is gone.
+    """
+
+    durable = True
+
+    def __init__(self, link: Link, writer: Writer) -> None:
+        self.link = link
+        self.writer = writer
+        self._closed = False
+
+    @classmethod
+    async def open(cls, url: str, *, wait: float = WAIT) -> "PostgresStore":
+        link = Link(url)
+        try:
+            connection = await link.connect()
+            try:
+                await migrate(connection)
+            except BaseException:
+                await discard(connection)
+                raise
+        except Exception as error:
+            raise link.explain(error) from error
+        return cls(link, Writer(link, connection, wait=wait))
+
+    @property
+    def problem(self) -> str:
+        return self.writer.stalled
+
+    @property
+    def stalled(self) -> str:
+        return self.writer.stalled
+
+    @property
+    def commits(self) -> int:
+        return self.writer.commits
+
+    def version(self) -> object:
+        """Nobody tells what other machines wrote, so it differs each time."""
+        return object()
+
+    async def create(self, info: SessionInfo, owner: str) -> int:
+        epoch: int = await self.writer.post(changes.Create(info, owner))
+        return epoch
+
+    async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
+        former: str | None = None
+        for _ in range(TRIES):
+            epoch, former = await self.writer.post(changes.Take(session, owner, former))
+            if former is None:
+                taken: int = epoch
+                return taken
+            if former.startswith(changes.NODE) or is_alive(former):
+                break
+        assert former is not None
+        raise in_use(session, former)
+
+    async def give(self, session: str, epoch: int) -> None:
+        await self.writer.post(changes.Give(session, epoch))
+
+    def post(self, batch: Batch, *, patient: bool = False) -> "asyncio.Future[int]":
+        try:
+            return self.writer.post(changes.Append(batch), patient=patient)
+        except Fault as fault:  # it cannot be encoded, or the store is closed
+            return failed(fault)
+
+    async def append(self, batch: Batch) -> int:
+        return await self.post(batch)
+
+    async def info(self, session: str) -> SessionInfo | None:
+        rows = await self.fetch("SELECT info FROM sessions WHERE id = $1", clean(session))
+        return info_of(rows[0][0]) if rows else None
+
+    async def owner(self, session: str) -> str | None:
+        rows = await self.fetch("SELECT owner FROM sessions WHERE id = $1", clean(session))
+        return rows[0][0] if rows else None
+
+    async def find(self, **extra: Any) -> SessionInfo | None:
+        check_find(extra)
+        async with self.link.reading() as connection:
+            return await find_newest(connection, extra)
+
+    async def entries(
+        self, session: str, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
+        check_limit(limit)
+        rows = await self.fetch(ENTRIES, clean(session), after, limit)
+        found = (tuple(row)[:5] + (session,) for row in rows)
+        return [*islice(entries_of(found, after), limit)]
+
+    async def entries_since(self, gseq: int, limit: int) -> Sequence[Entry]:
+        check_limit(limit)
+        rows = await self.fetch(SINCE, gseq, limit)
+        return [*islice(entries_of(rows, since=gseq), limit)]
+
+    async def newest_gseq(self) -> int:
+        rows = await self.fetch("SELECT value FROM counters WHERE name = 'gseq'")
+        newest: int = rows[0][0]
+        return newest
+
+    async def list(self, query: SessionQuery) -> Page:
+        async with self.link.reading() as connection:
+            return await find_page(connection, query)
+
+    async def ancestry(self, session: str) -> Sequence[SessionInfo]:
+        chain: dict[str, SessionInfo] = {}
+        at: str | None = session
+        while at is not None and at not in chain:
+            info = await self.info(at)
+            if info is None:
+                break
+            chain[at] = info
+            at = info.parent
+        return [*reversed(chain.values())]
+
+    async def delete(self, session: str) -> bool:
+        gone: bool = await self.writer.post(changes.Delete(session))
+        return gone
+
+    async def asks(self, session: str | None = None, *, pending: bool = True) -> Sequence[AskRow]:
+        terms = ["a.pending"] if pending else []
+        if session is not None:
+            terms.append("a.session = (SELECT num FROM sessions WHERE id = $1)")
+        where = f"WHERE {' AND '.join(terms)}" if terms else ""
+        rows = await self.fetch(
+            f"{ASKS} {where} ORDER BY a.at, a.num",
+            *(() if session is None else (clean(session),)),
+        )
+        return [ask_of(tuple(row)) for row in rows]
+
+    async def ask(self, ask_id: str) -> AskRow | None:
+        rows = await self.fetch(f"{ASKS} WHERE a.id = $1", clean(ask_id))
+        return ask_of(tuple(rows[0])) if rows else None
+
+    async def put(self, space: str, key: str, value: bytes | None) -> None:
+        await self.writer.post(changes.Put(space, key, value))
+
+    async def get(self, space: str, key: str) -> bytes | None:
+        rows = await self.fetch(
+            "SELECT value FROM kv WHERE space = $1 AND key = $2", clean(space), clean(key)
+        )
+        return rows[0][0] if rows else None
+
+    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]:
+        rows = await self.fetch(
+            "SELECT key, value FROM kv WHERE space = $1 ORDER BY key", clean(space)
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def close(self) -> None:
+        """Write what waits, and let the connections go."""
+        if not self._closed:
+            self._closed = True
+            await self.writer.stop()
+            await self.link.close()
+
+    async def fetch(self, sql: str, *values: Any) -> Sequence[Any]:
+        """Rows of committed state. Raises StoreFailed."""
+        async with self.link.reading() as connection:
+            rows: Sequence[Any] = await connection.fetch(sql, *values)
+        return rows

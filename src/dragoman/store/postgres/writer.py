@@ -1,0 +1,296 @@
+"""What writes: whatever waits goes to the database in one statement, over one connection.
+
+When the connection is lost, what waits stays in its order until there is a new one, up to a bound
+in number and time. What was under way may have been committed, so it is looked for first.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.faults import Fault, StoreFailed
+
+from ..rules import closed
+from .changes import Append
+from .link import Link, driver, is_lost
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
+
+    Change = Callable[[Connection[Any], bool], Awaitable[Any]]
+
+GROUP = 256  # batches in one statement
+PATIENCE = 0.002  # seconds that a patient batch waits for others
+MOST = 20_000  # changes that may wait
+WAIT = 30.0  # seconds that a change waits for a database that is gone
+BACK_OFF = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between tries to connect; the last one stays
+KNOWN = 4096  # sessions whose lasting columns are remembered
+HOT = 64  # sessions that may be hot before the oldest are settled
+IDLE = 2.0  # seconds without a write after which hot sessions are settled
+SETTLE = (
+    "UPDATE sessions SET updated_at = live_at, status = live_status, hot = false"
+    " WHERE hot AND id = ANY ($1)"
+)
+APPEND = (
+    "SELECT moved, first FROM dragoman_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+    " $13)"
+)
+
+
+class Job:
+    __slots__ = ("again", "change", "future", "since")
+
+    def __init__(self, change: "Change", future: "asyncio.Future[Any]") -> None:
+        self.change = change
+        self.future = future
+        self.since = monotonic()
+        self.again = False  # it may have been committed already
+
+
+class Writer:
+    """One task that writes while there is something to write."""
+
+    def __init__(self, link: Link, connection: "Connection[Any]", *, wait: float = WAIT) -> None:
+        self.commits = 0
+        self.wait = wait
+        self.stalled = ""  # why nothing can be written now
+        self.on_stall: Callable[[str], None] = lambda why: None
+        self.on_commit: Callable[[], None] = lambda: None
+        self._link = link
+        self._connection: Connection[Any] | None = connection
+        self._jobs: list[Job] = []
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._known: dict[str, tuple[Any, ...]] = {}
+        self._hot: dict[str, None] = {}
+        self._closing = False
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def post(self, change: "Change", *, patient: bool = False) -> "asyncio.Future[Any]":
+        """Have it written in its turn. Cancelling the future does not take it back."""
+        if self._closing:
+            raise closed()
+        if len(self._jobs) >= MOST:
+            raise StoreFailed(
+                f"{MOST} changes wait for the database already.", "Try again when it is back."
+            )
+        loop = asyncio.get_running_loop()
+        job = Job(change, loop.create_future())
+        self._jobs.append(job)
+        if not patient:
+            self._wake.set()
+        elif self._timer is None:
+            self._timer = loop.call_later(PATIENCE, self._wake.set)
+        return job.future
+
+    async def stop(self) -> None:
+        """Write what waits, then close the connection."""
+        if not self._closing:
+            self._closing = True
+            self._wake.set()
+        await asyncio.wait({self._task})
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await discard(connection)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), IDLE if self._hot else None)
+            except TimeoutError:
+                await self._settle(0)
+            self._wake.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            while self._jobs:
+                await self._some()
+                if len(self._hot) > 2 * HOT:
+                    await self._settle(HOT)
+            if self._closing:
+                await self._settle(0)
+                return
+
+    async def _some(self) -> None:
+        """Write the first of what waits, with as many after it as go together."""
+        jobs = self._together()
+        if self._connection is None or self._connection.is_closed():
+            if not await self._mend():
+                return
+        connection = self._connection
+        assert connection is not None
+        try:
+            if len(jobs) > 1 or self._is_known(jobs[0]):
+                await self._write_group(connection, jobs)
+            else:
+                await self._write_one(connection, jobs[0])
+            self.on_commit()
+        except Exception as error:
+            if is_lost(error):
+                for job in jobs:
+                    job.again = True
+                self._connection = None
+                await discard(connection)
+                self._stall(error)
+                return
+            if isinstance(error, driver().DeadlockDetectedError):
+                return  # tried again: nothing of it was written
+            if len(jobs) > 1:  # each for itself, to find the one that cannot be written
+                for job in jobs:
+                    self._known.pop(_session(job), None)
+                return
+            self._finish(jobs[0], error=self._link.explain(error))
+
+    def _together(self) -> list[Job]:
+        """The jobs that one statement can write: plain batches of known sessions, in a row."""
+        jobs: list[Job] = []
+        heads: dict[str, tuple[int, int]] = {}
+        for job in self._jobs[:GROUP]:
+            if not self._is_known(job):
+                break
+            change = job.change
+            assert isinstance(change, Append)
+            batch = change.batch
+            entries = batch.entries
+            epoch, head = heads.get(change.id, (batch.epoch, -1))
+            if not entries and head < 0:
+                break  # where it stands is not said by what it adds
+            first = entries[0].seq if entries else head + 1
+            if epoch != batch.epoch or head >= 0 and first != head + 1:
+                break
+            if any(entry.seq != seq for seq, entry in enumerate(entries, first)):
+                break
+            heads[change.id] = (epoch, first + len(entries) - 1)
+            jobs.append(job)
+        return jobs or self._jobs[:1]
+
+    def _is_known(self, job: Job) -> bool:
+        change = job.change
+        return (
+            type(change) is Append
+            and not job.again
+            and change.plain
+            and change.batch.info.id == change.batch.session
+            and self._known.get(change.id) == change.lasting
+            and bool(change.batch.entries)
+        )
+
+    async def _write_group(self, connection: "Connection[Any]", jobs: list[Job]) -> None:
+        moves: dict[str, list[Any]] = {}
+        rows: list[tuple[Any, ...]] = []
+        for job in jobs:
+            change = job.change
+            assert isinstance(change, Append)
+            batch = change.batch
+            before = batch.entries[0].seq - 1
+            move = moves.get(change.id)
+            if move is None:
+                move = moves[change.id] = [change.id, batch.epoch, before, before, 0, "", b""]
+            seq: int = move[3]
+            for count, at, kind, body in change.rows:
+                seq += count
+                rows.append((change.id, count, seq, at, kind, body))
+            move[3:] = [seq, batch.info.updated_at, batch.info.status, change.info]
+        found = await connection.fetchrow(
+            APPEND, *map(list, zip(*moves.values(), strict=True)),
+            *map(list, zip(*rows, strict=True)),
+        )  # fmt: skip
+        moved, place = frozenset(found["moved"] or ()), found["first"]
+        if moved:
+            self.commits += 1
+        for job in jobs:
+            change = job.change
+            assert isinstance(change, Append)
+            if change.id in moved:
+                self._finish(job, place + 1)
+                place += change.count
+                self._hot[change.id] = None
+            else:  # taken over, deleted or ahead of what is stored: it is told which
+                self._known.pop(change.id, None)
+
+    async def _write_one(self, connection: "Connection[Any]", job: Job) -> None:
+        change = job.change
+        try:
+            async with connection.transaction():
+                value = await change(connection, job.again)
+        except Fault as fault:
+            self._finish(job, error=fault)
+            return
+        self.commits += 1
+        if isinstance(change, Append):
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            self._known[change.id] = change.lasting
+            self._hot[change.id] = None
+        self._finish(job, value)
+
+    def _finish(self, job: Job, value: Any = None, error: Exception | None = None) -> None:
+        self._jobs.remove(job)  # one of the first
+        if not job.future.done():
+            if error is not None:
+                job.future.set_exception(error)
+            else:
+                job.future.set_result(value)
+
+    # --- when the database is gone ---
+
+    def _stall(self, error: BaseException) -> None:
+        fault = self._link.explain(error)
+        if not self.stalled:
+            self.stalled = fault.message
+            self.on_stall(self.stalled)
+
+    async def _mend(self) -> bool:
+        """Connect anew; False: some of what waited was given up meanwhile."""
+        tries = 0
+        while True:
+            try:
+                self._connection = await self._link.connect()
+            except Exception as error:
+                self._stall(error)
+                pause = BACK_OFF[min(tries, len(BACK_OFF) - 1)]
+                tries += 1
+                if self._give_up(0.0 if self._closing else self.wait, self._link.explain(error)):
+                    return False
+                await asyncio.sleep(pause)  # until the next try: nobody tells us that it is back
+                continue
+            if self.stalled:
+                self.stalled = ""
+                self.on_stall("")
+            return True
+
+    def _give_up(self, seconds: float, fault: Fault) -> bool:
+        """Refuse what has waited so long; True: something has."""
+        late = [job for job in self._jobs if monotonic() - job.since >= seconds]
+        for job in late:
+            self._finish(job, error=fault)
+        return bool(late)
+
+    # --- when there is time ---
+
+    async def _settle(self, keep: int) -> None:
+        """Bring the indexes up to date for all but so many of our hot sessions."""
+        count = len(self._hot) - keep
+        if count <= 0 or self._connection is None:
+            return
+        ids = [*self._hot][:count]
+        try:
+            await self._connection.execute(SETTLE, ids)
+        except (OSError, driver().PostgresError, driver().InterfaceError):
+            # Nothing is lost: they stay hot, which every list knows, and there is a next time.
+            return
+        for id in ids:
+            self._hot.pop(id, None)
+
+
+def _session(job: Job) -> str:
+    return job.change.id if isinstance(job.change, Append) else ""
+
+
+async def discard(connection: "Connection[Any]") -> None:
+    """Close a connection that may be dead."""
+    try:
+        await connection.close(timeout=1.0)
+    except (OSError, driver().PostgresError, driver().InterfaceError):
+        connection.terminate()

@@ -1,0 +1,136 @@
+"""A PostgreSQL of its own in a temporary folder, for tests and demonstrations.
+
+It listens at a Unix socket that only its user and root can reach, so it needs no password. As root
+it runs as an ordinary user, since PostgreSQL refuses root.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic, sleep
+
+from dragoman.engine.faults import StoreFailed
+
+USERS = ("postgres", "nobody")
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+START_SECONDS = 60.0
+
+
+class Server:
+    """One cluster. `url(name)` is the address of a database of it; `stop` ends and removes it."""
+
+    def __init__(self, *, durable: bool = False, more: Sequence[str] = ()) -> None:
+        self._settings = [*(() if durable else FAST), *more]
+        self._uid = _user()
+        self.folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
+        if self._uid:
+            os.chown(self.folder, self._uid, -1)
+        self._data = self.folder / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._run(
+                _program("initdb"), "-D", str(self._data), "-U", "dragoman", "--auth=trust",
+                "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions",
+            )  # fmt: skip
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def socket(self) -> str:
+        return str(self.folder / ".s.PGSQL.5432")
+
+    def url(self, name: str = "postgres") -> str:
+        return f"postgresql://dragoman@/{name}?host={self.folder}"
+
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        given = ["listen_addresses=", f"unix_socket_directories={self.folder}"]
+        given += ["max_connections=200", "shared_buffers=32MB", *self._settings]
+        options = [word for one in given for word in ("-c", one)]
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [_program("postgres"), "-D", str(self._data), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                user=self._uid or None,
+                group=None,
+                start_new_session=True,
+            )
+        until = monotonic() + START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or monotonic() > until:
+                text = (self.folder / "log").read_text(errors="replace")[-2000:]
+                raise StoreFailed(f"PostgreSQL did not start: {text}")
+            sleep(0.02)
+
+    def halt(self, *, crash: bool = False) -> None:
+        """End its process and keep its data; `crash`: without a word to anybody."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGQUIT if crash else signal.SIGINT)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def stop(self) -> None:
+        self.halt(crash=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        status = self._data / "postmaster.pid"
+        try:
+            return status.read_text().split("\n")[7].strip() == "ready"
+        except (OSError, IndexError):
+            return False
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=self.folder,
+            user=self._uid or None,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        if done.returncode:
+            raise StoreFailed(f"{command[0]} failed: {done.stderr.decode(errors='replace')}")
+
+
+def _user() -> int:
+    """The user to run as; 0: as we are."""
+    if os.geteuid() != 0:
+        return 0
+    import pwd
+
+    for name in USERS:
+        try:
+            return pwd.getpwnam(name).pw_uid
+        except KeyError:
+            continue
+    raise StoreFailed("There is no ordinary user to run PostgreSQL as.")
+
+
+def _program(name: str) -> str:
+    """Where a program of PostgreSQL is; packages put it outside of PATH."""
+    found = shutil.which(name)
+    if found is None:
+        places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
+        found = str(places[0]) if places else None
+    if found is None:
+        raise StoreFailed(f"PostgreSQL's {name} is not installed.", "Run: make setup-tools")
+    return found
