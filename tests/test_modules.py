@@ -22,6 +22,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "dragoman.dialects.zeroclaw.*": (CONVERSATIONS, "dialects/zeroclaw"),
     "dragoman.dialects.zot.*": (CONVERSATIONS, "dialects/zot"),
     "dragoman.dialects.dragoman.*": (CONVERSATIONS, "dialects/zeroclaw"),
+    "dragoman.store.postgres.*": ("driven through the store's port", "store/test_postgres.py"),
+    "dragoman.fleet.*": ("driven as whole nodes on a real database", "fleet"),
     "dragoman.gateway.routes.*": (
         "asked over real HTTP, each route and its schema",
         "gateway/test_rest.py",

@@ -49,6 +49,8 @@ class StoreHealth(msgspec.Struct, frozen=True):
     durable: bool
     problem: str
     commits: int
+    stalled: str = ""
+    place: str = ""
 
 
 EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
@@ -89,7 +91,7 @@ class Door:
     @property
     def health(self) -> StoreHealth:
         store = self._host.store
-        return StoreHealth(store.durable, store.problem, store.commits)
+        return StoreHealth(store.durable, store.problem, store.commits, store.stalled, store.place)
 
     @property
     def shelf(self) -> Shelf:

@@ -24,6 +24,7 @@ from .faults import (
     Busy,
     Fault,
     InUse,
+    StoreFailed,
     TooMany,
     UnknownAgent,
     UnknownAsk,
@@ -147,6 +148,7 @@ class Host:
         if said and not said.strip() and not any(isinstance(block, Image) for block in content):
             raise BadInput("The prompt is empty.", "Write what is to be done.")
         self._check_open()
+        self._check_store()
         session = await self.get(session_id)
         content = await self.expanded(content, session.state.cwd)
         self._check_open()
@@ -174,6 +176,13 @@ class Host:
         if self.stopping:
             raise Busy("The host is shutting down.", "Connect again when it is back.")
 
+    def _check_store(self) -> None:
+        """Raise StoreFailed while nothing can be written: no turn begins then."""
+        if self.store.stalled:
+            raise StoreFailed(
+                f"Stalled: {self.store.stalled}", "Nothing is begun until the database is back."
+            )
+
     async def asking(self, ask_id: str) -> Session:
         """The session of an open question. Raises UnknownAsk, AlreadySettled."""
         row = await self.store.ask(ask_id)
@@ -196,6 +205,7 @@ class Host:
 
     async def open(self, spec: OpenSpec, by: Who | None) -> Session:
         """Make a session."""
+        self._check_store()
         await self._make_room()
         if self.stopping:
             raise Busy("The host is shutting down.", "Connect again when it is back.")

@@ -21,6 +21,7 @@ from dragoman.host.owner import is_alive, this_process
 from dragoman.host.recollection import Recollection
 from dragoman.host.roster import Roster
 from dragoman.host.servers import Servers
+from dragoman.host.stores import open_store
 from dragoman.observe.log import get_log
 from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
@@ -222,17 +223,11 @@ def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
 async def _open_store(
     settings: Settings, where: Places, wanted: str, notices: list[str], repair: bool
 ) -> Store:
-    if wanted == "memory" or settings.store.path == ":memory:":
+    if wanted == "memory":
         from dragoman.store.memory import MemoryStore
 
         return MemoryStore()
-    from dragoman.store.sqlite import open_store
-
-    path = settings.store.path or os.path.join(where.data_dir, "sessions.db")
-    synchronous = settings.store.synchronous.upper()
-    store, told = open_store(path, synchronous=synchronous, repair=repair)
-    notices.extend(told)
-    return store
+    return await open_store(settings, where, notices, repair=repair)
 
 
 def provider_configs(

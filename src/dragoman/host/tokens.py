@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Shelf
+from dragoman.engine.ports import Shelf, Store
 from dragoman.gateway import tokens
 from dragoman.gateway.tokens import Token
+from dragoman.host.stores import database_of, file_of, open_store
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
@@ -59,21 +60,27 @@ def read(config_dir: str | None) -> tuple[Places, Loaded]:
 
 
 def _with_store(config_dir: str | None, work: Callable[[Shelf], Awaitable[T]]) -> T:
-    from dragoman.store.sqlite import SqliteStore
-
     where, settings = read_settings(config_dir)
-    if settings.store.path == ":memory:":
+    if settings.store.path == ":memory:" and not database_of(settings):
         raise BadInput(
             "The store is in the daemon's memory, so only the daemon can change its tokens.",
             "Pair in the browser, or set store.path to a file.",
         )
-    path = settings.store.path or os.path.join(where.data_dir, "sessions.db")
 
     async def run() -> T:
-        store = SqliteStore(path)
+        store = await _open(settings, where)
         try:
             return await work(store)
         finally:
             await store.close()
 
     return asyncio.run(run())
+
+
+async def _open(settings: Settings, where: Places) -> Store:
+    """The store as it is: a damaged file is left alone."""
+    if database_of(settings):
+        return await open_store(settings, where, [])
+    from dragoman.store.sqlite import SqliteStore
+
+    return SqliteStore(file_of(settings, where))

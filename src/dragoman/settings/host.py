@@ -151,6 +151,25 @@ class Store(Section, frozen=True):
         Literal["normal", "full"],
         says("normal: safe when the program dies; full: also when the power fails."),
     ] = "normal"
+    database: Annotated[
+        str, says("A PostgreSQL address, postgresql://user:password@host/name, instead of a file.")
+    ] = ""
+
+
+class Fleet(Section, frozen=True):
+    """`[fleet]`: several machines on one database."""
+
+    database: Annotated[
+        str, says("The PostgreSQL address that all nodes share; makes this daemon a node.")
+    ] = ""
+    node: Annotated[str, says("The name of this node; empty: the host name.")] = ""
+    labels: Annotated[Words, says("What this node has, for agents that want it.")] = ()
+    lease: Annotated[
+        Seconds, says("How long a node that says nothing keeps its sessions, in seconds.")
+    ] = 10.0
+    shared_roots: Annotated[
+        Words, says("Folders that every node sees; sessions elsewhere stay with their node.")
+    ] = ()
 
 
 class Sandbox(Section, frozen=True):

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from dragoman.engine.faults import BadInput
 from dragoman.host import tokens
+from dragoman.host.stores import database_of
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
 from dragoman.stdio.relay import NotThere
@@ -61,7 +62,7 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
         code = code or os.environ.get(variable, "").strip()
     if code:
         token = _pair(tokens.address(where, settings), code, settings)
-    elif settings.store.path == ":memory:":
+    elif settings.store.path == ":memory:" and not database_of(settings):
         token = _pair(tokens.address(where, settings), _asked_code(where), settings)
     elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
         address = tokens.address(where, settings)

@@ -48,6 +48,7 @@ class MemoryStore:
 
     durable = False
     stalled = ""
+    place = ""
 
     def __init__(self, problem: str = "") -> None:
         self.problem = problem

@@ -47,6 +47,7 @@ class SqliteStore:
     durable = True
     problem = ""
     stalled = ""
+    place = ""
 
     def __init__(
         self,

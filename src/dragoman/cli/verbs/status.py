@@ -40,10 +40,10 @@ def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
     clients = ", ".join(f"{name} {count}" for name, count in others.items() if count)
     rows = [
         ("sessions", f"{sessions['live']} in memory, {sessions['active']} at work"),
-        ("approvals", f"{waiting} waiting: dragoman approvals" if waiting else "none waiting"),
+        ("approvals", _approvals(waiting)),
         ("clients", clients or "none"),
         ("memory", f"{found['rss_bytes'] / 1e6:.0f} MB"),
-        ("store", found["data_dir"] if store["durable"] else f"NOT kept: {store['problem']}"),
+        ("store", _store(store, found["data_dir"])),
     ]
     if found.get("sandbox"):
         rows.append(("sandbox", found["sandbox"]))
@@ -55,3 +55,17 @@ def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
         rows.append(("gateway", str(found["gateway"])))
     rows += [(name, path) for name, path in found["endpoints"].items()]
     return rows
+
+
+def _approvals(waiting: int | None) -> str:
+    if waiting is None:
+        return "not known"
+    return f"{waiting} waiting: dragoman approvals" if waiting else "none waiting"
+
+
+def _store(store: "dict[str, Any]", data_dir: str) -> str:
+    if not store["durable"]:
+        return f"NOT kept: {store['problem']}"
+    if store.get("stalled"):
+        return f"STALLED: {store['stalled']}"
+    return store.get("place") or data_dir

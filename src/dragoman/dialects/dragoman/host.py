@@ -39,12 +39,15 @@ async def status(conn: "Caller", _: None) -> Any:
             "most": door.max_sessions,
         },
         "clients": dialects,
-        "approvals": len(await door.asks()),
+        # A database that is gone must not take the answer with it that tells so.
+        "approvals": len(await door.asks()) if not store.stalled else None,
         "store": {
             "durable": store.durable,
             "problem": store.problem,
             "commits": store.commits,
-            "newest": await door.newest(),
+            "newest": await door.newest() if not store.stalled else None,
+            "stalled": store.stalled,
+            "place": store.place,
         },
         "log": {"lost": log.lost()},
         "rss_bytes": resident(),

@@ -45,10 +45,11 @@ class Store(Protocol):
     """Where sessions live. Every method may raise StoreFailed."""
 
     durable: bool
+    place: str  # the database that it is in; empty: a file of this machine, or memory
 
     @property
     def problem(self) -> str:
-        """What is wrong with it: why nothing survives when a file was wanted, or that it is gone."""
+        """What is wrong: why nothing survives when a file was wanted, or that it is gone."""
         ...
 
     @property

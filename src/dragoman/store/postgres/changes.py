@@ -50,7 +50,8 @@ DEAD_NODE = (
 )
 TAKE = (
     f"UPDATE sessions AS s SET owner = $2, epoch = epoch + 1, written_by = {PROTOCOL}"
-    f" WHERE id = $1 AND written_by <= {PROTOCOL} AND (owner IS NULL OR owner = $2 OR owner = $3 OR {DEAD_NODE})"
+    f" WHERE id = $1 AND written_by <= {PROTOCOL}"
+    f" AND (owner IS NULL OR owner = $2 OR owner = $3 OR {DEAD_NODE})"
     " RETURNING epoch"
 )
 

@@ -1,8 +1,9 @@
 """The schema, step by step: step N brings a database from version N-1 to version N.
 
 A step that was released is never changed; a new version appends a step. All in the first step
-follows the file (`store/migrations`): a busy session is `hot`, its time and status are in `live_at`
-and `live_status`, and its indexes are left alone until it rests; a row of `events` may hold several.
+follows the file (`store/migrations`): a busy session is `hot`, its time and status are in
+`live_at` and `live_status`, and its indexes are left alone until it rests; a row of `events` may
+hold several.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ BEGIN
     END IF;
     SELECT coalesce(sum(r.n), 0) INTO total FROM unnest(row_ids, counts) AS r(id, n)
         WHERE r.id = ANY (moved);
-    UPDATE counters SET value = value + total WHERE name = 'gseq' RETURNING value - total INTO first;
+    UPDATE counters SET value = value + total WHERE name = 'gseq'
+        RETURNING value - total INTO first;
     INSERT INTO events (gseq, session, seq, at, kind, body)
         SELECT first + sum(r.n) OVER (ORDER BY r.ord), m.num, r.seq, r.at, r.kind, r.body
         FROM unnest(row_ids, counts, seqs, row_ats, kinds, bodies)
@@ -165,6 +167,8 @@ FIRST = (
     "CREATE INDEX commands_done ON commands (done_at) WHERE done_at IS NOT NULL",
     APPEND,
 )
+# Looks into the catalogue itself: to_regclass may remember that a table was not there.
+THERE = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = $1 AND pg_table_is_visible(oid))"
 STEPS: tuple[tuple[str, ...], ...] = (FIRST,)
 
 
@@ -172,9 +176,8 @@ async def version_of(connection: "Connection[Any]") -> int | None:
     """The version of the schema; None: the database is not ours. Raises Foreign when it is too
     new, or of another program.
     """
-    ours = await connection.fetchval("SELECT to_regclass('dragoman_schema')")
-    if ours is None:
-        if await connection.fetchval("SELECT to_regclass('sessions')") is not None:
+    if not await connection.fetchval(THERE, "dragoman_schema"):
+        if await connection.fetchval(THERE, "sessions"):
             raise Foreign(
                 "The database has tables of another program.",
                 "Make a database of its own for Dragoman, and name it in the address.",

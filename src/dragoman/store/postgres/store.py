@@ -43,6 +43,7 @@ class PostgresStore:
 
     def __init__(self, link: Link, writer: Writer) -> None:
         self.link = link
+        self.place = link.place
         self.writer = writer
         self._closed = False
 

@@ -58,14 +58,26 @@ class Writer:
         self.on_stall: Callable[[str], None] = lambda why: None
         self.on_commit: Callable[[], None] = lambda: None
         self._link = link
-        self._connection: Connection[Any] | None = connection
+        self._connection: Connection[Any] | None = None
         self._jobs: list[Job] = []
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._known: dict[str, tuple[Any, ...]] = {}
         self._hot: dict[str, None] = {}
         self._closing = False
+        self._use(connection)
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _use(self, connection: "Connection[Any]") -> None:
+        self._connection = connection
+        connection.add_termination_listener(self._ended)
+
+    def _ended(self, connection: "Connection[Any]") -> None:
+        """The server is gone, which it may say while nothing is written."""
+        if connection is self._connection and not self._closing:
+            self._connection = None
+            self._stall(ConnectionResetError("the connection was closed"))
+            self._wake.set()
 
     def post(self, change: "Change", *, patient: bool = False) -> "asyncio.Future[Any]":
         """Have it written in its turn. Cancelling the future does not take it back."""
@@ -104,7 +116,7 @@ class Writer:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            while self._jobs:
+            while self._jobs or self._connection is None and not self._closing:
                 await self._some()
                 if len(self._hot) > 2 * HOT:
                     await self._settle(HOT)
@@ -114,10 +126,12 @@ class Writer:
 
     async def _some(self) -> None:
         """Write the first of what waits, with as many after it as go together."""
-        jobs = self._together()
         if self._connection is None or self._connection.is_closed():
             if not await self._mend():
                 return
+        jobs = self._together()
+        if not jobs:
+            return
         connection = self._connection
         assert connection is not None
         try:
@@ -245,8 +259,10 @@ class Writer:
         """Connect anew; False: some of what waited was given up meanwhile."""
         tries = 0
         while True:
+            if self._closing and not self._jobs:
+                return False
             try:
-                self._connection = await self._link.connect()
+                self._use(await self._link.connect())
             except Exception as error:
                 self._stall(error)
                 pause = BACK_OFF[min(tries, len(BACK_OFF) - 1)]

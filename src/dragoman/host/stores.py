@@ -1,0 +1,52 @@
+"""Which store the settings name, opened."""
+
+import os
+
+from dragoman.engine.ports import Store
+from dragoman.observe.log import get_log
+from dragoman.settings.model import Settings
+from dragoman.settings.places import Places
+
+log = get_log("store")
+
+
+def database_of(settings: Settings) -> str:
+    """The address of the database that sessions live in; empty: a file."""
+    return settings.fleet.database or settings.store.database
+
+
+def file_of(settings: Settings, where: Places) -> str:
+    return settings.store.path or os.path.join(where.data_dir, "sessions.db")
+
+
+def _told(place: str, why: str) -> None:
+    if why:
+        log.error("stalled", database=place, problem=why)
+    else:
+        log.info("the database is back", database=place)
+
+
+async def open_store(
+    settings: Settings, where: Places, notices: list[str], *, repair: bool = True
+) -> Store:
+    """The store of the settings, and what the user should be told about it.
+
+    A database that cannot be reached is a StoreFailed: sessions that belong there are never begun
+    elsewhere.
+    """
+    if address := database_of(settings):
+        from dragoman.store.postgres import PostgresStore
+
+        made = await PostgresStore.open(address)
+        made.writer.on_stall = lambda why: _told(made.place, why)
+        return made
+    if settings.store.path == ":memory:":
+        from dragoman.store.memory import MemoryStore
+
+        return MemoryStore()
+    from dragoman.store.sqlite import open_store as open_file
+
+    synchronous = settings.store.synchronous.upper()
+    store, told = open_file(file_of(settings, where), synchronous=synchronous, repair=repair)
+    notices.extend(told)
+    return store
