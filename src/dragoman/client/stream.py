@@ -57,8 +57,8 @@ class Stream:
         self._open = True
         await self._wire.open()
         raw = await self._wire.send("dragoman/watch", self._params)
-        self.last = msgspec.json.decode(raw, type=Watching).last
-        self.place = self.place or self.last
+        told = msgspec.json.decode(raw, type=Watching)
+        self.place, self.last = told.last, told.newest
 
     async def aclose(self) -> None:
         await self._wire.close()

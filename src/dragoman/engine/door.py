@@ -436,6 +436,7 @@ class Door:
         since: int | None = None,
         exact: bool = False,
         draft: bool = True,
+        begun: Callable[[int, int], None] | None = None,
     ) -> Watch:
         """Attach to a session. See `Hub.watch`; `shape_of` gives shapes that are shared."""
         session = await self._host.get(session_id)
@@ -443,7 +444,7 @@ class Door:
             await session.ledger.told()
             session = await self._host.get(session_id)
         return session.ledger.hub.watch(
-            who, shape, deliver, is_paused, since=since, exact=exact, draft=draft
+            who, shape, deliver, is_paused, since=since, exact=exact, draft=draft, begun=begun
         )
 
     async def shape_of(self, session_id: str, key: object, own: S) -> S:
@@ -459,20 +460,20 @@ class Door:
         *,
         since: int | None = None,
         only: str = "",
+        begun: Callable[[int, int], None] | None = None,
     ) -> Watch:
-        """Watch every session of this host. `since` is a `gseq`.
+        """Watch every session of this host. `since` is a `gseq`. To be called after `reached`.
 
         Of what came before, `only` reads a single session's events, however many others there are.
         """
         read = Excerpt(self._host, only).read if only else None
-        return self._host.hub.watch(who, shape, deliver, is_paused, since=since, read=read)
+        return self._host.hub.watch(
+            who, shape, deliver, is_paused, since=since, read=read, begun=begun
+        )
 
     async def reached(self) -> int:
-        """The newest place in the store, from which watchers of all sessions go on."""
-        hub = self._host.hub
-        newest = await self._host.store.newest_gseq()
-        hub.last = max(hub.last, newest)
-        return newest
+        """The newest place in the store; all up to it was told here, whoever wrote it."""
+        return await self._host.catch_up()
 
     def shared(self, key: object, own: S) -> S:
         """The shape that all watchers of all sessions with this key share."""

@@ -351,6 +351,8 @@ class Host:
                 raise
             state.change_agent(fallback)
         session = self._admit(state, epoch)
+        if self.hub.watches:  # what its former process wrote was not told here
+            await self.catch_up()
         if state.status in ACTIVE or state.turn or state.queued:
             from .recovery import mend
 
@@ -415,6 +417,15 @@ class Host:
     async def read_all(self, after: int, limit: int) -> Sequence[Event]:
         page = await self.store.entries_since(after, limit)
         return [Event(e.session, e.at, ev.decode_body(e.body), e.seq, e.gseq) for e in page]
+
+    async def catch_up(self) -> int:
+        """Tell those who watch all sessions what other processes wrote; returns how far it goes."""
+        newest = await self.store.newest_gseq()
+        for session in tuple(self.live.values()):
+            await session.ledger.told()  # what is ours comes by itself
+        if newest > self.hub.last:
+            self.hub.catch_up(newest)
+        return self.hub.last
 
     # --- letting go ---
 

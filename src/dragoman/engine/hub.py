@@ -51,8 +51,8 @@ class Watch:
     """One client's view of a hub. Close it when the client leaves."""
 
     __slots__ = (
-        "_after", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact", "floor",
-        "held", "hub", "is_paused", "read", "replaying", "shape", "weight", "who",
+        "_after", "again", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact",
+        "floor", "held", "hub", "is_paused", "read", "replaying", "shape", "weight", "who",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Watch:
         self.weight = 0
         self.dropped = 0
         self.replaying = False
+        self.again = False  # more is to be read when the replay that runs is over
         self.behind = False  # a replay stopped half-way because the client does not read
         self.closed = False
         self._after: list[Callable[[], None]] = []
@@ -241,22 +242,28 @@ class Hub:
         exact: bool = False,
         draft: bool = False,
         read: Reader | None = None,
+        begun: Callable[[int, int], None] | None = None,
     ) -> Watch:
         """Add a watcher. With `since`, kept events after that place come first, from the store.
 
         With `draft`, a watcher that joins in the middle of a step is first given what the step has
         streamed so far. `exact` watchers get every delta on its own. `read` is for one that wants
-        few of these events: it reads those alone.
+        few of these events: it reads those alone. `begun` is told, before all events, after which
+        place they begin, and where the newest one stands now.
         """
         self.flush()  # what is pending belongs to those who were here before
+        if since is not None and since >= self.last and not self.by_gseq:
+            since = None  # nothing to be read again
         watch = Watch(
             self, who, shape, deliver, is_paused, exact=exact, draft=draft, cursor=self.last,
             read=read,
         )  # fmt: skip
+        if begun is not None:
+            begun(self.last if since is None else min(since, self.last), self.last)
         self.watches.append(watch)
         self._changed()
         # The host's hub does not know how far the store reached before this process began.
-        if since is not None and (since < self.last or self.by_gseq):
+        if since is not None:
             watch.cursor = since
             self.replay(watch)
         elif self.early:
@@ -312,12 +319,22 @@ class Hub:
 
     def emit_kept(self, events: Sequence[Event]) -> None:
         """Emit what was committed together."""
-        self.last = self.place(events[-1])
+        if self.by_gseq and self.watches and 0 < self.last < events[0].gseq - 1:
+            self.catch_up(self.last)  # another process wrote in between
+        self.last = max(self.last, self.place(events[-1]))
         if self.watches:
             self._pending += events
             self.flush()
         if self.early and any(type(event.body) is ev.TurnBegan for event in events):
             self.settle()
+
+    def catch_up(self, newest: int) -> None:
+        """Have all who watch read what was stored and never told here, before what comes now."""
+        self.flush()
+        self.last = max(self.last, newest)
+        for watch in self.watches:
+            if not watch.closed:
+                self.replay(watch)
 
     def stream(
         self, session: str, kind: type[Any], turn: str, text: str, call_id: str = ""
@@ -401,6 +418,7 @@ class Hub:
         return fresh
 
     def replay(self, watch: Watch) -> None:
+        watch.again = watch.replaying
         if not watch.replaying:
             watch.replaying = True
             watch.behind = False
@@ -433,7 +451,7 @@ class Hub:
         if watch.closed:
             return
         self.flush()
-        if watch.dropped:  # too much came meanwhile: read on
+        if watch.dropped or watch.again:  # too much came meanwhile, or from elsewhere: read on
             self.replay(watch)
             return
         place, cursor = self.place, watch.cursor

@@ -51,6 +51,7 @@ class Callback:
         from dragoman.engine.events import Who
 
         who = Who("webhook", "out", self.name, f"callback-{self.name}")
+        await self._door.reached()
         watch = self._door.watch_all(who, self._nudge, lambda said: None)
         try:
             at = await self._start()

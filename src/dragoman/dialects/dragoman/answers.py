@@ -171,4 +171,7 @@ class Clients(msgspec.Struct, frozen=True):
 
 class Watching(msgspec.Struct, frozen=True):
     watch: str
-    last: int  # the newest place (`seq`, or `gseq` without a session) when the watch began
+    # All kept events after this place come: `seq`, or `gseq` without a session. Never ahead of what
+    # the client has; it moves on with every kept event that comes.
+    last: int
+    newest: int = 0  # where the newest one stood when the watch began

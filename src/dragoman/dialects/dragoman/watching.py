@@ -58,23 +58,29 @@ async def watch(call: "Call", params: Watch) -> None:
     own: tuple[str, Shape] = ("dragoman", Native())
     if not params.passing:
         own = ("dragoman kept", NativeKept())
+    newest = 0
     if params.session_id is None:
-        last = await door.reached()
+        newest = await door.reached()
         shape = door.shared(*own)
     else:
         shape = await door.shape_of(key, *own)
-        last = (await door.look(key)).seq
     for other in [one for one, known in conn.held.watches.items() if known.hub.session == key]:
         conn.held.watches.pop(other).close()
     if len(conn.held.watches) >= _MOST:
         raise BadInput(f"This connection has {_MOST} watches already.", "End one first.")
-    call.reply(answers.Watching(name, last))
+
+    def begun(last: int, newest: int) -> None:
+        call.reply(answers.Watching(name, last, newest))
+
     send, paused, since = conn.link.send_blob, conn.is_paused, params.since
     if params.session_id is not None:
         draft = params.draft and params.passing
-        made = await door.watch(key, conn.who, shape, send, paused, since=since, draft=draft)
+        made = await door.watch(
+            key, conn.who, shape, send, paused, since=since, draft=draft, begun=begun
+        )
     else:
-        made = door.watch_all(conn.who, shape, send, paused, since=since)
+        since = None if since is None else min(since, newest)
+        made = door.watch_all(conn.who, shape, send, paused, since=since, begun=begun)
     if conn.gone:
         made.close()
     else:

@@ -144,6 +144,7 @@ class HumanlayerHearer:
             call.say(error(call.id, INVALID_REQUEST, text))
             return
         await self._check_since(params.since)
+        await self._door.reached()
         run_session = ""
         if params.run_id:
             info = await self._door.find(run_id=params.run_id)

@@ -44,6 +44,9 @@ async def events(call: Call) -> Stream:
     """Kept events of every session, in the order of the store; the id is their place there."""
     shape = call.gate.shape(call.query.passing)
     since = _since(call)
+    newest = await call.door.reached()
+    if since is not None:  # a place that was never reached is of another store
+        since = min(since, newest)
 
     def begin(outlet: Outlet) -> None:
         feed = Feed()
@@ -82,6 +85,7 @@ async def live(call: Call) -> Stream:
     query: LiveQuery = call.query
     if query.session:
         await board.follow(query.session, query.since)
+    await call.door.reached()
 
     def begin(outlet: Outlet) -> None:
         board.begin(outlet, wire=query.wire)
