@@ -15,6 +15,8 @@ import httpx
 import pytest
 from tests.daemon.running import Daemon
 
+from dragoman.client.plain import Plain
+
 CONFIG = "[gateway]\nport = 0\n"
 
 
@@ -158,6 +160,70 @@ def test_a_prompt_in_flight_is_answered_once_and_run_once(tmp_path: Path):
                 code, _ = bridge.ended()
                 assert code == 0
                 assert len([one for one in bridge.said if one.get("id") == 3]) == 1
+
+
+def chunks(bridge: Bridge, kind: str = "agent_message_chunk") -> str:
+    """What the editor was shown, in one piece."""
+    found = []
+    for one in bridge.said:
+        update = one.get("params", {}).get("update", {})
+        if update.get("sessionUpdate") == kind:
+            found.append(update["content"]["text"])
+    return "".join(found)
+
+
+@pytest.mark.timeout(60)
+def test_what_others_did_while_the_way_was_cut_is_shown_once(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as first:
+        first.wait_ready()
+        with Bridge(tmp_path) as bridge:
+            id = bridge.open(tmp_path)
+            bridge.send(3, "session/prompt", sessionId=id, prompt="say mine-before")
+            bridge.answer(3)
+            assert first.stop() == 0
+            # Another client works with the session before the bridge is back: the bridge looks for
+            # the gateway, which comes up only with the second daemon.
+            with Daemon(tmp_path, gateway=False) as between:
+                between.wait_ready()
+                with Plain(str(tmp_path / "data" / "daemon.sock"), "another") as other:
+                    other.call("dragoman/prompt", {"session_id": id, "text": "say theirs-between"})
+                assert between.stop() == 0
+            with Daemon(tmp_path, gateway=True) as second:
+                second.wait_ready()
+                bridge.send(4, "session/prompt", sessionId=id, prompt="say mine-after")
+                bridge.answer(4)
+                bridge.ended()
+        shown = chunks(bridge)
+        for word in ("mine-before", "theirs-between", "mine-after"):
+            assert shown.count(word) == 1, shown
+        heard = chunks(bridge, "user_message_chunk")
+        assert heard.count("theirs-between") == 1 and "mine" not in heard
+        assert shown.index("mine-before") < shown.index("theirs") < shown.index("mine-after")
+        assert "_dragoman" not in json.dumps(bridge.said)
+
+
+@pytest.mark.timeout(60)
+def test_a_cut_in_the_middle_of_a_message_repeats_none_of_its_words(tmp_path: Path):
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as daemon:
+        daemon.wait_ready()
+        noted = tmp_path / "data" / "gateway.json"
+        row = json.loads(noted.read_text())
+        middle = Middle(int(row["address"].rpartition(":")[2]))
+        noted.write_text(json.dumps({**row, "address": f"http://127.0.0.1:{middle.port}"}))
+        try:
+            with Bridge(tmp_path) as bridge:
+                id = bridge.open(tmp_path)
+                bridge.send(3, "session/prompt", sessionId=id, prompt="count slowly to 60")
+                for _ in range(2):  # cut at different places of the same message
+                    seen = len(chunks(bridge))
+                    while len(chunks(bridge)) < seen + 8:
+                        bridge.read()
+                    middle.cut()
+                done = bridge.answer(3)["result"]
+                assert chunks(bridge) == done["content"]
+                assert bridge.ended()[0] == 0
+        finally:
+            middle.close()
 
 
 class Middle:

@@ -169,6 +169,7 @@ class Seat(Generic[S]):
         since: int | None = None,
         exact: bool = False,
         draft: bool = True,
+        begun: Callable[[int, int], None] | None = None,
     ) -> S:
         """Be told what happens from now on, or after `since`, instead of what it was told before.
 
@@ -186,8 +187,9 @@ class Seat(Generic[S]):
             self.watch.close()
         self.shape = shape
         self.watch = hub.watch(
-            who, shape, deliver, self._seats.is_paused, since=since, exact=exact, draft=draft
-        )
+            who, shape, deliver, self._seats.is_paused, since=since, exact=exact, draft=draft,
+            begun=begun,
+        )  # fmt: skip
         if self.gone:  # it left while the session was fetched
             self.leave()
         else:

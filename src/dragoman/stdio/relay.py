@@ -22,6 +22,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.engine.faults import Fault
+from dragoman.stdio.places import Places
 from dragoman.transports import stdio
 from dragoman.wire.link import Blob, Link, Opener
 
@@ -36,7 +37,6 @@ _MOST_RECENT = 64
 _MOST_WAITING = 64 * 1024 * 1024
 _LAST_WORDS = 5.0
 _OWN = "dragoman-relay-"
-_JOIN = {"dragoman": {"join": True}}  # the host may have no store, and the sessions still
 _PLACES = ("session/new", "session/load", "session/resume", "session/fork")
 _FAILED, _TOO_LONG = -32603, -32600
 
@@ -154,6 +154,7 @@ class Relay:
         self._asked: dict[Any, str] = {}  # requests of the host without an answer
         self._hello: bytes | None = None  # the editor's initialize, once it was answered
         self._sessions: dict[str, Place] = {}
+        self._places = Places()
         self._own: dict[str, asyncio.Future[None]] = {}
         self._ended = False
         self._numbers = 0
@@ -278,6 +279,8 @@ class Relay:
 
     def told(self, messages: list[bytes]) -> None:
         for message in messages:
+            if self._places.note(message):
+                continue
             head = read(message)
             if head is not None and head.id is not UNSET:
                 if head.method is not UNSET:
@@ -298,8 +301,15 @@ class Relay:
 
     def told_all(self, blob: Blob) -> None:
         """Updates for everybody who watches: there is no answer among them."""
-        if self._stdio is not None:
+        if self._stdio is None:
+            return
+        ours = [self._places.note(message) for message in blob.messages]
+        if not any(ours):
             self._stdio.send_blob(blob)
+            return
+        for message, own in zip(blob.messages, ours, strict=True):
+            if not own:
+                self._stdio.send(message)
 
     def _answered(self, head: Head) -> None:
         asked = self._open.pop(head.id, None)
@@ -318,6 +328,7 @@ class Relay:
         elif method in ("session/close", "session/stop", "session/delete"):
             place = _place_of(params)
             self._sessions.pop(place.sessionId or place.session_id, None)
+            self._places.forget(place.sessionId or place.session_id)
 
     def host_gone(self) -> None:
         self._host = None
@@ -386,10 +397,11 @@ class Relay:
             hello = msgspec.json.decode(self._hello)
             await self._ask("initialize", hello.get("params"))
             for id, place in tuple(self._sessions.items()):
-                params = {"sessionId": id, "mcpServers": place.mcpServers or [], "_meta": _JOIN}
+                had = {"join": True, **self._places.of(id)}  # joined also where there is no store
+                params: dict[str, Any] = {"sessionId": id, "mcpServers": place.mcpServers or []}
                 if place.cwd:
                     params["cwd"] = place.cwd
-                await self._ask("session/resume", params)
+                await self._ask("session/resume", {**params, "_meta": {"dragoman": had}})
         for one in tuple(self._open.values()):
             self._repeat(one)
         waiting, self._waiting, self._size = self._waiting, [], 0
@@ -401,12 +413,12 @@ class Relay:
         self._leave_when_done()
 
     def _name_it(self) -> None:
-        """Tell the host the name under which we come again, where the way itself does not."""
-        if self._host is not None and self._way.half_closes:
+        """Tell the host under which name we come again, and that we want to know places."""
+        if self._host is not None:
             row = {
                 "jsonrpc": "2.0",
                 "method": "_dragoman/connection",
-                "params": {"name": self._name},
+                "params": {"name": self._name, "places": True},
             }
             self._host.send(msgspec.json.encode(row))
 

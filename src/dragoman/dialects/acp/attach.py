@@ -24,6 +24,7 @@ _PROGRESS_SECONDS = 0.25
 _PROGRESS_TAIL = 16 * 1024
 _PAGE = 512
 _NOTES = 16
+_ANY = ("", -1)  # a step that may be any: the one which was streamed before this connection
 
 
 class Running:
@@ -48,8 +49,8 @@ class Attachment:
 
     __slots__ = (
         "_again", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
-        "call_id", "commands", "connection", "files", "id", "last_used", "notes", "questions",
-        "replaying", "running", "seat", "speaker", "stopping", "terminals",
+        "call_id", "catching_up", "commands", "connection", "files", "id", "last_used", "notes",
+        "place", "questions", "replaying", "running", "seat", "speaker", "stopping", "terminals",
     )  # fmt: skip
 
     def __init__(self, connection: "AcpHearer", session_id: str) -> None:
@@ -62,6 +63,8 @@ class Attachment:
         self.running: Running | None = None
         self.stopping = False
         self.replaying = False
+        self.catching_up = False  # with what happened while the client was away
+        self.place = 0  # up to which it was told
         self.commands: Any = None
         self.notes: list[str] = []  # troubles to show with the next turn
         self.call_id = ""  # the tool call that runs now
@@ -87,8 +90,18 @@ class Attachment:
         """Watch the session from now on, or from what came after `since`."""
         connection = self.connection
         self.speaker = await self.seat.follow(
-            connection.who, self.speaker, self.deliver, key=connection.shape_key, since=since
-        )
+            connection.who, self.speaker, self.deliver, key=connection.shape_key, since=since,
+            begun=self._begun,
+        )  # fmt: skip
+
+    def _begun(self, place: int, newest: int) -> None:
+        self._reached(place)
+
+    def _reached(self, place: int) -> None:
+        """The client has everything up to this place."""
+        self.place = place
+        if self.connection.places:
+            self.send([self.speaker.place(place, self._texts, self._thoughts)])
 
     def lend(self) -> None:
         """Let the session use the client's files and terminals."""
@@ -136,6 +149,27 @@ class Attachment:
             self.send(self.speaker.usage_of(state))
         return place
 
+    async def catch_up(self, since: int, texts: int, thoughts: int) -> int:
+        """Send what happened while the client was away; returns the place up to which.
+
+        `texts` and `thoughts` are the characters that it has of a message which was not kept yet.
+        """
+        self._texts, self._thoughts, self._step = texts, thoughts, _ANY
+        self.catching_up = True
+        place = since
+        try:
+            while events := await self.seat.read(place, _PAGE):
+                said = self.speaker.speak(events)
+                if said is not None:
+                    self.deliver(said)
+                place = events[-1].seq
+                if len(events) < _PAGE:
+                    break
+                await self.connection.drained()
+        finally:
+            self.catching_up = False
+        return place
+
     async def _beginning(self) -> int:
         """Where the conversation begins: behind the last time that it was cleared."""
         place, start = 0, 0
@@ -176,6 +210,8 @@ class Attachment:
                 link.send_blob(one.blob)
             if one.live is not None and not self.replaying:
                 link.send_blob(one.live)
+            if one.seq and not self.replaying:
+                self._reached(one.seq)
 
     def _send_rest(self, said: Said, again: list[int]) -> None:
         """Of words that are told again, send only those that are new."""
@@ -194,13 +230,17 @@ class Attachment:
     def _on_step(self, body: ev.StepBegan) -> None:
         """A step that is told a second time (to a reader that fell behind) begins anew."""
         step = (body.turn, body.step)
-        self._again = [self._texts, self._thoughts] if step == self._step else None
+        same = self._step in (step, _ANY)
+        self._again = [self._texts, self._thoughts] if same else None
         self._step = step
 
     def _wants(self, body: Any) -> bool:
         if not isinstance(body, ev.TurnBegan) or self.replaying:
             return True
         # Who typed a prompt has it on the screen already.
+        steady = self.connection.steady
+        if steady and body.key.startswith(f"{steady}:"):
+            return False
         return body.by is None or body.by.id != self.connection.who.id
 
     def _on_began(self, body: ev.TurnBegan) -> None:
@@ -233,6 +273,7 @@ class Attachment:
     def _on_retry(self, body: ev.Retrying) -> None:
         self._texts = self._thoughts = 0
         self._again, self._step = None, ("", 0)
+        self._reached(self.place)
 
     def _on_call(self, body: ev.CallStarted) -> None:
         self.call_id = body.call_id
@@ -268,11 +309,11 @@ class Attachment:
         self.send([self.speaker.line(update)])
 
     def _on_asked(self, body: ev.Asked) -> None:
-        if not self.replaying:
+        if not (self.replaying or self.catching_up):  # else those that are open come at the end
             self.questions.put(body.ask)
 
     def _on_settled(self, body: ev.Settled) -> None:
-        if not self.replaying:
+        if not (self.replaying or self.catching_up):
             self.questions.settled(body)
 
     def _on_ended(self, body: ev.TurnEnded) -> None:

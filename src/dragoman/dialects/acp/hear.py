@@ -52,7 +52,7 @@ class AcpHearer:
 
     __slots__ = (
         "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes", "desk",
-        "door", "greeted", "link", "max_line", "quirks", "shell", "steady",
+        "door", "greeted", "link", "max_line", "places", "quirks", "shell", "steady",
     )  # fmt: skip
     limit_counts_newline = False
     max_pending = 0
@@ -67,6 +67,7 @@ class AcpHearer:
         self.quirks = _NO_QUIRKS
         self.codes = codes_of(_NO_QUIRKS, desk.settings.error_codes)
         self.greeted = False  # the client said who it is
+        self.places = False  # the client is told how far it has come in each session
         self.steady = ""  # a name that the client keeps when it connects again
         self._who: Who | None = None
         self._outbound: Outbound | None = None

@@ -58,6 +58,7 @@ class Connection(msgspec.Struct):
     """The name under which a client of our own comes again."""
 
     name: str = ""
+    places: bool = False  # it wants to know how far it has come
 
 
 class Authenticate(msgspec.Struct, rename="camel"):

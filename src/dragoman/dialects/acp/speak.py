@@ -15,6 +15,7 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 from dragoman.wire.codec import encode, to_safe
+from dragoman.wire.jsonrpc import notification
 from dragoman.wire.link import Blob
 
 from . import calls, options
@@ -30,7 +31,7 @@ class Said:
     lines carry of the model's own text or thought.
     """
 
-    __slots__ = ("blob", "body", "live", "text_size", "thought_size", "words")
+    __slots__ = ("blob", "body", "live", "seq", "text_size", "thought_size", "words")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Said:
         self.blob = Blob(lines) if lines else None
         self.live = Blob(live) if live else None
         self.body = body
+        self.seq = 0  # of the kept event that it stands for
         self.words = words
         self.text_size = 0 if thought else len(words)
         self.thought_size = len(words) if thought else 0
@@ -83,6 +85,11 @@ class Speaker:
         update = {"sessionUpdate": "user_message_chunk", "content": calls.block_of(block)}
         return self.line(update)
 
+    def place(self, seq: int, texts: int, thoughts: int) -> bytes:
+        """How far a client of our own has come: it gives that back when it comes again."""
+        params = {"sessionId": self.id, "seq": seq, "texts": texts, "thoughts": thoughts}
+        return notification("_dragoman/place", params)
+
     # --- events ---
 
     def speak(self, events: Sequence[Event]) -> list[Said] | None:
@@ -92,6 +99,7 @@ class Speaker:
             if tell is not None:
                 one = tell(self, event.body, event)
                 if one is not None:
+                    one.seq = event.seq
                     said.append(one)
         return said or None
 

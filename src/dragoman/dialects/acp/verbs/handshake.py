@@ -44,6 +44,7 @@ def meet(conn: "AcpHearer", params: Initialize) -> None:
 
 def name_connection(conn: "AcpHearer", params: Connection) -> None:
     """A client that comes again under this name is answered with the turns it began."""
+    conn.places = params.places
     if params.name and not conn.steady:
         conn.steady = f"own:{params.name[:64]}"
 

@@ -114,7 +114,11 @@ async def _loaded(
     alone = not door.present(session_id)
     if alone and roots != list(info.extra.get("roots") or ()):
         await door.set_extra(session_id, {"roots": roots or None}, conn.who)
-    since = await attachment.replay() if replay else None
+    since: int | None = None
+    if replay:
+        since = await attachment.replay()
+    elif (had := _had(params.meta)) is not None and had.since <= info.last_seq:
+        since = await attachment.catch_up(had.since, had.texts, had.thoughts)
     announce = await _commands(conn, attachment, info)
     await attachment.follow(since)
     _equip(conn, session_id, servers)
@@ -209,6 +213,24 @@ def _joins(meta: Any) -> bool:
     """Whether a client that knows us wants what another one has open, kept or not."""
     table = meta.get("dragoman") if isinstance(meta, dict) else None
     return isinstance(table, dict) and table.get("join") is True
+
+
+class Had(msgspec.Struct, frozen=True):
+    """What a client of our own had of a session before it lost its connection."""
+
+    since: int  # all kept events up to here
+    texts: int = 0  # and so many characters of the message that came then
+    thoughts: int = 0
+
+
+def _had(meta: Any) -> Had | None:
+    table = meta.get("dragoman") if isinstance(meta, dict) else None
+    if not isinstance(table, dict) or "since" not in table:
+        return None
+    try:
+        return msgspec.convert(table, Had)
+    except msgspec.ValidationError as problem:
+        raise BadInput(f"_meta.dragoman: {problem}", "Leave it out, or give numbers.") from None
 
 
 def close(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
