@@ -99,8 +99,8 @@ class BuiltinAgent:
                 if close is not None:
                     await close()
         except asyncio.CancelledError:
-            if reply.opened:  # half a tool call is worth nothing: drop such a message
-                content = () if reply.drafting_call else reply.content()
+            if reply.opened:  # half a tool call is worth nothing; what was said before it is
+                content = reply.content(calls=False)
                 await self._spoke(turn, reply, model, content, "aborted", "cancelled")
             raise
         except ProviderFailed as failure:

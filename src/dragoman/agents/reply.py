@@ -136,11 +136,6 @@ class Reply:
                 made.append(Thinking("", signature))
         return tuple(made)
 
-    @property
-    def drafting_call(self) -> bool:
-        """Whether the model was writing a tool call when the stream stopped."""
-        return bool(self._calls)
-
     def _call(self, call_id: str) -> ToolCall:
         name, pieces, _ = self._calls[call_id]
         raw = "".join(pieces)

@@ -80,6 +80,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     role: Role
     content: tuple[Block, ...]
     at: int = 0  # milliseconds since the epoch
+    cut: bool | msgspec.UnsetType = msgspec.UNSET  # True: it was broken off
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):

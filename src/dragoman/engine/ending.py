@@ -44,7 +44,11 @@ def unfinished(state: State, turn_id: str) -> list[ev.Kept]:
 
 
 def cut_off(
-    state: State, withdrawn: Sequence[ev.Kept], cause: str, outcome: ev.Outcome = "interrupted"
+    state: State,
+    withdrawn: Sequence[ev.Kept],
+    cause: str,
+    outcome: ev.Outcome = "interrupted",
+    said: Sequence[ev.Kept] = (),
 ) -> list[ev.Kept]:
     """The facts that end a turn whose task is gone (restart, takeover)."""
     words: list[ev.Kept] = []
@@ -55,7 +59,7 @@ def cut_off(
         words.append(ev.CallEnded(state.turn, call.id, call.name, end, (Text(text),), True))
     words += withdrawn
     error = RESTARTED if cause == "restart" else ""
-    words.append(ev.TurnEnded(state.turn, outcome, "aborted", last_text(state), error, cause))
+    words.append(ev.TurnEnded(state.turn, outcome, "aborted", last_text(state, said), error, cause))
     return words
 
 

@@ -18,6 +18,7 @@ from . import events as ev
 from . import hooks as hooked
 from .ask import Rule
 from .content import Image, Prompt, Text, ToolCall, text_of
+from .cut import SPACE as DRAFTS
 from .events import ACTIVE, Event, Who
 from .faults import (
     BadInput,
@@ -499,6 +500,7 @@ class Host:
         if session_id in self.live:
             await self.close(session_id, "delete")
         found = await self.store.delete(session_id)
+        await self.store.put(DRAFTS, session_id, None)
         session = self.live.get(session_id)
         if session is not None:  # somebody asked for it in between
             self.let_down(session.ledger)

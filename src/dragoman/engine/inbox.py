@@ -5,12 +5,14 @@ idle session is a small object and nothing else.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from . import ending
 from . import events as ev
 from .asks import Asks
 from .calls import Calls
 from .content import Prompt, text_of
+from .cut import Noting, left
 from .events import Who
 from .faults import Busy, Fault, NothingRunning, WrongState
 from .gear import Gear
@@ -219,7 +221,11 @@ class Inbox:
             if turn.task is None:
                 self._begun(turn, work)
                 self._launch(turn, work.kind)
-            result = await self._supervise(turn)
+            noting = Noting(ledger, turn)
+            try:
+                result = await self._supervise(turn)
+            finally:
+                noting.end()
             lost = turn.closed or ledger.state is not state
             if admitted is not None and (lost or admitted.done()):
                 await admitted  # raises when the turn could not even begin
@@ -313,6 +319,7 @@ class Inbox:
         if isinstance(result, Exception) and not isinstance(result, Fault):
             ledger.home.trouble("agent broke", result, session=ledger.id)
         tail, turn.tail = turn.tail, []
+        tail += left(turn, state.model)
         said, turn.steer = turn.steer, []  # taken, but no step came to see it: the next turn will
         bodies = [*tail, *ending.unfinished(state, turn.id), *self._asks.withdraw(turn.id), *said]
         cause = turn.cause if turn.cancelled and outcome in ("cancelled", "interrupted") else ""
@@ -329,10 +336,10 @@ class Inbox:
             await ledger.append(*bodies)
         return Finished(turn.id, outcome, stop, text, error, cause)
 
-    def closing_words(self, cause: str) -> list[ev.Kept]:
-        """The facts that end a turn whose task is gone (restart, takeover)."""
+    def closing_words(self, cause: str, said: Sequence[ev.Kept] = ()) -> list[ev.Kept]:
+        """The facts that end a turn whose task is gone (restart, takeover); after what it said."""
         state = self._ledger.state
-        return ending.cut_off(state, self._asks.withdraw(state.turn), cause)
+        return ending.cut_off(state, self._asks.withdraw(state.turn), cause, said=said)
 
     # --- stopping, and speaking into a turn ---
 

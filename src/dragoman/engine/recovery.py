@@ -2,6 +2,7 @@
 
 from . import events as ev
 from .content import Text
+from .cut import found
 from .ending import UNKNOWN
 from .events import ACTIVE
 from .session import Session
@@ -26,7 +27,9 @@ async def mend(session: Session) -> None:
         for ask in waiting:
             session.asks.watch_expiry(ask)
         return
-    words = session.inbox.closing_words("restart") if state.turn else []
+    words = list(await found(session.ledger.home.store, state))
+    if state.turn:
+        words += session.inbox.closing_words("restart", words)
     for one in state.queued.values():
         if one.steers:  # said into a turn that is over: the next one sees it
             words.append(ev.Steered(state.turn, one.content, one.by, one.id))

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import UNSET
+
 from . import events as ev
 from .content import Message, Text, ToolCall, ToolResult, Usage, text_of
 from .events import Ask, Mode, Settled, Status
@@ -202,7 +204,8 @@ def _spoke(state: State, body: ev.Spoke, at: int) -> None:
         state.last_usage = body.usage
     if not body.content:
         return
-    state.messages.append(Message("assistant", body.content, at))
+    cut = True if body.stop in ("aborted", "error") else UNSET
+    state.messages.append(Message("assistant", body.content, at, cut))
     for block in body.content:
         if isinstance(block, ToolCall):
             state.journal = {**state.journal, block.id: (block.name, False)}

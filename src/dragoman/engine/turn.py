@@ -6,6 +6,7 @@ from typing import Any
 from . import events as ev
 from .calls import Calls
 from .content import Message, PlanEntry, Text, ToolCall, Usage, text_of
+from .faults import Fault
 from .hooks import Block, context_of
 from .hooks import Message as Outgoing
 from .hosted import Hosted
@@ -57,6 +58,7 @@ class Turn:
     def step_began(self, step: int) -> None:
         self._draft.reset(step)
         self._now.held = None
+        self._now.spoken = False
         self._emit(ev.StepBegan(self.id, step))
 
     def stream_opened(self, step: int) -> None:
@@ -120,8 +122,14 @@ class Turn:
         self._now.held = None
         model = self._ledger.state.model
         body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error)
+        self._now.check_open()
+        self._now.spoken = True
         if stop == "tool_use":
-            await self._ledger.keep(self._now, body)
+            try:
+                await self._ledger.keep(self._now, body)
+            except Fault:
+                self._now.spoken = False
+                raise
         else:  # most likely the last word: it is committed together with the turn's end
             self._now.tail.append(body)
         home.spent(self._ledger.state, cost)

@@ -59,7 +59,7 @@ class Underway:
 
     __slots__ = (
         "cancelled", "cause", "closed", "draft", "held", "id", "interrupted", "left", "metadata",
-        "steer", "tail", "task",
+        "spoken", "steer", "tail", "task",
     )  # fmt: skip
 
     def __init__(self, turn_id: str, metadata: dict[str, Any] | None = None) -> None:
@@ -68,6 +68,7 @@ class Underway:
         self.draft = Draft()
         self.steer: list[ev.Steered] = []
         self.tail: list[ev.Kept] = []  # facts that are kept together with the turn's next ones
+        self.spoken = False  # the message of this step is kept, or on its way
         # Whether this message's text is kept back until apps had their say; None: not decided.
         self.held: bool | None = None
         self.cancelled = False

@@ -255,19 +255,20 @@ class Attachment:
         texts, thoughts, self._texts, self._thoughts = self._texts, self._thoughts, 0, 0
         self._again, self._step = None, ("", 0)
         lines: list[bytes] = []
+        cut = body.stop in ("aborted", "error")
         if not texts and not thoughts:
             for block in body.content:
                 if isinstance(block, Thinking) and block.text:
                     lines.append(self.speaker.thought(block.text))
                 elif isinstance(block, Text) and block.text:
-                    lines.append(self.speaker.text(block.text))
+                    lines.append(self.speaker.text(block.text, cut=cut))
         else:
             thought = "".join(b.text for b in body.content if isinstance(b, Thinking))
             text = text_of(body.content)
             if len(thought) > thoughts:
                 lines.append(self.speaker.thought(thought[thoughts:]))
             if len(text) > texts:
-                lines.append(self.speaker.text(text[texts:]))
+                lines.append(self.speaker.text(text[texts:], cut=cut))
         self.send(lines)
 
     def _on_retry(self, body: ev.Retrying) -> None:

@@ -22,6 +22,7 @@ from . import calls, options
 from .quirks import Quirks
 
 _TITLE = 80
+_CUT = b'},"_meta":{"dragoman":{"cut":true}}}}}'
 
 
 class Said:
@@ -73,8 +74,9 @@ class Speaker:
     def line(self, update: dict[str, Any]) -> bytes:
         return self._head + to_safe(encode(update)) + b"}}"
 
-    def text(self, text: str) -> bytes:
-        return self._text_head + to_safe(encode(text)) + b"}}}}"
+    def text(self, text: str, *, cut: bool = False) -> bytes:
+        end = _CUT if cut else b"}}}}"
+        return self._text_head + to_safe(encode(text)) + end
 
     def thought(self, text: str) -> bytes:
         return self._thought_head + to_safe(encode(text)) + b"}}}}"
@@ -225,7 +227,7 @@ class Speaker:
                 case Text() | Image() if message.role == "user":
                     lines.append(self.user(block))
                 case Text():
-                    lines.append(self.text(block.text))
+                    lines.append(self.text(block.text, cut=message.cut is True))
                 case Thinking():
                     if block.text:
                         lines.append(self.thought(block.text))

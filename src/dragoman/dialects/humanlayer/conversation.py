@@ -83,7 +83,7 @@ class Telling:
                 self._add("message", role="user", content=text_of(body.content))
             case ev.Spoke():
                 for block in body.content:
-                    self._block(block, "assistant")
+                    self._block(block, "assistant", cut=body.stop in ("aborted", "error"))
             case ev.CallRefined():
                 self._refine(body)
             case ev.CallEnded():
@@ -121,13 +121,13 @@ class Telling:
 
     def _message(self, message: Message) -> None:
         for block in message.content:
-            self._block(block, message.role)
+            self._block(block, message.role, cut=message.cut is True)
 
-    def _block(self, block: Block, role: str) -> None:
+    def _block(self, block: Block, role: str, *, cut: bool) -> None:
         match block:
             case Text():
                 if block.text:
-                    self._add("message", role=role, content=block.text)
+                    self._add("message", role=role, content=block.text, cut=cut)
             case Thinking():
                 if block.text:
                     self._add("thinking", role=role, content=block.text)

@@ -251,6 +251,7 @@ class Said(msgspec.Struct, omit_defaults=True):
     tool_result_content: str = ""
     approval_status: str = ""
     approval_id: str = ""
+    cut: bool = False  # a message that was broken off
 
 
 class Snapshot(msgspec.Struct, frozen=True):

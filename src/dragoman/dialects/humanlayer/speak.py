@@ -161,10 +161,13 @@ def _spoke(door: Door, event: Event, body: ev.Spoke) -> Saying:
     told: Saying = []
     if body.usage.context:
         told.append((STATUS, {"reason": _TOKENS}))  # and its status, see `_status_at`
+    cut = {"cut": True} if body.stop in ("aborted", "error") else {}
     for block in body.content:
         match block:
             case Text(text) if text:
-                told.append(_updated(event, "message", "text", role="assistant", content=text))
+                told.append(
+                    _updated(event, "message", "text", role="assistant", content=text, **cut)
+                )
             case Thinking(text) if text:
                 told.append(_updated(event, "thinking", "thinking", role="assistant", content=text))
             case ToolCall(id, name, args):

@@ -40,7 +40,8 @@ def result_blocks(content: Iterable[Text | Image]) -> list[dict[str, Any]]:
 
 
 def message(said: Message) -> dict[str, Any]:
-    return {"content": blocks(said.content), "role": said.role, "time": clock_time(said.at)}
+    made = {"content": blocks(said.content), "role": said.role, "time": clock_time(said.at)}
+    return {**made, "cut": True} if said.cut else made
 
 
 def usage(tokens: Usage, cost: float) -> dict[str, Any]:

@@ -207,10 +207,10 @@ def _row(info: SessionInfo) -> dict[str, Any]:
     return row
 
 
-def said(messages: Sequence[Message]) -> list[dict[str, str]]:
+def said(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """What was said in words: tool results and calls without text are left out."""
     return [
-        {"role": message.role, "content": text}
+        {"role": message.role, "content": text, **({"cut": True} if message.cut else {})}
         for message in messages
         if message.role != "tool" and (text := text_of(message.content))
     ]
