@@ -77,7 +77,8 @@ class AutonomyPolicy:
         It is kept, so that a working directory replaced by a link does not move the boundary.
         """
         only = self.rules.workspace_only and mode != "full"
-        key = (only, cwd, tuple(roots))
+        guards = mode != "full"
+        key = (only, guards, cwd, tuple(roots))
         found = self._boundaries.get(key)
         if found is None:
             if len(self._boundaries) >= _REMEMBERED:
@@ -94,6 +95,7 @@ class AutonomyPolicy:
                 legible=self.rules.legible_paths,
                 writable=self.rules.writable_paths,
                 reads_outside=self.rules.reads_outside,
+                guards=guards,
             )
         return found.wider(reach) if reach else found
 
@@ -282,6 +284,8 @@ class _Touched:
             what = "may write" if command else "writes"
             why = "which can make other programs run something"
             self.guarded = self.guarded or f"It {what} {real}, {why}."
+            if command:  # what was agreed to is neither locked nor undone
+                self.reach.append(Reach(real, True, real))
         if not reason:
             self.files.append(real)
 

@@ -1,20 +1,46 @@
 """Files of a workspace that make other programs run something: written only after a question.
 
 They are configuration: whoever writes them decides what runs later, outside of any sandbox, when
-the owner opens an editor, enters the folder or uses git.
+the owner opens an editor, enters the folder, logs in or uses git.
 """
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
 
 _FOLDERS = frozenset(
     ".vscode .idea .zed .fleet .vs .cursor .devcontainer .husky .githooks .dragoman .agents "
-    ".claude .codex .gemini .direnv".split()
+    ".claude .codex .gemini .direnv .windsurf .clinerules .continue .roo .kiro .vim .nvim "
+    ".emacs.d .sublime .nova .lefthook .bashrc.d .zshrc.d .oh-my-zsh".split()
 )
 _FILES = frozenset(
     ".envrc .env-vars agents.md agents.toml dragoman.toml .mcp.json .gitmodules .gitconfig "
-    ".gitattributes .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .pre-commit-config.yaml "
-    ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .npmrc .yarnrc "
-    ".yarnrc.yml .pypirc .tool-versions .mise.toml .autoenv .autoenv.zsh .sublime-workspace".split()
+    ".gitattributes .exrc .vimrc .gvimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el "
+    ".pre-commit-config.yaml .pre-commit-config.yml lefthook.yml .lefthook.yml .overcommit.yml "
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv "
+    ".zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout .xprofile .xsession .xinitrc "
+    ".xsessionrc .pam_environment .inputrc .screenrc .tmux.conf .emacs .gdbinit .lldbinit .npmrc "
+    ".yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .tool-versions .mise.toml mise.toml .rtx.toml "
+    ".autoenv .autoenv.zsh .sublime-workspace .claude.json claude.md gemini.md .cursorrules "
+    ".windsurfrules .goosehints .aider.conf.yml .terraformrc .curlrc .wgetrc "
+    ".pythonstartup.py .irbrc .pryrc .psqlrc .sqliterc .ghci .hgrc .bazelrc".split()
 )
-_GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
+_ENDS = (".code-workspace", ".sublime-project")
+# Of the home directory, when it is the workspace: what a login or a bare name runs.
+_AT_HOME = (
+    ("bin",), (".local", "bin"), (".config", "fish"), (".config", "environment.d"),
+    (".config", "git"), (".config", "nvim"), (".config", "nushell"), (".config", "direnv"),
+    (".config", "mise"), (".config", "kitty"), (".config", "tmux"), (".config", "zsh"),
+)  # fmt: skip
+GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
+_LOCKED = ("config", "config.worktree", "hooks", "info", "commondir")
+_MODULES = 64  # submodules that are looked at
+
+
+def is_guarded(name: str) -> bool:
+    """Whether an entry of a folder is one of these, by its name."""
+    plain = name.casefold()
+    return plain in _FILES or plain in _FOLDERS or plain.endswith(_ENDS)
 
 
 def guarded(path: str, roots: tuple[str, ...]) -> bool:
@@ -26,12 +52,52 @@ def guarded(path: str, roots: tuple[str, ...]) -> bool:
     names = [name.casefold() for name in path[len(root) :].split("/") if name]
     if not names:
         return False
-    if names[-1] in _FILES or any(name in _FOLDERS for name in names):
+    if is_guarded(names[-1]) or any(name in _FOLDERS for name in names):
         return True
     if names[-1] == ".git":  # a file there names another repository
         return True
     if ".git" in names:
         inside = names[names.index(".git") + 1 :]
         # Submodules and worktrees keep theirs below: .git/modules/x/config.
-        return any(name in _GIT for name in inside[:1] + inside[2:]) if inside else True
+        return any(name in GIT for name in inside[:1] + inside[2:]) if inside else True
+    if root == os.path.realpath(os.path.expanduser("~")):
+        return any(tuple(names[: len(place)]) == place for place in _AT_HOME)
     return False
+
+
+def repositories(root: str) -> Iterator[str]:
+    """The folders of git in a workspace whose configuration counts: its own, and submodules'."""
+    own = os.path.join(root, ".git")
+    if os.path.islink(own) or not os.path.isdir(own):
+        return
+    yield own
+    for kind in ("modules", "worktrees"):
+        with contextlib.suppress(OSError):  # none
+            for name in sorted(os.listdir(os.path.join(own, kind)))[:_MODULES]:
+                yield os.path.join(own, kind, name)
+
+
+def locked(roots: Sequence[str]) -> tuple[str, ...]:
+    """What of git's own is to be read-only while a command runs: the folders come first.
+
+    A folder (`.git` itself) is only kept in its place; what lies in it can be written, but for
+    the configuration and the hooks, which come after it.
+    """
+    found: list[str] = []
+    for root in roots:
+        for place in repositories(root):
+            inner = [os.path.join(place, name) for name in _LOCKED]
+            found.append(place)
+            found += [path for path in inner if os.path.exists(path) and not os.path.islink(path)]
+        own = os.path.join(root, ".git")
+        if os.path.isfile(own) and not os.path.islink(own):  # it names a repository elsewhere
+            found.append(own)
+    return tuple(path for path in found if not any(_opened(path, root) for root in roots))
+
+
+def _opened(path: str, root: str) -> bool:
+    """Whether a root that was agreed to lies in a locked place, or is around it."""
+    if root == path:
+        return True
+    inner = "/.git" in root and path.startswith(f"{root}/")
+    return inner or (root.startswith(f"{path}/") and os.path.basename(path) in GIT)

@@ -18,6 +18,7 @@ _PIECES = re.compile(r"[=:,@\s'\"();|&<>]+")
 _TOKENS = re.compile(r"[^\s'\"();|&<>`]+")
 _QUIET = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|urandom|random|zero|full|fd(/\d+)?)$")
 _CHANGES = frozenset({"cd", "pushd", "chdir"})
+_CONFIGURES = frozenset({"config", "remote", "submodule", "lfs", "sparse-checkout"})
 _PLACES = 8  # working directories that one command may have
 
 
@@ -46,6 +47,9 @@ def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[
         for word in part.argv[1:]:
             for path in places.paths(word):
                 yield Mention(path, may=writes)
+        if part.name == "git" and writes and len(part.argv) > 1 and part.argv[1] in _CONFIGURES:
+            for here in places.all:
+                yield Mention(os.path.join(here, ".git/config"), may=True)
         if part.name in _CHANGES and len(part.argv) > 1:
             places.go(part.argv[1])
     for target in found.reads:

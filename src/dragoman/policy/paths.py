@@ -18,6 +18,7 @@ from itertools import islice
 from dragoman.engine.faults import BadInput, Refused
 from dragoman.engine.ports import Reach
 
+from .guarded import locked
 from .interpreters import environment, installation, installations
 from .opening import open_exact, walk_directory
 from .profiles import STRICT
@@ -59,6 +60,14 @@ def _never(name: str) -> str:
     return f"{name} lies in {place}, which no tool may touch." if place else ""
 
 
+def _only_git(command: str) -> bool:
+    from .commands import assess
+
+    found = assess(command)
+    known = found.kind != "unknown" and not found.writes
+    return known and all(part.plain and part.name in ("git", "cd") for part in found.parts)
+
+
 def _own(name: str) -> bool:
     return name in _OWN or any(within(name, place) for place in _MACHINE)
 
@@ -66,8 +75,8 @@ def _own(name: str) -> bool:
 class Boundary:
     """The paths that tools of one session may reach."""
 
-    __slots__ = ("_legible", "cwd", "forbidden", "home", "learned", "protected",
-                 "readable", "reads_outside", "roots", "sealed", "workspace_only",
+    __slots__ = ("_configures", "_legible", "cwd", "forbidden", "guards", "home", "learned",
+                 "protected", "readable", "reads_outside", "roots", "sealed", "workspace_only",
                  "writable")  # fmt: skip
 
     def __init__(
@@ -84,11 +93,13 @@ class Boundary:
         legible: Iterable[str] = (),
         writable: Iterable[str] = (),
         reads_outside: bool = False,
+        guards: bool = True,
     ) -> None:
         """`protected`: our own configuration and data; `readable`: roots for reading only.
 
         `sealed` is never written. `legible` and `writable` are what commands, not file tools, may
         read and run, or write, outside. With `reads_outside` everything not forbidden is readable.
+        With `guards` commands do not write what makes other programs run something.
         """
         self.home = home or os.path.expanduser("~")
         self.cwd = os.path.realpath(cwd)
@@ -101,6 +112,8 @@ class Boundary:
         self._legible = tuple(self._canonical(path) for path in legible)
         self.writable = tuple(self._canonical(path) for path in writable)
         self.reads_outside = reads_outside
+        self.guards = guards
+        self._configures = False
         self.learned: dict[str, None] = {}  # virtual environments that commands have named
 
     def wider(self, reach: Iterable[Reach]) -> "Boundary":
@@ -115,6 +128,22 @@ class Boundary:
     def legible(self) -> tuple[str, ...]:
         """What commands may read and run: now, since environments come and go."""
         return (*self._legible, *self.learned, *self._interpreters(self.roots))
+
+    @property
+    def locked(self) -> tuple[str, ...]:
+        """What is read-only for commands: git's configuration and hooks, and what holds them."""
+        found = locked(self.roots) if self.guards else ()
+        if self._configures:
+            return tuple(path for path in found if "config" not in os.path.basename(path))
+        return found
+
+    def for_command(self, command: str) -> "Boundary":
+        """The same for one command: what is nothing but git writes its own configuration."""
+        if not (self.guards and "git" in command and _only_git(command)):
+            return self
+        other = copy.copy(self)
+        other._configures = True
+        return other
 
     def _interpreters(self, places: tuple[str, ...]) -> Iterator[str]:
         return (one for one in installations(places) if not self._forbids(one, False))

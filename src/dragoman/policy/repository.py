@@ -6,6 +6,7 @@ owner's own configuration is the owner's choice.
 
 import os
 import re
+from collections.abc import Iterator
 
 _LARGEST = 65_536
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"[^"\\\n]*")?\s*\]')
@@ -60,20 +61,52 @@ def _tame_at(inner: str) -> bool:
     return len(text) < _LARGEST and _harmless(text)
 
 
-def _harmless(text: str) -> bool:
-    known: frozenset[str] = frozenset()
+def harmless_change(old: bytes, new: bytes, *, fresh: bool) -> bool:
+    """Whether a configuration only got entries that run nothing and lead nowhere else.
+
+    `fresh`: there was none, so that remotes that it names are no others than before.
+    """
+    try:
+        past, text = old.decode(), new.decode()
+    except UnicodeError:
+        return False
+    led = frozenset() if fresh else _LEADING
+    return len(text) < _LARGEST and _harmless(text, frozenset(_lines(past)), led)
+
+
+_LEADING = frozenset({"url", "pushurl", "pushremote", "push", "worktree"})  # where things go
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Each line of a configuration with the section that it stands in."""
+    section = ""
     for line in text.splitlines():
         line = line.strip()
+        if line.startswith("["):
+            section = line
+        yield section, line
+
+
+def _harmless(
+    text: str,
+    past: frozenset[tuple[str, str]] = frozenset(),
+    led: frozenset[str] = frozenset(),
+) -> bool:
+    """Without `past`, what was there already, nothing may run; `led` may not be new either."""
+    known: frozenset[str] = frozenset()
+    for where, line in _lines(text):
         if not line or line[0] in "#;":
             continue
         section = _SECTION.fullmatch(line)
         if section:
-            if section.group(1).lower() not in _TAME:
+            known = _TAME.get(section.group(1).lower(), frozenset())
+            if section.group(1).lower() not in _TAME and (where, line) not in past:
                 return False
-            known = _TAME[section.group(1).lower()]
+            continue
+        if (where, line) in past and not line.endswith("\\"):
             continue
         key = _KEY.fullmatch(line)
-        if key is None or key.group(1).lower() not in known:
+        if key is None or key.group(1).lower() not in known or key.group(1).lower() in led:
             return False
         if "!" in (key.group(2) or ""):  # submodule.x.update = !program
             return False

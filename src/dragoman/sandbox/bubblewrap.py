@@ -8,7 +8,7 @@ from dataclasses import replace
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import ToolEnv
 
-from . import seccomp
+from . import room, seccomp
 from .launch import Launch, Walls
 from .limits import Limits
 from .reach import covers, rules
@@ -47,13 +47,19 @@ class Bubblewrap:
         made = rules(walls, launch.env, veiled=True, whole=True)
         # The whole first, then what is below it; what can be written over what can be read.
         whole = any(rule.path == "/" and rule.kind != "list" for rule in made)
+        written = {rule.path for rule in made if rule.kind == "write" and rule.path != "/"}
         for rule in sorted(made, key=lambda rule: (rule.path != "/", rule.kind == "write")):
             if rule.path.startswith(("/dev", "/proc")) or rule.kind == "list":
                 continue
             if whole and os.path.islink(rule.path):
                 continue  # there already, and nothing can be put over a link
+            if rule.kind == "write" and any(rule.path.startswith(f"{one}/") for one in written):
+                continue  # a mount of its own could not be replaced by another file
             way = "--bind-try" if rule.kind == "write" else "--ro-bind-try"
             argv += [way, rule.path, rule.path]
+        for path in walls.locked:  # a repository stays where it is, its configuration as it is
+            way = "--bind-try" if room.pins(path) else "--ro-bind-try"
+            argv += [way, path, path]
         # What is forbidden inside of the workspace, and inside of what can be read.
         covered = tuple(dict.fromkeys((*_covered(walls), *covers(walls, made))))
         bind = ["--bind", scratch, scratch] if scratch and os.path.isdir(scratch) else []

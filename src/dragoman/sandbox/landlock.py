@@ -117,7 +117,7 @@ class Landlock:
             made = [rule for rule in made if rule.path not in room.SHARED]
             writable = [rule.path for rule in made if rule.kind == "write"]
             barred = [*walls.protected, *walls.forbidden]  # canonical
-            inside = room.enter(libc, writable, barred, launch.cwd)
+            inside = room.enter(libc, writable, barred, launch.cwd, walls.locked)
             veil = self._veil(walls, scratch) if hides else None
         else:  # terminals of others cannot be told from own ones: there are none
             made, shared = rules(walls, launch.env, scratch), []

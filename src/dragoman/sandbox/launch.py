@@ -68,6 +68,11 @@ class Walls(Protocol):
     @property
     def workspace_only(self) -> bool: ...
 
+    @property
+    def locked(self) -> Sequence[str]:
+        """What of the workspace is read-only where mounts are to be had (`policy.guarded`)."""
+        ...
+
 
 class Confine(Protocol):
     """A sandbox for the commands of one agent."""

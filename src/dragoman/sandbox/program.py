@@ -41,6 +41,7 @@ class Fixed:
     writable: Sequence[str]
     reads_outside: bool
     workspace_only: bool
+    locked: Sequence[str] = ()
 
 
 @dataclass(slots=True, frozen=True)

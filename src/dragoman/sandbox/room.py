@@ -44,17 +44,24 @@ _possible: bool | None = None
 
 
 def enter(
-    libc: Any, writable: Sequence[str], barred: Sequence[str], cwd: str
+    libc: Any,
+    writable: Sequence[str],
+    barred: Sequence[str],
+    cwd: str,
+    kept: Sequence[str] = (),
 ) -> Callable[[], list[str]]:
     """What a child calls before it is confined; it says what of `SHARED` is its own now.
 
     Where few places can be written, all others are made read-only; else those that are barred.
+    `kept` are a folder that stays in its place, and what is read-only in it, and so on.
     """
     outer = _outermost(writable)
     locked = ["/"]
     if len(outer) > _MOST or "/" in outer:
         locked = _outermost(path for path in barred if os.path.exists(path))[:_MOST]
         outer = [one for one in outer if any(one.startswith(f"{path}/") for path in locked)]
+
+    pinned = [(path, pins(path)) for path in kept[:_MOST]]
 
     def inside() -> list[str]:
         _separate(libc)
@@ -68,12 +75,21 @@ def enter(
             _set(libc, path, RDONLY, 0, _RECURSIVE)
         for path in outer:
             _set(libc, path, 0, RDONLY, 0)
+        for path, whole in pinned:
+            mount(libc, path, path, "", BIND)
+            if not whole:
+                _set(libc, path, RDONLY, 0, 0)
         os.chdir(cwd)  # the folder that we were in is now below what can be written
         if "/dev/shm" in own and locked == ["/"]:
             _set(libc, "/dev/shm", 0, RDONLY, 0)
         return own
 
     return inside
+
+
+def pins(path: str) -> bool:
+    """Whether a path is locked as a place only: a repository, which is written."""
+    return os.path.isdir(path) and os.path.exists(os.path.join(path, "HEAD"))
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

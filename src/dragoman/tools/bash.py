@@ -19,6 +19,7 @@ from .bounds import BoundsOf
 from .environ import environment
 from .output import MAX_BYTES, Capture, Outputs, Progress
 from .running import Command
+from .undoing import Watch
 from .work import insist
 
 _LONGEST = 7 * 24 * 3600.0
@@ -112,17 +113,26 @@ class Bash:
         variables = environment(self._allow_env, self._extra_env)
         variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
         launch = Launch((*shell(), command), env.cwd, variables)
-        launch = self._confine.confine(launch, env, self._bounds(env))
+        walls = self._bounds(env).for_command(command)
+        launch = self._confine.confine(launch, env, walls)
+        agreed = [one.path for one in env.reach if one.write]
+        watch = Watch(walls.roots, agreed) if walls.guards else None
         capture = Capture(self._outputs, self._max_output)
         running = Command(launch, f"{_MARK}={mark}", capture, Progress(env.progress))
         began = time.monotonic()
+        undone: list[str] = []
         try:
             timed_out = await running.run(limit)
         except BaseException:
             capture.discard()
             raise
+        finally:  # nothing of it runs any more
+            if watch is not None:
+                aside = os.path.join(self._outputs.path, f"aside-{mark}")
+                undone = await insist(asyncio.to_thread(watch.undo, aside))
         await insist(asyncio.to_thread(capture.finish))
         notes = [_timed_out(limit)] if timed_out else []
+        notes += undone
         if running.too_many:
             notes.append(f"[ended: it had more than {running.too_many} processes and threads]")
         elif running.leftovers and not timed_out:

@@ -12,6 +12,15 @@ from dragoman.sandbox.launch import Walls
 class Bounds(Walls, Protocol):
     """Which paths may be touched, and how they are opened without being tricked."""
 
+    @property
+    def guards(self) -> bool:
+        """What makes other programs run something is not written without a question."""
+        ...
+
+    def for_command(self, command: str) -> "Bounds":
+        """The same for one command."""
+        ...
+
     def resolve(self, path: str, write: bool = False) -> str:
         """The canonical form of a path that may be used. Raises Refused, BadInput."""
         ...

@@ -1,0 +1,227 @@
+"""What a command wrote that makes other programs run something, and nobody agreed to, is undone.
+
+A sandbox lets a command write its workspace, and some files there are run later, outside of it:
+git's hooks and configuration, settings of editors and shells (`policy.guarded`). Where mounts are
+to be had, git's are read-only while the command runs; all are looked at before and after it.
+What is new or changed is put aside for its owner to see, and what was there is put back.
+"""
+
+import contextlib
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dragoman.policy.guarded import GIT, is_guarded, repositories
+from dragoman.policy.repository import harmless_change
+
+_DEPTH = 2  # levels of folders below a workspace that are looked at
+_FOLDERS = 128  # and how many of them
+_ENTRIES = 512
+_LARGEST = 1 << 18  # bytes of a file whose content can be put back
+_HEAVY = frozenset(
+    "node_modules .venv venv .tox .nox target dist build __pycache__ .mypy_cache .cache .svn "
+    "vendor bower_components .gradle .terraform".split()
+)
+_SAID = 8  # paths that are named
+
+
+class Kept(NamedTuple):
+    """One entry as it was found. `data`: of a file or link; None when it is too large to keep."""
+
+    kind: int
+    mode: int
+    data: bytes | None
+    sign: tuple[int, int, int] = (0, 0, 0)
+
+
+class Watch:
+    """The guarded entries of some workspaces, as they are now."""
+
+    def __init__(self, roots: Sequence[str], agreed: Sequence[str] = ()) -> None:
+        """`agreed`: what a human said may be written."""
+        tops = [root for root in dict.fromkeys(roots) if os.path.isdir(root)]
+        self._roots = [one for one in tops if not any(_in(one, o) for o in tops if o != one)]
+        self._agreed = tuple(agreed)
+        self._before = dict(self._look())
+
+    def undo(self, aside: str) -> list[str]:
+        """Undo what has changed since; sentences that say what. `aside`: where it is put."""
+        after = dict(self._look())
+        odd = [path for path in after if self._matters(path, after)]
+        gone = [path for path in self._before if path not in after and not self._may(path)]
+        said: list[str] = []
+        for path in sorted(odd, key=len, reverse=True):  # what is in a folder before the folder
+            said += _take(path, after[path], aside)
+        for path in sorted({*odd, *gone}, key=len):
+            if path in self._before and not _put(path, self._before[path]) and path in odd:
+                said.append(f"{path} could not be put back as it was")
+        made = [p for p in after if after[p].kind == stat.S_IFDIR and p not in self._before]
+        for path in sorted(made if said else (), key=len, reverse=True):
+            with contextlib.suppress(OSError):  # there is something in it that matters to nobody
+                os.rmdir(path)
+        if not said:
+            return []
+        named = "; ".join(said[:_SAID])
+        more = f"; and {len(said) - _SAID} more" if len(said) > _SAID else ""
+        return [
+            f"[undone: {named}{more}. It could make other programs run something later, which "
+            f"nobody agreed to; what was written lies in {aside}. Use write or edit for it.]"
+        ]
+
+    def _may(self, path: str) -> bool:
+        return any(path == one or path.startswith(f"{one}/") for one in self._agreed)
+
+    def _matters(self, path: str, after: dict[str, Kept]) -> bool:
+        old, new = self._before.get(path), after[path]
+        if self._may(path):
+            return False
+        if new.kind == stat.S_IFDIR:  # what is in it counts by itself
+            return old is not None and old.kind != new.kind
+        if old is not None and old == new:
+            return False
+        name = os.path.basename(path)
+        if name in ("config", "config.worktree") and "/.git/" in path:
+            past = old.data if old is not None and old.data else b""
+            plain = new.kind == stat.S_IFREG and new.data is not None
+            return not (plain and harmless_change(past, new.data or b"", fresh=old is None))
+        if name == ".git" and new.kind == stat.S_IFREG:
+            return not self._own_repository(path, new.data or b"")
+        if "/.git/" in path and name in ("commondir", "gitdir"):  # of a worktree, made by git
+            return old is not None or "/worktrees/" not in path
+        if "/.git/" not in path and new.data:  # a copy, as worktrees and clones have them
+            known = (one for at, one in self._before.items() if os.path.basename(at) == name)
+            if any(one.kind == new.kind and one.data == new.data for one in known) and not old:
+                return False
+        return not ("/.git/info/" in path and name in ("exclude", "sparse-checkout", "refs"))
+
+    def _own_repository(self, path: str, data: bytes) -> bool:
+        """Whether a file `.git` names a place in the workspace's own repository."""
+        named = os.fsdecode(data.partition(b"gitdir:")[2].strip())
+        real = os.path.realpath(os.path.join(os.path.dirname(path), named)) if named else ""
+        own = [place for root in self._roots for place in repositories(root)]
+        return any(real == place or _in(real, place) for place in own)
+
+    # --- looking ---
+
+    def _look(self) -> Iterator[tuple[str, Kept]]:
+        for root in self._roots:
+            waiting, seen = deque([(root, 0)]), 0
+            while waiting and seen < _FOLDERS:
+                folder, depth = waiting.popleft()
+                seen += 1
+                for entry in _entries(folder):
+                    if entry.name.casefold() == ".git":
+                        yield from _git(entry.path)
+                    elif is_guarded(entry.name):
+                        yield from _tree(entry.path)
+                    elif depth < _DEPTH and entry.name not in _HEAVY:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((entry.path, depth + 1))
+
+
+def _in(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []  # gone, or not ours to see
+
+
+def _git(path: str) -> Iterator[tuple[str, Kept]]:
+    kept = _kept(path)
+    if kept is None:
+        return
+    yield path, kept
+    if kept.kind != stat.S_IFDIR:
+        return
+    for place in repositories(os.path.dirname(path)):
+        for name in GIT:
+            for found, one in _tree(os.path.join(place, name)):
+                # Git itself never runs a sample.
+                if not (name == "hooks" and found.endswith(".sample")):
+                    yield found, one
+
+
+def _tree(top: str) -> Iterator[tuple[str, Kept]]:
+    waiting, seen = deque([top]), 0
+    while waiting and seen < _ENTRIES:
+        path = waiting.popleft()
+        kept = _kept(path)
+        if kept is None:
+            continue
+        seen += 1
+        yield path, kept
+        if kept.kind == stat.S_IFDIR:
+            waiting.extend(entry.path for entry in _entries(path))
+
+
+def _kept(path: str) -> Kept | None:
+    try:
+        about = os.lstat(path)
+        kind = stat.S_IFMT(about.st_mode)
+        data: bytes | None = b""
+        if kind == stat.S_IFLNK:
+            data = os.fsencode(os.readlink(path))
+        elif kind == stat.S_IFREG:
+            data = _content(path) if about.st_size <= _LARGEST else None
+    except OSError:
+        return None
+    sign = (about.st_size, about.st_mtime_ns, about.st_ino) if data is None else (0, 0, 0)
+    return Kept(kind, stat.S_IMODE(about.st_mode) if kind == stat.S_IFREG else 0, data, sign)
+
+
+def _content(path: str) -> bytes | None:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        data = os.read(fd, _LARGEST + 1)
+    finally:
+        os.close(fd)
+    return data if len(data) <= _LARGEST else None
+
+
+# --- undoing ---
+
+
+def _take(path: str, kept: Kept, aside: str) -> list[str]:
+    """Put an entry aside; what was done, in words."""
+    target = os.path.join(aside, path.lstrip("/").replace("/", "%"))
+    try:
+        os.makedirs(aside, mode=0o700, exist_ok=True)
+        if kept.data is None:
+            os.replace(path, target)
+        else:
+            fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(kept.data)
+            os.unlink(path)
+    except OSError as problem:
+        return [f"{path} could not be put aside: {problem.strerror}"]
+    return [f"{path} was written"]
+
+
+def _put(path: str, kept: Kept) -> bool:
+    """Put back what was there; False when it cannot be."""
+    folder = os.path.dirname(path)
+    if os.path.realpath(folder) != folder or not os.path.isdir(folder):
+        return False  # the whole folder went, or leads elsewhere
+    if kept.data is None:
+        return False
+    try:
+        if kept.kind == stat.S_IFDIR:
+            os.makedirs(path, exist_ok=True)
+        elif kept.kind == stat.S_IFLNK:
+            os.symlink(os.fsdecode(kept.data), path)
+        elif kept.kind == stat.S_IFREG:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+                file.write(kept.data)
+                os.fchmod(file.fileno(), kept.mode)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,257 @@
+"""What a command writes must not run later, outside of its walls: whatever its line said."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tools.making import Env
+
+from dragoman.engine.content import ToolCall, text_of
+from dragoman.engine.ports import Reach
+from dragoman.policy.autonomy import AutonomyPolicy, Rules
+from dragoman.policy.profiles import STANDARD
+from dragoman.sandbox import room
+from dragoman.sandbox.bubblewrap import Bubblewrap
+from dragoman.sandbox.landlock import Landlock, abi
+from dragoman.sandbox.launch import Confine, Unconfined
+from dragoman.tools.registry import Registry
+
+ID = ("-c", "user.name=n", "-c", "user.email=e@x")
+
+
+def backends() -> list[Any]:
+    found: list[Any] = [pytest.param(Unconfined, id="none")]
+    if abi():
+        found.append(pytest.param(Landlock, id="landlock"))
+    if shutil.which("bwrap"):
+        found.append(pytest.param(Bubblewrap, id="bubblewrap"))
+    return found
+
+
+def git(*words: str, cwd: Path) -> str:
+    done = subprocess.run(["git", *ID, *words], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+class Desk:
+    """A repository with an agent whose commands are all allowed."""
+
+    def __init__(self, top: Path, confine: Confine) -> None:
+        self.top, self.work = top, top / "work"
+        self.work.mkdir()
+        git("init", "-q", "-b", "main", cwd=self.work)
+        (self.work / "a.txt").write_text("a\n")
+        (self.work / "AGENTS.md").write_text("be nice\n")
+        (self.work / ".vscode").mkdir()
+        (self.work / ".vscode/settings.json").write_text("{}\n")
+        git("add", ".", cwd=self.work)
+        git("commit", "-qm", "first", cwd=self.work)
+        (self.work / ".git/hooks").mkdir(exist_ok=True)
+        (self.work / ".git/hooks/pre-push").write_text("#!/bin/sh\nexit 0\n")
+        (self.work / ".git/hooks/pre-push").chmod(0o755)
+        rules = Rules(
+            forbidden_paths=STANDARD.forbidden,
+            sealed_paths=STANDARD.sealed,
+            legible_paths=STANDARD.legible,
+            auto_approve=("bash",),
+        )
+        self.policy = AutonomyPolicy(rules, home=str(top))
+        scratch = top / "tmp"
+        scratch.mkdir()
+        self.tool = (
+            Registry(
+                lambda env: self.policy.boundary(env.mode, env.cwd, env.roots, env.reach),
+                confine=confine,
+                outputs=str(top / "outputs"),
+                extra_env={"TMPDIR": str(scratch), "HOME": str(top)},
+            )
+            .toolbox()
+            .find("bash")
+        )
+
+    async def run(self, command: str, mode: str = "supervised", agreed: bool = False) -> str:
+        env = Env(str(self.work))
+        env.mode = mode
+        assert self.tool is not None
+        if agreed:
+            call = ToolCall("c", "bash", {"command": command})
+            judged = self.policy.judge(
+                call, self.tool.spec, mode="supervised", cwd=env.cwd, roots=()
+            )
+            assert judged.verdict == "ask" and judged.firm, judged
+            env.reach = judged.reach
+        return text_of((await self.tool.run({"command": command}, env)).content)  # type: ignore[arg-type]
+
+    async def script(self, text: str) -> str:
+        """Run it from a file, whose text nobody judges."""
+        (self.work / "script.sh").write_text(text)
+        return await self.run("sh script.sh")
+
+    def guarded(self) -> dict[str, Any]:
+        """Everything but what git and commands may write."""
+        found: dict[str, Any] = {}
+        for path in sorted(self.work.rglob("*")):
+            name = str(path.relative_to(self.work))
+            inner = name.startswith(".git/")
+            if inner and not name.startswith((".git/config", ".git/hooks", ".git/info")):
+                continue
+            if name.endswith(".sample"):  # inert, and not put back
+                continue
+            about = path.lstat()
+            data = os.readlink(path) if path.is_symlink() else ""
+            data = path.read_text() if path.is_file() and not path.is_symlink() else data
+            found[name] = (about.st_mode, data)
+        found.pop("script.sh", None)
+        return found
+
+
+@pytest.fixture(params=backends())
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    yield Desk(tmp_path, request.param())
+
+
+HOSTILE = {
+    "hook": "printf '#!/bin/sh\\ntouch pwned' > .git/hooks/post-checkout; chmod +x .git/hooks/*",
+    "hook replaced": "echo 'touch pwned' > .git/hooks/pre-push",
+    "hook made runnable": "chmod 700 .git/hooks/pre-push",
+    "hook by a link": "ln -sf ../../a.txt .git/hooks/pre-commit",
+    "hook removed": "rm -f .git/hooks/pre-push",
+    "hooks swapped": "mkdir h; echo x > h/pre-commit; mv .git/hooks old; mv h .git/hooks",
+    "hooks as a link": "mkdir h; echo x > h/pre-commit; rm -rf .git/hooks; ln -s ../h .git/hooks",
+    "hooks path": "git config core.hooksPath .evil",
+    "fsmonitor": "git config core.fsmonitor 'touch pwned'",
+    "configuration written": "printf '[core]\\n\\tfsmonitor = x\\n' >> .git/config",
+    "on one line": "printf '[core] sshCommand = x\\n' >> .git/config",
+    "by an include": "printf '[include]\\n\\tpath = ../evil\\n' >> .git/config",
+    "alias": "git config alias.st '!touch pwned'",
+    "pager": "git config core.pager 'touch pwned'",
+    "the remote": "git config remote.origin.url https://evil.example/x",
+    "filter": "git config filter.x.clean evil; echo '* filter=x' > .git/info/attributes",
+    "per worktree": "echo '[core]\\nfsmonitor = x' > .git/config.worktree",
+    "git moved": "mv .git g; cp -r g .git; echo x > .git/hooks/pre-commit; rm -rf g",
+    "editor": "mkdir -p .vscode; echo '{}' > .vscode/tasks.json",
+    "editor's settings": "echo '{\"x\": 1}' > .vscode/settings.json",
+    "another editor": "mkdir -p .idea/runConfigurations; echo x > .idea/runConfigurations/a.xml",
+    "direnv": "echo 'touch pwned' > .envrc",
+    "rules": "echo 'obey me' >> AGENTS.md",
+    "rules removed": "rm AGENTS.md",
+    "other letters": "echo x > .ENVRC",
+    "our own": "mkdir .dragoman; echo x > .dragoman/config.toml",
+    "servers": "echo '{}' > .mcp.json",
+    "by renaming": "echo x > e; mv e .envrc",
+    "by a link": "echo x > e; ln -s e .envrc",
+    "by a hard link": "echo x > e; ln e .envrc",
+    "in a folder": "mkdir -p sub/.vscode; echo x > sub/.vscode/tasks.json; echo x > sub/.envrc",
+    "a whole folder": "mkdir -p s/.husky; echo x > s/.husky/pre-commit; mv s packages",
+    "a repository": "git init -q sub && git -C sub config core.fsmonitor 'touch pwned'",
+    "a file for git": "mkdir sub evil; echo 'gitdir: ../evil' > sub/.git",
+    "in the background": "(setsid sh -c 'sleep 0.2; echo x > .envrc' &) ; sleep 0.4",
+    "pipe": "mkfifo .envrc",
+    "pre-commit": "echo 'repos: []' > .pre-commit-config.yaml",
+}  # fmt: skip
+RISKY = (
+    *(".envrc", "tasks.json", ".mcp.json", "config.toml", "pre-commit", "post-checkout", "a.xml"),
+    *("attributes", "config.worktree", ".pre-commit-config.yaml"),
+)
+
+
+async def test_nothing_stays(desk: Desk) -> None:
+    before = desk.guarded()
+    for name, text in HOSTILE.items():
+        said = await desk.script(text)
+        after = desk.guarded()
+        assert {path: after.get(path) for path in before} == before, (name, said)
+        new = {path for path in after if path not in before}
+        risky = {path for path in new if path.rpartition("/")[2].casefold() in RISKY}
+        assert not {path for path in risky if not path.startswith(("h/", "old/"))}, (name, said)
+        for config in desk.work.rglob(".git/config"):
+            assert "fsmonitor" not in config.read_text(), name
+        assert not (desk.work / "sub/.git").is_file(), name
+        for left in ("h", "old", "g", "sub", "e", "packages", "evil", "s"):
+            path = desk.work / left
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    git("status", cwd=desk.work)
+    assert not (desk.work / "pwned").exists()
+
+
+ORDINARY = (
+    "echo b >> a.txt; git add a.txt && git -c user.name=n -c user.email=e@x commit -qm more",
+    "git checkout -q -b feature && git checkout -q main && git merge -q feature",
+    "git stash -q; git tag v1; git gc -q",
+    "git init -q inner && cd inner && echo x > y && git add y "
+    "&& git -c user.name=n -c user.email=e@x commit -qm in",
+    "git worktree add -q inside -b other",
+    "git clone -q . copy",
+)
+
+
+async def test_git_works(desk: Desk) -> None:
+    for line in ORDINARY:
+        for text in (await desk.script(f"set -e; {line}"), await desk.run("git status --short")):
+            assert "[exit 0]" in text and "[undone" not in text, (line, text)
+    assert "more" in git("log", "--oneline", cwd=desk.work)
+    assert (desk.work / "inner/.git/config").exists() and (desk.work / "copy/a.txt").exists()
+
+
+async def test_a_plain_command_of_git_keeps_its_own_harmless_keys(desk: Desk) -> None:
+    other = desk.work / "other.git"
+    git("init", "-q", "--bare", str(other), cwd=desk.work)
+    git("remote", "add", "origin", "./other.git", cwd=desk.work)
+    text = await desk.run("git push -q -u origin main")
+    assert "[exit 0]" in text and "undone" not in text, text
+    assert "[branch" in (desk.work / ".git/config").read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("echo 'use nix' > .envrc", ".envrc"),
+        ("git config core.editor vi", ".git/config"),
+        ("cp a.txt .git/hooks/post-merge", ".git/hooks/post-merge"),
+        ("mkdir -p .idea && touch .idea/x.xml", ".idea/x.xml"),
+    ],
+)
+async def test_what_was_agreed_to_stays(desk: Desk, command: str, path: str) -> None:
+    before = desk.guarded().get(path)
+    text = await desk.run(command, agreed=True)
+    assert "[exit 0]" in text and "undone" not in text, text
+    assert desk.guarded()[path] != before
+
+
+async def test_full_means_full(desk: Desk) -> None:
+    text = await desk.run("echo x > .envrc; echo x > .git/hooks/pre-commit", mode="full")
+    assert "undone" not in text and (desk.work / ".envrc").exists()
+    assert (desk.work / ".git/hooks/pre-commit").exists()
+
+
+async def test_what_was_put_aside_can_be_seen(desk: Desk) -> None:
+    text = await desk.script("echo hello > .envrc")
+    assert f"{desk.work}/.envrc was written" in text and "Use write or edit" in text
+    [found] = [path for path in (desk.top / "outputs").rglob("*") if path.is_file()]
+    assert found.read_text() == "hello\n"
+
+
+@pytest.mark.skipif(not room.possible(__import__("ctypes").CDLL(None)), reason="no mounts here")
+async def test_hooks_are_read_only_while_a_command_runs(tmp_path: Path) -> None:
+    found = [one.values[0] for one in backends()[1:]]
+    for number, backend in enumerate(found):
+        (tmp_path / str(number)).mkdir()
+        desk = Desk(tmp_path / str(number), backend())  # type: ignore[operator]
+        text = await desk.script(
+            "echo x > .git/hooks/pre-commit; echo x >> .git/config; mv .git g; ls .git/hooks"
+        )
+        assert text.count("Read-only file system") == 2 and "busy" in text, text
+        assert "undone" not in text
+
+
+async def test_reach_names_what_was_agreed_to(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, Unconfined())
+    assert desk.tool is not None
+    call = ToolCall("c", "bash", {"command": "echo x > .envrc"})
+    found = desk.policy.judge(call, desk.tool.spec, mode="supervised", cwd=str(desk.work), roots=())
+    real = str(desk.work / ".envrc")
+    assert found.firm and found.reach == (Reach(real, True, real),)
