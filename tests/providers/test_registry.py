@@ -208,10 +208,30 @@ def test_an_agents_own_variant(kind: str, ref: str, url: str) -> None:
     }
     registry = ModelRegistry(configs, env={})
     provider, model = registry.resolve(ref)
-    assert isinstance(provider, Remote) and provider.base_url == url and model.provider == name
-    assert name not in {model.provider for model in registry.list()}
+    assert isinstance(provider, Remote) and provider.base_url == url and model.provider == kind
+    plain = ref.replace("@me", "")
+    assert model.ref == plain and registry.resolve(plain, "me")[0] is provider
+    assert kind in registry.names()
+    assert not [name for name in (*registry.names(), *registry.without_key()) if "@" in name]
+    assert not [one for one in registry.list() if "@" in one.provider]
+    assert {one.provider for one in registry.list(kind)} <= {kind}
     if kind != "work":
         assert model.price_input is not None
+
+
+def test_a_variant_is_its_agents_alone() -> None:
+    configs = {
+        "anthropic@me": ProviderConfig(kind="anthropic", api_key="mine"),
+        "mine@me": ProviderConfig(base_url="http://h:1"),
+    }
+    registry = ModelRegistry(configs, env={})
+    assert registry.resolve("mine/any", "me")[1].ref == "mine/any"
+    for ref, agent in (("anthropic/claude-sonnet-4-5", ""), ("anthropic/claude-sonnet-4-5", "you")):
+        with pytest.raises(BadInput, match="no credential for anthropic;"):
+            registry.resolve(ref, agent)
+    with pytest.raises(UnknownModel) as told:
+        registry.resolve("mine/any", "you")
+    assert "@" not in f"{told.value}"
 
 
 def test_a_variant_is_named_plainly_in_errors() -> None:

@@ -55,8 +55,8 @@ def test_the_default_agent(agents: dict[str, Any], default: str, expected: str |
         ({"provider": "mine"}, "mine/own-model"),
         ({"provider": "openai"}, "openai/chosen"),
         ({}, "/chosen"),
-        ({"provider": "openai", "model": "gpt", "api_key": "k"}, "openai@a/gpt"),
-        ({"model": "openai/gpt", "base_url": "http://localhost:1"}, "openai@a/gpt"),
+        ({"provider": "openai", "model": "gpt", "api_key": "k"}, "openai/gpt"),
+        ({"model": "openai/gpt", "base_url": "http://localhost:1"}, "openai/gpt"),
     ],
 )
 def test_the_reference_of_a_model(agent: dict[str, Any], ref: str) -> None:

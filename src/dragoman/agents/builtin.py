@@ -47,7 +47,7 @@ class BuiltinAgent:
             if limit and step >= limit:
                 return TurnResult("max_steps", f"max steps ({limit}) exceeded")
             step += 1
-            provider, model = self._models.resolve(turn.info.model)
+            provider, model = self._models.resolve(turn.info.model, turn.info.agent)
             await turn.afford()
             await self._keep_room(turn, provider, model)
             try:
@@ -143,12 +143,12 @@ class BuiltinAgent:
         """The model said that its context is full: compact, if that can help."""
         if not turn.profile.auto_compact or len(turn.messages) <= KEEP + 1:
             return False
-        provider, model = self._models.resolve(turn.info.model)
+        provider, model = self._models.resolve(turn.info.model, turn.info.agent)
         await summarise(turn, provider, model, automatic=True)
         return True
 
     async def compact(self, turn: TurnPort) -> str:
-        provider, model = self._models.resolve(turn.info.model)
+        provider, model = self._models.resolve(turn.info.model, turn.info.agent)
         return await summarise(turn, provider, model, automatic=False)
 
 

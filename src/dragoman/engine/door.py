@@ -131,9 +131,9 @@ class Door:
     def models(self, provider: str | None = None) -> Sequence[ModelInfo]:
         return self._host.models.list(provider)
 
-    def model(self, ref: str) -> ModelInfo:
-        """Raises UnknownModel, or BadInput when the provider has no key."""
-        return self._host.models.resolve(ref)[1]
+    def model(self, ref: str, agent: str = "") -> ModelInfo:
+        """The model as this agent has it. Raises UnknownModel, or BadInput without a key."""
+        return self._host.models.resolve(ref, agent)[1]
 
     # --- sessions ---
 
@@ -202,6 +202,15 @@ class Door:
 
     async def messages(self, session_id: str) -> Sequence[Message]:
         return tuple((await self.look(session_id)).messages)
+
+    async def transcript(self, session_id: str) -> Sequence[Message]:
+        """All messages that are kept, also those that a compaction took out of the context."""
+        view = await self.look(session_id)
+        from .whole import is_compacted, whole
+
+        if not is_compacted(view.messages):
+            return tuple(view.messages)
+        return await whole(self._host, session_id)
 
     async def find(self, **extra: Any) -> SessionInfo | None:
         """The newest session whose `extra` has these values (`run_id`, `key`)."""
@@ -340,7 +349,7 @@ class Door:
     async def set_model(self, session_id: str, ref: str, by: Who | None = None) -> str:
         """Use another model from the next model call on. Raises UnknownModel, BadInput."""
         session = await self._host.get(session_id)
-        model = self.model(ref)
+        model = self.model(ref, session.state.agent)
         if model.ref != session.state.model:
             await session.ledger.append(ev.ModelSet(model.ref, by))
             session.gear.vision = model.vision

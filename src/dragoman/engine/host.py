@@ -222,7 +222,7 @@ class Host:
         if spec.check_cwd:
             cwd = self._directory(cwd)
         model = spec.model or profile.model
-        _, model_info = self.models.resolve(model)
+        _, model_info = self.models.resolve(model, alias)
         session_id = spec.id or str(uuid4())
         if session_id in self.live or session_id in self._loading:
             raise WrongState(f"Session {session_id} is already open.", status="live")
@@ -291,7 +291,7 @@ class Host:
 
         session = Session(self, state, epoch, self._hubs.pop(state.id, None))
         try:
-            session.gear.vision = self.models.resolve(state.model)[1].vision
+            session.gear.vision = self.models.resolve(state.model, state.agent)[1].vision
         except Fault:  # gone from the configuration, or its key: told when a turn needs it
             session.gear.vision = False
         self.live[state.id] = session

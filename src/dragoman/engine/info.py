@@ -38,6 +38,15 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=False):
     extra: dict[str, Any] = {}  # what dialects keep with it (run_id, session key, settings)
 
 
+def plain_model(ref: str) -> str:
+    """`provider/model` of a reference that still says whose variant of the provider it was."""
+    if "@" not in ref:
+        return ref
+    head, slash, rest = ref.partition("/")
+    provider = head.partition("@")[0]
+    return f"{provider}{slash}{rest}" if slash and provider != head else ref
+
+
 class SessionQuery(msgspec.Struct, frozen=True):
     """Which sessions to list, newest activity first. `cursor` is opaque, from the page before."""
 

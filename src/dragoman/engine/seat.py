@@ -62,6 +62,10 @@ class Seats:
     def get(self, session_id: str) -> "Seat[Any] | None":
         return self._seats.get(session_id)
 
+    def ids(self) -> tuple[str, ...]:
+        """The sessions at which there is a seat."""
+        return tuple(self._seats)
+
     def forget(self, session_id: str) -> None:
         """Leave a session: it goes on without this client."""
         seat = self._seats.pop(session_id, None)

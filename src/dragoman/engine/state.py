@@ -13,7 +13,7 @@ from msgspec import UNSET
 from . import events as ev
 from .content import Message, Text, ToolCall, ToolResult, Usage, text_of
 from .events import Ask, Mode, Settled, Status
-from .info import SessionInfo
+from .info import SessionInfo, plain_model
 
 _CUT = 4_000  # characters of prompt and result that the session's row repeats
 _REMEMBERED = 256  # settled approvals and idempotency keys a session remembers
@@ -155,7 +155,7 @@ class State:
 
 def _opened(state: State, body: ev.Opened, at: int) -> None:
     state.agent, state.cwd = body.agent, body.cwd
-    state.model, state.mode = body.model, body.mode
+    state.model, state.mode = plain_model(body.model), body.mode
     state.interactive, state.title, state.parent = body.interactive, body.title, body.parent
     state.origin = body.by.dialect if body.by else ""
     state.extra = dict(body.extra) if body.extra else _NO_EXTRA
@@ -270,7 +270,7 @@ def _renamed(state: State, body: ev.Renamed, at: int) -> None:
 
 
 def _model_set(state: State, body: ev.ModelSet, at: int) -> None:
-    state.model = body.model
+    state.model = plain_model(body.model)
 
 
 def _mode_set(state: State, body: ev.ModeSet, at: int) -> None:

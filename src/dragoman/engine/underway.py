@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from . import events as ev
-from .events import Event
+from .events import Event, Who
 
 
 class Draft:
@@ -58,12 +58,15 @@ class Underway:
     """The record of a running turn, which all that have to do with it share."""
 
     __slots__ = (
-        "cancelled", "cause", "closed", "draft", "held", "id", "interrupted", "left", "metadata",
-        "spoken", "steer", "tail", "task",
+        "by", "cancelled", "cause", "closed", "draft", "held", "id", "interrupted", "left",
+        "metadata", "spoken", "steer", "tail", "task",
     )  # fmt: skip
 
-    def __init__(self, turn_id: str, metadata: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, turn_id: str, metadata: dict[str, Any] | None = None, by: Who | None = None
+    ) -> None:
         self.id = turn_id
+        self.by = by
         self.metadata = metadata
         self.draft = Draft()
         self.steer: list[ev.Steered] = []

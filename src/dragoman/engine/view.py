@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .content import Message, PlanEntry, ToolCall, Usage
-from .events import Ask, Mode, Settled, Status
+from .events import Ask, Mode, Settled, Status, Who
 from .info import SessionInfo
 from .ports import Tool
 from .state import State
@@ -172,6 +172,15 @@ class SessionView:
     def works(self) -> bool:
         """Whether a turn runs right now (and not only waits to, or for an answer since a stop)."""
         return self._session is not None and self._session.ledger.turn is not None
+
+    @property
+    def begun_by(self) -> tuple[Who | None, ...]:
+        """Whose prompts run or wait here, the running one first."""
+        if self._session is None:
+            return ()
+        turn, waiting = self._session.ledger.turn, self._session.inbox.waiting
+        running = () if turn is None else (turn.by,)
+        return (*running, *(work.by for work in waiting))
 
     @property
     def waiting(self) -> int:

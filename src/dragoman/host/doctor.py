@@ -249,7 +249,7 @@ def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
             ref = profiles.model_ref(
                 loaded.settings, alias, lambda _: models.default_ref() or "demo/demo"
             )
-            _, model = models.resolve(ref)
+            _, model = models.resolve(ref, alias)
         except Fault as fault:
             yield Row("error", "agents", f"{alias}: {fault.message}", fault.hint)
             continue

@@ -1,7 +1,7 @@
 """The providers that are configured, found by "provider/model"."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -62,58 +62,72 @@ class ModelRegistry:
         self._offered: dict[str, tuple[Provider, tuple[ModelInfo, ...]]] = {}
         self._retired: list[Provider] = []
         # What references led to, as long as nothing is configured or offered anew.
-        self._resolved: dict[str, tuple[Provider, ModelInfo]] = {}
+        self._resolved: dict[tuple[str, str], tuple[Provider, ModelInfo]] = {}
 
-    def resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
-        """The provider and model behind "provider/model" or a model id of the catalogue."""
-        found = self._resolved.get(ref)
+    def resolve(self, ref: str, agent: str = "") -> tuple[Provider, ModelInfo]:
+        """The provider and model behind "provider/model" or a model id of the catalogue.
+
+        An agent with a key or an address of its own is given its own variant of a provider, under
+        the provider's plain name: how variants are kept (`provider@agent`) is told to nobody.
+        """
+        found = self._resolved.get((ref, agent))
         if found is None:
-            found = self._resolve(ref)
+            found = self._resolve(ref, agent)
             if len(self._resolved) < _KEPT:
-                self._resolved[ref] = found
+                self._resolved[ref, agent] = found
         return found
 
-    def _resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
-        name, model_id = self._split(ref.strip())
+    def _resolve(self, ref: str, agent: str) -> tuple[Provider, ModelInfo]:
+        head, slash, rest = ref.strip().partition("/")
+        head, _, kept = head.partition("@") if slash else (head, "", "")  # as older files have it
+        agent = agent or kept
+        name, model_id = self._split(f"{head}{slash}{rest}", agent)
         if name in self._offered:
             return self._resolve_offered(name, model_id)
-        preset, config = self._preset(name), self._config(name)
-        model = self._model(name, model_id, preset, config)
-        provider = self._provider(name, model, preset, config)
+        place = self._place(name, agent)
+        preset, config = self._preset(place), self._config(place)
+        model = self._model(place, model_id, preset, config)
+        if model.provider != name:
+            model = msgspec.structs.replace(model, provider=name)
+        provider = self._provider(place, model, preset, config)
         own = getattr(provider, "model", None)  # a script or a file of weights knows its own
         return provider, own if isinstance(own, ModelInfo) else model
 
     def list(self, provider: str | None = None) -> Sequence[ModelInfo]:
-        """The models of one provider, or of all that could be asked now.
-
-        Names with an @ are an agent's own variants of a provider and not listed by themselves.
-        """
+        """The models of one provider, or of all that could be asked now."""
         if provider is None:
-            found: list[ModelInfo] = []
-            for name in self.names():
-                if "@" not in name:
-                    found.extend(self.list(name))
-            return found
-        name = self._named(provider)
+            return [model for name in self.names() for model in self.list(name)]
+        name = self._named(provider.partition("@")[0])
         if name in self._offered:
             return self._offered[name][1]
-        preset, config = self._preset(name), self._config(name)
+        place = name if self._known(name) else next(self._variants(name), name)
+        preset, config = self._preset(place), self._config(place)
         if preset.kind == "demo":
             from .demo import MODEL
 
             return (MODEL,)
-        models = {model.id: model for model in self._listed(name)}
-        models |= {m.id: msgspec.structs.replace(m, provider=name) for m in config.models}
-        return tuple(models.values())
+        models = {model.id: model for model in self._listed(place)}
+        models |= {model.id: model for model in config.models}
+        return tuple(msgspec.structs.replace(m, provider=name) for m in models.values())
+
+    def _variants(self, name: str) -> Iterator[str]:
+        """Where agents' own variants of a provider are kept."""
+        return (one for one in self._configs if one.startswith(f"{name}@"))
+
+    def _place(self, name: str, agent: str) -> str:
+        """Where the settings are that count for this agent."""
+        own = f"{name}@{agent}"
+        return own if agent and own in self._configs else name
 
     def names(self) -> Sequence[str]:
         """Providers that have a credential, are configured, offered, or need nothing."""
+        configured = dict.fromkeys(name.partition("@")[0] for name in self._configs)
         ready = [
             name
             for name, preset in PRESETS.items()
-            if name in self._configs or any(self._env.get(key) for key in preset.env)
+            if name in configured or any(self._env.get(key) for key in preset.env)
         ]
-        ready += [name for name in self._configs if name not in ready]
+        ready += [name for name in configured if name not in ready]
         ready += [name for name in self._offered if name not in ready]
         return (*ready, "demo") if "demo" not in ready else tuple(ready)
 
@@ -178,17 +192,19 @@ class ModelRegistry:
         for provider in made:
             await provider.close()
 
-    def _split(self, ref: str) -> tuple[str, str]:
+    def _split(self, ref: str, agent: str) -> tuple[str, str]:
         head, slash, rest = ref.partition("/")
         name = self._named(head)
-        if slash and (name in self._offered or self._known(name)):
+        if slash and (name in self._offered or self._known(self._place(name, agent))):
             return name, rest
         if ref == "demo":
             return "demo", "demo"
         owners = [name for name in PRESETS if catalogue().find(name, ref) is not None]
-        owners = [name for name in self._configs if self._configured(name, ref)] or owners
+        own = [name for name in self._configs if self._configured(name, ref)]
+        owners = [name for name in own if "@" not in name or name.endswith(f"@{agent}")] or owners
         if owners:
-            return next((name for name in owners if self.has_credential(name)), owners[0]), ref
+            able = (name for name in owners if self.has_credential(self._place(name, agent)))
+            return next(able, owners[0]).partition("@")[0], ref
         raise self._unknown(head if slash else "", rest if slash else ref)
 
     def _named(self, name: str) -> str:
@@ -261,7 +277,8 @@ class ModelRegistry:
                 max_output=preset.max_output,
             )
         if not model_id and not preset.strict:
-            raise BadInput(f"{name} needs a model", f"Name one: {name}/MODEL.")
+            shown = name.partition("@")[0]
+            raise BadInput(f"{shown} needs a model", f"Name one: {shown}/MODEL.")
         raise self._unknown(name, model_id)
 
     def _unknown(self, name: str, model_id: str) -> UnknownModel:
@@ -315,14 +332,14 @@ class ModelRegistry:
         if not key and not preset.keyless and not config.base_url:
             variables = " or ".join(preset.env)
             raise BadInput(
-                f"no credential for {name}; set {variables}, pass --api-key, or write api_key "
-                f"into [providers.{name}] of config.toml",
-                provider=name,
+                f"no credential for {model.provider}; set {variables}, pass --api-key, or write "
+                f"api_key into [providers.{model.provider}] of config.toml",
+                provider=model.provider,
             )
         place = slot(name, model, preset, config)
         provider = self._made.get(place)
         if provider is None:
-            provider = build(name, model, preset, config, key, self._env, self._rules)
+            provider = build(model.provider, model, preset, config, key, self._env, self._rules)
             self._made[place] = provider
         return provider
 

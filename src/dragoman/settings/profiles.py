@@ -198,12 +198,7 @@ def model_ref(settings: Settings, alias: str, choose: Callable[[str], str] | Non
         provider, _, model = chosen.partition("/")
     if not provider:
         return model
-    return f"{_variant(own, alias, provider)}/{model}"
-
-
-def _variant(own: Agent, alias: str, provider: str) -> str:
-    """An agent with its own key or address has its own provider, so that no other uses it."""
-    return f"{provider}@{alias}" if own.api_key or own.base_url else provider
+    return f"{provider}/{model}"
 
 
 def providers(
@@ -223,8 +218,8 @@ def providers(
     for alias, own in settings.agents.items():
         if not (own.api_key or own.base_url):
             continue
-        name = model_ref(settings, alias, choose).partition("/")[0]
-        base = name.partition("@")[0]
+        base = model_ref(settings, alias, choose).partition("/")[0]
+        name = f"{base}@{alias}"  # its own, so that no other agent uses it
         general = plans[base].settings if base in plans else Provider()
         mine = msgspec.structs.replace(
             general,

@@ -203,7 +203,7 @@ class _Rpc:
                 return ""
             ref = door.profile(alias).model
         try:
-            return door.model(ref).ref
+            return door.model(ref, flags.agent or door.default_agent() or "").ref
         except UnknownModel as fault:
             raise UnknownModel(fault.message) from None
 

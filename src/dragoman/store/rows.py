@@ -7,7 +7,7 @@ import msgspec
 
 from dragoman.engine.events import Ask, Settled
 from dragoman.engine.faults import BadInput
-from dragoman.engine.info import SessionInfo
+from dragoman.engine.info import SessionInfo, plain_model
 from dragoman.engine.ports import AskRow, Entry
 
 # The columns of a session that follow from its info, in the order of `info_values`: first those
@@ -121,7 +121,8 @@ def entries_of(rows: Iterable[tuple[Any, ...]], after: int = 0, since: int = 0) 
 
 def info_of(data: bytes) -> SessionInfo:
     info: SessionInfo = _decode(SessionInfo, data)
-    return info
+    model = plain_model(info.model)
+    return info if model is info.model else msgspec.structs.replace(info, model=model)
 
 
 def ask_of(row: tuple[Any, ...]) -> AskRow:

@@ -41,7 +41,7 @@ class OneModel:
         self.model = model
         self.more: dict[str, ModelInfo] = {}
 
-    def resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
+    def resolve(self, ref: str, agent: str = "") -> tuple[Provider, ModelInfo]:
         if ref in ("", self.model.id, self.model.ref):
             return self.provider, self.model
         if ref in self.more:

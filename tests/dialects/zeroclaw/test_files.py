@@ -131,7 +131,10 @@ async def test_logs_are_queried_and_followed(tmp_path):
         assert await talker.ask("logs/subscribe") == {"subscribed": True}
         found = await talker.ask("logs/query", {"severityMin": 13, "limit": 1})
         assert [one["message"] for one in found["events"]] == ["three"] and not found["atEnd"]
-        more = await talker.ask("logs/query", {"severityMin": 13, "untilId": found["nextCursor"]})
+        moment, last = found["nextCursor"]
+        assert moment == found["events"][-1]["@timestamp"]
+        older = {"severityMin": 13, "untilTs": moment, "untilId": last}
+        more = await talker.ask("logs/query", older)
         assert [one["message"] for one in more["events"]] == ["two"] and more["atEnd"]
         first = (await talker.ask("logs/query", {"q": "ONE"}))["events"][0]
         assert first["attributes"] == {"api_key": "***"} and first["severity_number"] == 5

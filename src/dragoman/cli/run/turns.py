@@ -293,7 +293,7 @@ async def _lacks_key(host: Any, wish: Wish, env: Mapping[str, str]) -> str:
     """The provider of the wished model if it has a key here but not there; empty otherwise."""
     _, models = _known(wish, env)
     try:
-        provider = str(models.resolve(wish.model)[1].provider)
+        provider = str(models.resolve(wish.model, wish.agent)[1].provider)
     except Fault:
         return ""  # the daemon says what is wrong
     finally:
@@ -312,7 +312,7 @@ async def _same_model(host: Any, wish: Wish, env: Mapping[str, str]) -> bool:
     try:
         for alias in (wish.agent,) if wish.agent else profiles.names(settings):
             ref = profiles.model_ref(settings, alias, lambda _: models.default_ref())
-            if models.resolve(ref)[1].ref != rows.get(alias):
+            if models.resolve(ref, alias)[1].ref != rows.get(alias):
                 return False
     except Fault:
         return False  # told by the host of this process

@@ -49,7 +49,7 @@ def options(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
             "options": _models(door, info),
         },
     ]
-    if _thinks(door, info.model):
+    if _thinks(door, info):
         found.append(
             {
                 "id": "thought_level",
@@ -75,7 +75,7 @@ def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
     found: dict[str, str] = {}
     for model in door.models():
         if model.provider not in usable:
-            usable[model.provider] = _resolves(door, model.ref)
+            usable[model.provider] = _resolves(door, model.ref, info.agent)
         if usable[model.provider] and len(found) < _MOST_MODELS:
             found[model.ref] = model.name or model.ref
     for ref in (_own(door, info.agent), info.model):
@@ -87,22 +87,22 @@ def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
 def _own(door: Door, agent: str) -> str:
     """The model that the agent is configured with, if it can be used."""
     try:
-        return door.model(door.profile(agent).model).ref
+        return door.model(door.profile(agent).model, agent).ref
     except Fault:
         return ""  # the agent is gone from the configuration, or its provider has no key
 
 
-def _resolves(door: Door, ref: str) -> bool:
+def _resolves(door: Door, ref: str, agent: str) -> bool:
     try:
-        door.model(ref)
+        door.model(ref, agent)
     except Fault:
         return False  # no key for it: not an option
     return True
 
 
-def _thinks(door: Door, ref: str) -> bool:
+def _thinks(door: Door, info: SessionInfo) -> bool:
     try:
-        return door.model(ref).reasoning
+        return door.model(info.model, info.agent).reasoning
     except Fault:
         return False  # the model was taken out of the configuration
 
@@ -116,7 +116,7 @@ async def set_option(door: Door, info: SessionInfo, option: Any, value: Any, by:
             await door.set_mode(info.id, value, by)
         case "model":
             await door.set_model(info.id, value, by)
-        case "thought_level" if _thinks(door, info.model):
+        case "thought_level" if _thinks(door, info):
             if value not in (_DEFAULT, *_EFFORTS):
                 raise BadInput(f"Unknown value for thought_level: {value}")
             await door.set_reasoning(info.id, "" if value == _DEFAULT else value, by)

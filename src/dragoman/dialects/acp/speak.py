@@ -273,7 +273,7 @@ class Speaker:
         if self._quirks.closed_updates:
             return ()
         try:
-            size = self._door.model(state.model).context_window
+            size = self._door.model(state.model, state.agent).context_window
         except Fault:
             return ()  # the model is gone from the configuration: its window is not known
         used = state.last_usage.context or _rough(state.messages)

@@ -133,7 +133,7 @@ def state_of(info: SessionInfo, door: Door) -> SessionState:
         cache_creation_input_tokens=last.cache_write or UNSET,
         cache_read_input_tokens=last.cache_read or UNSET,
         effective_context_tokens=last.context or UNSET,
-        context_limit=_context_limit(info.model, door),
+        context_limit=_context_limit(info, door),
         duration_ms=info.active_ms or UNSET,
         auto_accept_edits=bool(extra.get("auto_accept_edits")),
         dangerously_skip_permissions=skips(extra, now),
@@ -142,8 +142,8 @@ def state_of(info: SessionInfo, door: Door) -> SessionState:
     )
 
 
-def _context_limit(model: str, door: Door) -> int:
+def _context_limit(info: SessionInfo, door: Door) -> int:
     try:
-        return door.model(model).context_window
+        return door.model(info.model, info.agent).context_window
     except Fault:
         return CONTEXT_LIMIT

@@ -24,7 +24,7 @@ PER_CALL = 20 * 1024 * 1024
 MOST = 32
 _FOLDER = "uploads"
 _SEEN = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what models take as pictures
-_LOCAL = ("unix", "pipe", "stdio", "memory")
+LOCAL = ("unix", "pipe", "stdio", "memory")
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ async def take(conn: "ZeroclawHearer", info: SessionInfo, files: Sequence[File])
     """Read and keep files; all of them or none. Raises BadInput."""
     if len(files) > MOST:
         raise BadInput(f"Invalid params: {len(files)} files; {MOST} are allowed at once.")
-    local = conn.link.peer.transport in _LOCAL
+    local = conn.link.peer.transport in LOCAL
     return await asyncio.to_thread(_take, info.cwd, files, local)
 
 

@@ -19,6 +19,11 @@ from dragoman.wire.link import Hearer, Link
 from .spelling import spoken
 
 PROTOCOL = 1
+TERMINAL = "0.8.4"  # the release of ZeroClaw's terminal whose calls and answers were compared
+
+_SPELLINGS = 16  # answers of `status` that are kept ready
+
+Status = tuple[tuple[str, ...], "Configured", msgspec.Raw, bytes]
 
 log = get_log("dialect.zeroclaw")
 
@@ -73,7 +78,7 @@ class Desk:
         self.started = time_ns()
         self._count = count(1)
         self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
-        self._status: dict[bool, tuple[tuple[str, ...], Configured, msgspec.Raw, bytes]] = {}
+        self._status: dict[tuple[bool, str], Status] = {}
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
@@ -91,6 +96,10 @@ class Desk:
         """The version that clients are told."""
         return self.settings.server_version or self.door.facts.version or "0"
 
+    def version_for(self, terminal: str) -> str:
+        """The version that a client is told: `terminal` is what ZeroClaw's own is to hear."""
+        return self.settings.server_version or terminal or self.version
+
     def enlist(self, who: Who, link: Link, claimed: str) -> str:
         """Note a client that said `initialize`; returns its id."""
         tui_id = claimed or f"tui_{urandom(4).hex()}"
@@ -100,22 +109,22 @@ class Desk:
         self.tuis[who.id] = Tui(tui_id, self.door.now_ms(), peer.label, peer.transport)
         return tui_id
 
-    def status(self, camel: bool) -> msgspec.Raw:
+    def status(self, camel: bool, terminal: str = "") -> msgspec.Raw:
         """The answer of `status`."""
-        return self._known_status(camel)[2]
+        return self._known_status(camel, terminal)[2]
 
-    def status_line(self, camel: bool) -> bytes:
+    def status_line(self, camel: bool, terminal: str = "") -> bytes:
         """The whole response to a `status`, to be formatted with the number that is its id."""
-        return self._known_status(camel)[3]
+        return self._known_status(camel, terminal)[3]
 
-    def _known_status(self, camel: bool) -> tuple[tuple[str, ...], Configured, msgspec.Raw, bytes]:
+    def _known_status(self, camel: bool, terminal: str) -> "Status":
         """Made again only when the sessions or the settings changed."""
         ids = self.door.live_ids()
-        known = self._status.get(camel)
+        known = self._status.get((camel, terminal))
         if known is not None and known[0] == ids and known[1] is self.settings:
             return known
         made: dict[str, Any] = {
-            "server_version": self.version,
+            "server_version": self.version_for(terminal),
             "protocol_version": PROTOCOL,
             "active_sessions": len(ids),
             "session_ids": ids,
@@ -130,7 +139,9 @@ class Desk:
             made["local_ipc_endpoint"] = endpoint
         raw = encode(spoken(made) if camel else made)
         line = b'{"jsonrpc":"2.0","result":' + raw.replace(b"%", b"%%") + b',"id":%d}'
-        known = self._status[camel] = (ids, self.settings, msgspec.Raw(raw), line)
+        if len(self._status) > _SPELLINGS:  # clients choose the version they name
+            self._status.clear()
+        known = self._status[camel, terminal] = (ids, self.settings, msgspec.Raw(raw), line)
         return known
 
     async def state(self, session_id: str) -> SessionView:

@@ -46,6 +46,8 @@ class Questions:
             return
         text = answer(reply, question.choices)
         door, who = self._conn.door, self._conn.who
+        if text is None and not self._dismissed(reply, question):
+            return  # it stays open for those who can answer
         try:
             if text is None:
                 await door.answer(question.id, "cancelled", who)
@@ -53,6 +55,18 @@ class Questions:
                 await door.answer(question.id, "answer", who, text=text)
         except (AlreadySettled, UnknownAsk):
             return
+
+    def _dismissed(self, reply: Reply, question: Ask) -> bool:
+        """Whether a human said no: `decline` says so, `cancel` only where nobody else can answer.
+
+        Clients say `cancel` also when the form is not one they can show, or when they show another
+        session; an error or an answer that fits nothing is an inability as well.
+        """
+        if reply.action == "decline":
+            return True
+        here = self._conn.who.id
+        others = (who for who in self._conn.door.present(question.session) if who.id != here)
+        return reply.action == "cancel" and bool(question.choices) and next(others, None) is None
 
     async def _reply(self, question: Ask) -> Reply | None:
         """What the client says; None leaves the question to others."""
@@ -81,7 +95,7 @@ class Questions:
         except (LinkLost, TooManyCalls):
             return None
         except (CallFailed, msgspec.ValidationError):
-            return Reply("cancel")
+            return None
         finally:
             self._open.pop(question.id, None)
 

@@ -1,7 +1,8 @@
 """One connection: lines in, answers out, and the sessions it watches."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -31,6 +32,7 @@ from .desk import Desk, log
 from .faults import AUTH_REQUIRED, Refusal, code_of, message_of
 from .seats import Seats
 from .spelling import spoken, spoken_text
+from .unused import drop_unused
 from .verbs import VERBS
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 _INITIALIZE = VERBS["initialize"]
 _FIRST = Refusal(AUTH_REQUIRED, "First call must be 'initialize'")
 
@@ -78,7 +81,7 @@ class ZeroclawHearer:
 
     __slots__ = (
         "_counted", "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk", "door",
-        "form", "gone", "link", "ready", "shell", "untap",
+        "env", "form", "gone", "link", "ready", "shell", "terminal", "untap",
     )  # fmt: skip
     max_line = MAX_LINE
     limit_counts_newline = True
@@ -91,6 +94,8 @@ class ZeroclawHearer:
         self.ready = False  # `initialize` succeeded
         self.camel = True
         self.form = False  # the client shows questions when it is asked by a request
+        self.terminal = ""  # the version that ZeroClaw's own terminal is to hear, if it is that
+        self.env: Mapping[str, str] = _NONE  # of the client, when it told
         self.untap: Callable[[], None] | None = None
         self.gone = False
         self._who: Who | None = None
@@ -155,7 +160,9 @@ class ZeroclawHearer:
         if self._outbound is not None:
             self._outbound.lose()
         if self._seats is not None:
-            self._seats.close()
+            taken = self._seats.close()
+            if self.terminal and taken and not self.door.stopping:
+                self.door.spawn(drop_unused(self.door, taken))
         held, self._held = self._held, None
         if held is not None:
             for watch in held.watches.values():

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 from dragoman.engine.seat import Seat
 from dragoman.engine.view import SessionView
 
-from .speak import Updates
+from .speak import Told, Updates
 
 if TYPE_CHECKING:
+    from dragoman.wire.link import Blob
+
     from .elicit import Questions
     from .hear import ZeroclawHearer
 
@@ -27,13 +29,22 @@ class Seats:
             if await seat.renew():
                 return seat
             conn = self._conn
-            updates = Updates(conn.door, session_id, conn.camel, self._asking())
+            asking = self._asking()
+            updates = Updates(
+                conn.door, session_id, conn.camel, asking, can_write=not conn.terminal
+            )
             # One that is asked by requests of its own has a stream that is not shared.
-            key = None if conn.form else ("zeroclaw", conn.camel)
-            shape = await seat.follow(conn.who, updates, conn.link.send_blob, key=key)
+            key = None if conn.form else ("zeroclaw", conn.camel, bool(conn.terminal))
+            shape = await seat.follow(conn.who, updates, self._deliver, key=key)
             if joins and seat.watches:
                 self._tell_open(seat.view, shape)
             return seat
+
+    def _deliver(self, said: "Blob | Told") -> None:
+        conn = self._conn
+        blob = said.for_client(conn.who.id) if isinstance(said, Told) else said
+        if blob is not None:
+            conn.link.send_blob(blob)
 
     def _asking(self) -> "Questions | None":
         if self._conn.form and self._questions is None:
@@ -59,5 +70,8 @@ class Seats:
     def resume(self) -> None:
         self._seats.resume()
 
-    def close(self) -> None:
+    def close(self) -> tuple[str, ...]:
+        """Leave all of them; returns which they were."""
+        left = self._seats.ids()
         self._seats.close()
+        return left

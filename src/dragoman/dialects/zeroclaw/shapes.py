@@ -15,6 +15,9 @@ class Initialize(Params, frozen=True):
     tui_sig: str | None = None
     env: dict[str, Any] | None = None
     client_capabilities: Any = None
+    client_info: Any = None  # {name, version}, or a name
+    client_name: str | None = None
+    client_version: str | None = None
 
 
 class New(Params, frozen=True):

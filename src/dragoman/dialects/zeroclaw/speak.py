@@ -26,11 +26,29 @@ _CAUSES = {
     "kill": "admin_kill",
 }  # fmt: skip
 _REMEMBERED = 1_024
+NAMES = {"write": "file_write", "edit": "file_edit"}  # tools that its clients draw as changes
 # Neither kind of client knows these.
 _UNSAID = frozenset({
     ev.StepBegan, ev.StreamOpened, ev.StatusChanged, ev.Presence, ev.CallDrafted, ev.CallArgs,
     ev.CallReady, ev.Progress, ev.Retrying,
 })  # fmt: skip
+
+
+class Told:
+    """Updates of which some repeat what one of the clients said itself: not for that one."""
+
+    __slots__ = ("_blobs", "_said")
+
+    def __init__(self, said: list[bytes], authors: dict[int, str]) -> None:
+        self._said = said
+        self._blobs: dict[str, Blob | None] = {}
+        for author in (*authors.values(), ""):
+            own = {at for at, name in authors.items() if author and name == author}
+            lines = [line for at, line in enumerate(said) if at not in own]
+            self._blobs[author] = Blob(lines) if lines else None
+
+    def for_client(self, who_id: str) -> Blob | None:
+        return self._blobs[who_id if who_id in self._blobs else ""]
 
 
 class Updates:
@@ -41,7 +59,7 @@ class Updates:
     questions to the human away from the stream, for a client that is asked by a request.
     """
 
-    knows = "zeroclaw"
+    knows = "own"
 
     def __init__(
         self,
@@ -49,11 +67,14 @@ class Updates:
         session_id: str,
         in_camel: bool,
         questions: "Questions | None" = None,
+        *,
+        can_write: bool = True,
     ) -> None:
         self._door = door
         self._id = session_id
         self._camel = in_camel
         self._questions = questions
+        self._can_write = can_write  # a question without choices can be shown
         # Calls that were told. Never taken out again: the same events may be spoken a second time
         # for a client that fell behind.
         self._started: OrderedDict[str, None] = OrderedDict()
@@ -73,8 +94,9 @@ class Updates:
             named = {camel(name): value for name, value in named.items()}
         return notification("session/update", named)
 
-    def speak(self, events: Sequence[Event]) -> Blob | None:
+    def speak(self, events: Sequence[Event]) -> Blob | Told | None:
         said: list[bytes] = []
+        authors: dict[int, str] = {}
         changed = False
         for event in events:
             body = event.body
@@ -83,10 +105,14 @@ class Updates:
             elif isinstance(body, ev.ThoughtDelta):
                 said.append(self._thought + encode(body.text) + b"}}")
             elif type(body) not in _UNSAID:
+                if isinstance(body, ev.TurnBegan | ev.Steered) and body.by is not None:
+                    authors[len(said)] = body.by.id
                 self._other(body, said)
                 changed = True
         if changed:
             self._messages = self._size()
+        if authors:
+            return Told(said, authors)
         return Blob(said) if said else None
 
     def _other(self, body: ev.Body, said: list[bytes]) -> None:
@@ -102,7 +128,7 @@ class Updates:
                 self._ended(body, said)
             case ev.Lagged(dropped=dropped):
                 said.append(self._update("lagged", dropped=dropped))
-            case ev.TurnBegan(content=content, by=by) if by is None or by.dialect != "zeroclaw":
+            case ev.TurnBegan(content=content) | ev.Steered(content=content):
                 said.append(self._update("user_message_chunk", text=text_of(content)))
             case _ if not self._camel:
                 self._terminal(body, said)
@@ -130,7 +156,8 @@ class Updates:
         self._started[call_id] = None
         while len(self._started) > _REMEMBERED:
             self._started.popitem(last=False)
-        return self._update("tool_call", tool_call_id=call_id, name=name, raw_input=args or {})
+        name, args = spelled(name, args or {})
+        return self._update("tool_call", tool_call_id=call_id, name=name, raw_input=args)
 
     def _ended(self, body: ev.CallEnded, said: list[bytes]) -> None:
         if body.call_id not in self._started:  # it was refused: the call comes with its result
@@ -140,15 +167,18 @@ class Updates:
             for block in body.content
             if isinstance(block, Text | Image)
         )
-        members = {"tool_call_id": body.call_id, "name": body.name, "raw_output": text}
+        name = NAMES.get(body.name, body.name)
+        members = {"tool_call_id": body.call_id, "name": name, "raw_output": text}
         said.append(self._update("tool_result", **members))
 
     def asked(self, ask: Ask) -> list[bytes]:
         more: dict[str, Any] = {}
         if ask.kind == "question":
-            if self._questions is not None:
+            if self._questions is not None and (ask.choices or self._can_write):
                 self._questions.ask(ask)
                 return []
+            if not self._can_write:
+                return [self._update("agent_thought_chunk", text=_elsewhere(ask))]
             more = {"question": visible(ask.title), "choices": ask.choices}
         else:
             more = asking(ask)
@@ -157,7 +187,7 @@ class Updates:
             self._update(
                 "approval_request",
                 request_id=ask.id,
-                tool_name=ask.tool or ask.title,
+                tool_name=NAMES.get(ask.tool, ask.tool) or ask.title,
                 arguments_summary=summary(ask),
                 timeout_secs=limit,
                 **more,
@@ -208,10 +238,28 @@ class Updates:
     def _window(self, model: str) -> int:
         if model not in self._windows:
             try:
-                self._windows = {model: self._door.model(model).context_window}
+                live = self._door.live(self._id)
+                agent = live.agent if live is not None else ""
+                self._windows = {model: self._door.model(model, agent).context_window}
             except Fault:  # its provider was taken out of the configuration meanwhile
                 self._windows = {model: 0}
         return self._windows[model]
+
+
+def spelled(name: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A call as this protocol names it, with the members by which its clients draw a change."""
+    edits = args.get("edits") if name == "edit" else None
+    if isinstance(edits, list) and all(isinstance(one, dict) for one in edits):
+        for theirs, ours in (("old_string", "oldText"), ("new_string", "newText")):
+            texts = [one.get(ours) for one in edits]
+            args = {**args, theirs: "\n".join(text for text in texts if isinstance(text, str))}
+    return NAMES.get(name, name), args
+
+
+def _elsewhere(ask: Ask) -> str:
+    """Said to a client that cannot show a question: the turn waits, and who can go on with it."""
+    title = visible(ask.title)
+    return f"\n[a question waits: {title} | answer it with: dragoman approvals answer {ask.id}]\n"
 
 
 def summary(ask: Ask) -> str:

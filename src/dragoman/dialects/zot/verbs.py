@@ -87,13 +87,20 @@ def model_of(hearer: "ZotHearer") -> tuple[str, str]:
         ref = state.model
     else:
         settings, door = hearer.desk.settings, door_of(hearer)
-        ref = settings.model
+        ref, alias = settings.model, _agent_of(hearer)
         if not ref:
-            alias = settings.agent or door.default_agent() or ""
             ref = door.profile(alias).model if alias else ""
-        ref = door.model(ref).ref
+        ref = door.model(ref, alias).ref
     provider, _, model = ref.partition("/")
     return provider, model
+
+
+def _agent_of(hearer: "ZotHearer") -> str:
+    """The agent in use, or to be used; empty when none is named among several."""
+    state = state_of(hearer)
+    if state is not None:
+        return state.agent
+    return hearer.desk.settings.agent or door_of(hearer).default_agent() or ""
 
 
 def refuse_when_busy(hearer: "ZotHearer") -> None:
@@ -198,7 +205,7 @@ async def set_model(hearer: "ZotHearer", params: shapes.SetModel) -> dict[str, A
     if not wanted:
         raise unknown
     try:
-        found = door.model(f"{provider}/{wanted}")
+        found = door.model(f"{provider}/{wanted}", _agent_of(hearer))
     except UnknownModel:
         raise unknown from None
     if found.provider != provider:

@@ -132,8 +132,11 @@ class Provider(Protocol):
 class Models(Protocol):
     """The providers that are configured, and the catalogue."""
 
-    def resolve(self, ref: str) -> tuple[Provider, ModelInfo]:
-        """What is behind "provider/model". Raises UnknownModel, or BadInput without a key."""
+    def resolve(self, ref: str, agent: str = "") -> tuple[Provider, ModelInfo]:
+        """What is behind "provider/model" for an agent, which may have a key of its own.
+
+        Raises UnknownModel, or BadInput without a key.
+        """
         ...
 
     def list(self, provider: str | None = None) -> Sequence[ModelInfo]: ...

@@ -55,7 +55,7 @@ def _default_model(conn: "AcpHearer") -> tuple[str, bool]:
     alias = conn.agent or conn.desk.settings.default_agent or door.default_agent()
     try:
         profile = door.profile(alias or next(iter(door.agents()), ""))
-        model = door.model(profile.model)
+        model = door.model(profile.model, profile.alias)
     except Fault:
         return "", False  # not usable as it is configured; session/new will say why
     return model.ref, model.vision

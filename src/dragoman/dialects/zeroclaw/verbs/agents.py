@@ -2,10 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.wire.codec import encode
 
 from ..shapes import CostQuery
+from ..spelling import spoken
 from .table import verb
 
 if TYPE_CHECKING:
@@ -58,22 +62,23 @@ async def cost(conn: "ZeroclawHearer", params: CostQuery) -> Any:
         "monthly_cost_usd": sum(info.cost for info in found if info.updated_at >= month),
         "total_tokens": sum(info.usage.context for info in found),
         "request_count": sum(info.steps for info in found),
-        "by_model": _by(found, "model"),
-        "by_agent": _by(found, "agent"),
+        "by_model": _by(conn, found, "model", "model"),
+        "by_agent": _by(conn, found, "agent", "agent_alias"),
     }
 
 
-def _by(infos: list[SessionInfo], name: str) -> list[dict[str, Any]]:
-    sums: dict[str, list[float]] = {}
+def _by(conn: "ZeroclawHearer", infos: list[SessionInfo], name: str, told: str) -> msgspec.Raw:
+    """Sums by a member of the sessions; the keys of this table are names of the user's."""
+    sums: dict[str, tuple[float, int, int]] = {}
     for info in infos:
-        row = sums.setdefault(getattr(info, name), [0.0, 0, 0])
-        row[0] += info.cost
-        row[1] += info.usage.context
-        row[2] += info.steps
-    return [
-        {name: key, "cost_usd": row[0], "total_tokens": int(row[1]), "request_count": int(row[2])}
-        for key, row in sums.items()
-    ]
+        key = getattr(info, name)
+        usd, tokens, count = sums.get(key, (0.0, 0, 0))
+        sums[key] = (usd + info.cost, tokens + info.usage.context, count + info.steps)
+    rows: dict[str, Any] = {}
+    for key, (usd, tokens, count) in sums.items():
+        row = {told: key, "cost_usd": usd, "total_tokens": tokens, "request_count": count}
+        rows[key] = spoken(row) if conn.camel else row
+    return msgspec.Raw(encode(rows))
 
 
 def _moment(text: str | None, otherwise: int) -> int:

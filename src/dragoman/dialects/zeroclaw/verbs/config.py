@@ -11,6 +11,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import Refusal
 from ..shapes import CatalogModels, ConfigGet, ConfigList, ConfigPath, ConfigProp, ConfigSet
+from .sessions import provider_of
 from .table import verb
 
 if TYPE_CHECKING:
@@ -182,14 +183,23 @@ def catalog(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
+def _per_token(price: float | None) -> str | None:
+    """US dollars for one token, as a text, from those for a million."""
+    return None if price is None else f"{price / 1e6:.12f}".rstrip("0").rstrip(".")
+
+
 def catalog_models(conn: "ZeroclawHearer", params: CatalogModels) -> Any:
     name = params.model_provider or params.provider
     if not name:
         raise BadInput("Invalid params: `model_provider` is missing.")
-    name = name.partition(".")[0]
+    name = provider_of(conn, name)
     found = [model for model in conn.door.models(name) if model.provider == name]
     prices = {
-        model.id: {"input": model.price_input, "output": model.price_output}
+        model.id: {
+            "prompt": _per_token(model.price_input),
+            "completion": _per_token(model.price_output),
+            "input_cache_read": _per_token(model.price_cache_read),
+        }
         for model in found
         if model.price_input is not None
     }

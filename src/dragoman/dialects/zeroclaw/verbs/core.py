@@ -1,6 +1,7 @@
 """`initialize`, `status`, `health`, `doctor/run`, `tui/list`."""
 
 import os
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,8 @@ from dragoman.dialects.dragoman.host import resident
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 from dragoman.wire.verbs import Verb
 
-from ..desk import PROTOCOL
+from ..attachments import LOCAL
+from ..desk import PROTOCOL, TERMINAL
 from ..faults import VERSION_MISMATCH, Refusal
 from ..shapes import Initialize
 from ..spelling import heard, snake
@@ -27,6 +29,9 @@ _COMMANDS = (
     {"id": "model", "name": "model"},
 )
 _NAME_LIMIT = 128
+_COMPATIBLE = re.compile(r"0\.8\.\d{1,3}(-[\w.]{1,32})?")  # releases that share this protocol
+_ENV_COUNT = 1_000
+_ENV_SIZE = 256 * 1024
 _NAMES = tuple(field.encode_name for field in msgspec.structs.fields(Initialize))
 
 
@@ -54,13 +59,15 @@ def initialize(conn: "ZeroclawHearer", hello: Hello) -> Any:
         )
     conn.form = _has_form(params.client_capabilities)
     conn.camel = "protocolVersion" in named or "protocol_version" not in named
+    conn.terminal = _terminal(params, conn.form and not conn.camel)
+    conn.env = _environment(conn, params.env)
     conn.ready = True
     desk = conn.desk
     claimed = (params.tui_id or "").strip()[:_NAME_LIMIT]
     tui_id = desk.enlist(conn.who, conn.link, claimed)
     return {
         "protocol_version": PROTOCOL,
-        "server_version": desk.version,
+        "server_version": desk.version_for(conn.terminal),
         "server_pid": desk.pid,
         "tui_id": tui_id,
         "capabilities": METHODS,
@@ -78,12 +85,45 @@ def _has_form(capabilities: Any) -> bool:
     return False
 
 
+def _terminal(params: Initialize, alike: bool) -> str:
+    """The version that ZeroClaw's own terminal is to hear; empty for all other clients.
+
+    It accepts a daemon of its own version only. It may name itself; releases that do not are known
+    by how they say hello (`alike`): in snake_case, with a form for questions.
+    """
+    info = params.client_info if isinstance(params.client_info, dict) else {}
+    name = params.client_name or info.get("name") or params.client_info
+    version = params.client_version or info.get("version")
+    if not isinstance(name, str) or not name:
+        return TERMINAL if alike else ""
+    if not name.lower().startswith("zerocode"):
+        return ""
+    if not isinstance(version, str):
+        version = name.partition("/")[2]  # "zerocode/0.8.4"
+    return version if _COMPATIBLE.fullmatch(version) else TERMINAL
+
+
+def _environment(conn: "ZeroclawHearer", env: dict[str, Any] | None) -> dict[str, str]:
+    """The client's environment, from this machine only; what is no text, or too much, is left."""
+    if not env or conn.link.peer.transport not in LOCAL:
+        return {}
+    found: dict[str, str] = {}
+    size = 0
+    for name, value in env.items():
+        if isinstance(value, str) and "\0" not in name + value and "=" not in name and name:
+            size += len(name) + len(value)
+            if size > _ENV_SIZE or len(found) >= _ENV_COUNT:
+                break
+            found[name] = value
+    return found
+
+
 def status(conn: "ZeroclawHearer", _: None) -> Any:
-    return conn.desk.status(conn.camel)
+    return conn.desk.status(conn.camel, conn.terminal)
 
 
 def status_line(conn: "ZeroclawHearer") -> bytes | None:
-    return conn.desk.status_line(conn.camel) if conn.ready else None
+    return conn.desk.status_line(conn.camel, conn.terminal) if conn.ready else None
 
 
 def health(conn: "ZeroclawHearer", _: None) -> Any:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ..attachments import take
 from ..faults import FS_BAD_PATH, FS_DENIED, FS_NOT_FOUND, Refusal
 from ..shapes import Attach, ListDir
-from ..times import rfc3339
 from .sessions import usable
 from .table import verb
 
@@ -61,6 +60,7 @@ def _entry(entry: os.DirEntry[str]) -> dict[str, Any]:
         "is_dir": False,
         "is_hidden": entry.name.startswith("."),
         "size": 0,
+        "mtime": None,
     }
     try:
         known = entry.stat()
@@ -68,7 +68,7 @@ def _entry(entry: os.DirEntry[str]) -> dict[str, Any]:
         return row
     row["is_dir"] = stat.S_ISDIR(known.st_mode)
     row["size"] = known.st_size
-    row["mtime"] = rfc3339(known.st_mtime_ns // 1_000_000)
+    row["mtime"] = max(int(known.st_mtime), 0)
     return row
 
 

@@ -73,7 +73,8 @@ def query(conn: "ZeroclawHearer", params: LogQuery) -> Any:
             at_end = False
             break
         found.append(_event(row))
-    cursor = None if at_end or not found else found[-1]["id"]
+    last = found[-1] if found and not at_end else None
+    cursor = [last["@timestamp"], last["id"]] if last is not None else None
     return {
         "events": msgspec.Raw(encode(found)),
         "next_cursor": cursor,

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.faults import BadInput
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
@@ -59,32 +61,53 @@ def _entry(alias: str, entry: Any, cut: int = 0) -> dict[str, Any]:
         "category": entry.category,
         "timestamp": rfc3339(entry.updated),
         "session_id": entry.session or None,
+        "score": None,
+        "importance": None,
         "agent_alias": alias,
     }
 
 
+def _memories(conn: "ZeroclawHearer", asked: Wanted) -> list[tuple[str, Any]]:
+    """The memory of the agent that is meant; without one, those of all agents."""
+    aliases = (asked.agent,) if asked.agent else conn.door.agents()
+    return [_memory(conn, msgspec.structs.replace(asked, agent=alias)) for alias in aliases]
+
+
 async def listed(conn: "ZeroclawHearer", asked: Wanted) -> Any:
-    alias, memory = _memory(conn, asked)
-    found = await asyncio.to_thread(memory.all, asked.category or "", asked.limit or 1_000)
-    return _answer(alias, found, asked.session_id)
+    limit = asked.limit or 1_000
+    found = []
+    for alias, memory in _memories(conn, asked):
+        rows = await asyncio.to_thread(memory.all, asked.category or "", limit)
+        found += [(alias, row) for row in rows]
+    found.sort(key=lambda pair: pair[1].updated, reverse=True)
+    return _answer(found, asked.session_id, limit)
 
 
 async def search(conn: "ZeroclawHearer", asked: Wanted) -> Any:
-    alias, memory = _memory(conn, asked)
-    query = _needed(asked.query, "query")
-    found = await asyncio.to_thread(memory.recall, query, asked.limit or 10)
-    return _answer(alias, found, asked.session_id, _SHOWN)
+    query, limit = _needed(asked.query, "query"), asked.limit or 10
+    ranked = []
+    for alias, memory in _memories(conn, asked):
+        rows = await asyncio.to_thread(memory.recall, query, limit)
+        ranked += [(place, alias, row) for place, row in enumerate(rows)]
+    ranked.sort(key=lambda one: one[0])  # each agent's best first
+    return _answer([(alias, row) for _, alias, row in ranked], asked.session_id, limit, _SHOWN)
 
 
-def _answer(alias: str, found: Sequence[Any], session: str | None, cut: int = 0) -> dict[str, Any]:
-    entries = [_entry(alias, e, cut) for e in found if session is None or e.session == session]
+def _answer(
+    found: Sequence[tuple[str, Any]], session: str | None, limit: int, cut: int = 0
+) -> dict[str, Any]:
+    wanted = [(alias, e) for alias, e in found if session is None or e.session == session]
+    entries = [_entry(alias, entry, cut) for alias, entry in wanted[:limit]]
     return {"entries": entries, "count": len(entries)}
 
 
 async def get(conn: "ZeroclawHearer", asked: Wanted) -> Any:
-    alias, memory = _memory(conn, asked)
-    found = await asyncio.to_thread(memory.get, _needed(asked.key, "key"))
-    return {"entry": _entry(alias, found) if found is not None else None}
+    key = _needed(asked.key, "key")
+    for alias, memory in _memories(conn, asked):
+        found = await asyncio.to_thread(memory.get, key)
+        if found is not None:
+            return {"entry": _entry(alias, found)}
+    return {"entry": None}
 
 
 async def store(conn: "ZeroclawHearer", asked: Wanted) -> Any:
@@ -96,9 +119,16 @@ async def store(conn: "ZeroclawHearer", asked: Wanted) -> Any:
 
 
 async def delete(conn: "ZeroclawHearer", asked: Wanted) -> Any:
-    _, memory = _memory(conn, asked)
     key = _needed(asked.key, "key")
-    return {"key": key, "deleted": await asyncio.to_thread(memory.forget, key)}
+    owners = [
+        memory
+        for _, memory in _memories(conn, asked)
+        if await asyncio.to_thread(memory.get, key) is not None
+    ]
+    if len(owners) > 1:
+        raise BadInput(f"Several agents remember something as {key!r}.", "Give `agent`.")
+    gone = bool(owners) and await asyncio.to_thread(owners[0].forget, key)
+    return {"key": key, "deleted": gone}
 
 
 VERBS = {

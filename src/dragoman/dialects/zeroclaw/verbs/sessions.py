@@ -23,6 +23,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR
 from ..faults import SESSION_LIMIT, Refusal
 from ..shapes import Configure, Listed, Messages, New, OfSession, Overrides
 from ..times import rfc3339
+from ..unused import drop_unused, is_unused
 from .git import branch
 from .table import verb
 
@@ -53,7 +54,7 @@ async def new(call: "Call", params: New) -> None:
         answer = {
             "session_id": state.id,
             "agent_alias": state.agent,
-            "message_count": len(said(state.messages)),
+            "message_count": len(said(await conn.door.transcript(state.id))),
             "workspace_dir": state.cwd,
         }
         call.reply(answer)  # first: what is open in the session is told after it
@@ -158,11 +159,31 @@ async def usable(conn: "ZeroclawHearer", session_id: str) -> SessionInfo:
 
 
 async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
-    await usable(conn, params.session_id)
-    await conn.door.set_extra(params.session_id, {CLOSED: True}, conn.who)
-    await conn.door.close(params.session_id, "close")
-    conn.seats.leave(params.session_id)
-    return {"session_id": params.session_id, "closed": True}
+    """Leave a session; the last one to leave lets it go, and stops what it had begun itself."""
+    door, session_id = conn.door, params.session_id
+    await usable(conn, session_id)
+    if not _others(conn, session_id):
+        await door.set_extra(session_id, {CLOSED: True}, conn.who)
+        if not _others(conn, session_id):  # somebody may have come while that was kept
+            with suppress(UnknownSession):  # let go by somebody else at the same time
+                await door.close(session_id, "close")
+        else:
+            await door.set_extra(session_id, {CLOSED: None}, conn.who)
+    conn.seats.leave(session_id)
+    if conn.terminal:
+        await drop_unused(door, (session_id,))
+    return {"session_id": session_id, "closed": True}
+
+
+def _others(conn: "ZeroclawHearer", session_id: str) -> bool:
+    """Whether another client is at the session, or something runs there that another began."""
+    live = conn.door.live(session_id)
+    if live is None:
+        return False
+    begun = live.begun_by
+    return any(who.id != conn.who.id for who in conn.door.present(session_id)) or any(
+        who is None or who.id != conn.who.id for who in begun
+    )
 
 
 async def kill(conn: "ZeroclawHearer", params: OfSession) -> Any:
@@ -184,7 +205,12 @@ async def listed(conn: "ZeroclawHearer", params: Listed) -> Any:
     limit = _LIST_LIMIT if params.limit is None else max(1, min(params.limit, _LIST_LIMIT))
     query = SessionQuery(text=params.query or "", archived=False, limit=limit)
     page = await conn.door.list(query)
-    return {"sessions": [_row(info) for info in page.sessions if not info.extra.get(KILLED)]}
+    return {"sessions": [_row(info) for info in page.sessions if _shown(conn, info)]}
+
+
+def _shown(conn: "ZeroclawHearer", info: SessionInfo) -> bool:
+    """Neither killed, nor left by all before anything was said in it."""
+    return not info.extra.get(KILLED) and not is_unused(conn.door, info)
 
 
 async def listed_all(conn: "ZeroclawHearer", _: None) -> Any:
@@ -199,12 +225,14 @@ def _row(info: SessionInfo) -> dict[str, Any]:
         "last_activity": rfc3339(info.updated_at),
         "message_count": info.messages,
         "agent_alias": info.agent,
-        "channel_id": str(info.extra.get("channel") or info.origin),
+        "channel_id": _text(info.extra.get("channel")),  # null: of no chat app's channel
+        "name": info.title or info.query.split("\n", 1)[0][:80] or None,
     }
-    name = info.title or info.query.split("\n", 1)[0][:80]
-    if name:
-        row["name"] = name
     return row
+
+
+def _text(value: Any) -> str | None:
+    return str(value) if value else None
 
 
 def said(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -218,7 +246,8 @@ def said(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 async def messages(conn: "ZeroclawHearer", params: Messages) -> Any:
     try:
-        found = said((await conn.desk.state(params.session_id)).messages)
+        await conn.desk.state(params.session_id)
+        found = said(await conn.door.transcript(params.session_id))
     except UnknownSession:
         found = []
     end = len(found) if params.before_index is None else params.before_index
@@ -252,7 +281,7 @@ async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
     before = dict(info.extra.get("overrides") or {})
     if given.model_provider is not None and given.model is None:
         before.pop("model", None)
-    ref = _ref(conn, given, info.model)
+    ref = _ref(conn, given, info)
     changes = {
         name: value
         for name in Overrides.__struct_fields__
@@ -270,21 +299,38 @@ async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
     return {"session_id": params.session_id, "overrides": merged}
 
 
-def _ref(conn: "ZeroclawHearer", given: Overrides, current: str) -> str:
+def provider_of(conn: "ZeroclawHearer", given: str) -> str:
+    """The provider that a name means: `provider`, or `provider.alias` as the settings say it."""
+    name = given.strip()
+    for end in ("", "@", "."):
+        short = name.partition(end)[0] if end else name
+        with suppress(UnknownModel):
+            if any(model.provider == short for model in conn.door.models(short)):
+                return short
+    return name
+
+
+def _ref(conn: "ZeroclawHearer", given: Overrides, info: SessionInfo) -> str:
     """The model that is meant, as "provider/model"; empty when none is. Raises UnknownModel."""
     door = conn.door
     if given.model is None:
         if given.model_provider is None:
             return ""
-        known = door.models(given.model_provider)
-        for model in known:
-            if model.provider == given.model_provider:
-                return model.ref
+        name = provider_of(conn, given.model_provider)
+        if name == info.model.partition("/")[0]:
+            return info.model
+        with suppress(UnknownModel):
+            for model in door.models(name):
+                if model.provider == name:
+                    return model.ref
         raise UnknownModel(f"Unknown model provider: {given.model_provider}.")
-    provider = given.model_provider or current.partition("/")[0]
-    for ref in (f"{provider}/{given.model}", given.model):
+    provider = info.model.partition("/")[0]
+    if given.model_provider is not None:
+        provider = provider_of(conn, given.model_provider)
+    wanted = given.model.strip().removeprefix(f"{provider}/")
+    for ref in (f"{provider}/{wanted}", wanted):
         try:
-            return door.model(ref).ref
+            return door.model(ref, info.agent).ref
         except UnknownModel:
             if given.model_provider is not None:
                 break
