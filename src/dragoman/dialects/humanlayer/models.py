@@ -40,7 +40,7 @@ def model_of(door: Door, agent: str, word: str) -> tuple[str, str]:
     profile = _profile(door, agent)
     if "/" in word:
         try:
-            return door.model(word, door.default_agent() or "").ref, ""
+            return door.model(word, agent).ref, ""
         except Fault as fault:
             own = f" The agent's own is {profile.model}." if profile is not None else ""
             raise Wrong(
@@ -49,7 +49,7 @@ def model_of(door: Door, agent: str, word: str) -> tuple[str, str]:
     own = profile.model.partition("/")[0] if profile is not None else ""
     for ref in _candidates(door, own, word):
         try:
-            found = door.model(ref, door.default_agent() or "").ref
+            found = door.model(ref, agent).ref
         except Fault:
             continue  # no key, or it cannot be asked
         elsewhere = own and ref.partition("/")[0] != own
