@@ -21,7 +21,7 @@ BEHIND_PORTS = (*PORTS, "observe")
 
 INSIDE = (
     "engine wire observe http dialects transports store agents providers policy sandbox tools "
-    "settings gateway"
+    "checkpoints settings gateway"
 ).split()
 
 # What each folder may import beside itself. A name stands for itself and all below it.
@@ -40,6 +40,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "policy": BEHIND_PORTS,
     "sandbox": BEHIND_PORTS,
     "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
+    "checkpoints": (*BEHIND_PORTS, "policy.opening", "tools.trees"),
     "settings": (*PORTS, "observe", "dialects.descriptor"),  # sockets are named by descriptors
     "client": ("wire", "transports", "settings", "observe", "dialects.dragoman.answers", *FACTS),
     "gateway": ("wire", "transports", "settings", "observe", "engine", "http"),

@@ -18,12 +18,14 @@ from .answers import (
     AgentRow,
     Approval,
     Board,
+    Checkpoint,
     ClientRow,
     CommandRow,
     Facts,
     Finished,
     ModelRow,
     Question,
+    Restored,
 )
 from .problems import ConnectionGone
 from .stream import Stream, event_of
@@ -284,6 +286,20 @@ class HostClient:
     async def compact(self, session_id: str) -> Finished:
         """Summarise the history; waits for the end."""
         return await self._ask("compact", Finished, session_id=session_id)
+
+    async def checkpoints(self, session_id: str) -> Sequence[Checkpoint]:
+        """The turns that changed files, oldest first."""
+        return (
+            await self._ask("checkpoints", answers.Checkpoints, session_id=session_id)
+        ).checkpoints
+
+    async def undo(self, session_id: str, turn: str = "") -> Restored:
+        """Put files back to before a turn; empty: the last. Raises Busy, BadInput, Changed."""
+        return await self._ask("undo", Restored, session_id=session_id, turn=turn)
+
+    async def redo(self, session_id: str) -> Restored:
+        """Take the last undo back. Raises Busy, BadInput, Changed."""
+        return await self._ask("redo", Restored, session_id=session_id)
 
     def attach(self, session_id: str, *, since: int | None = None) -> Stream:
         """All events of a session: those after `since` first, then what comes."""

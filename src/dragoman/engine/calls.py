@@ -18,6 +18,7 @@ from .ending import ABORTED, NOT_RUN
 from .faults import BadInput, Fault, Refused
 from .gear import Gear
 from .hooks import Block, Executed, Executing, Payload, context_of
+from .keeping import Kept, kept
 from .ledger import Ledger
 from .permit import Grant, No, permit
 from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
@@ -30,7 +31,7 @@ _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watche
 class Calls:
     """The tool calls of one turn."""
 
-    __slots__ = ("asks", "gear", "ledger", "profile", "turn")
+    __slots__ = ("_hosted", "_kept", "asks", "gear", "ledger", "profile", "turn")
 
     def __init__(
         self, ledger: Ledger, asks: Asks, gear: Gear, turn: Underway, profile: AgentProfile
@@ -40,6 +41,8 @@ class Calls:
         self.gear = gear
         self.turn = turn
         self.profile = profile
+        self._hosted = 0  # calls that an agent runs by itself now
+        self._kept: Kept | None = None
 
     async def run(self, call: ToolCall) -> None:
         """Run one call to its end."""
@@ -146,7 +149,9 @@ class Calls:
         outcome: ev.CallOutcome = "done"
         is_error = False
         try:
-            result = await tool.run(call.args, self.env(call.id, grant.reach, grant.seen))
+            env = self.env(call.id, grant.reach, grant.seen)
+            async with kept(self, tool, call.args, env):
+                result = await tool.run(call.args, env)
             content, is_error, detail = result.content, result.is_error, result.detail
             if is_error:
                 outcome = "failed"
@@ -162,6 +167,19 @@ class Calls:
         await self.ended(
             call, ev.CallEnded(turn.id, call.id, call.name, outcome, content, is_error, detail)
         )
+
+    async def hosted_began(self) -> None:
+        """A hosted agent runs a call: what it changes is kept from the first to the last."""
+        self._hosted += 1
+        if self._kept is None:
+            self._kept = Kept(self, None)
+            await self._kept.__aenter__()
+
+    async def hosted_ended(self) -> None:
+        self._hosted = max(0, self._hosted - 1)
+        if not self._hosted and self._kept is not None:
+            last, self._kept = self._kept, None
+            await last.__aexit__()
 
     async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
         """Keep the result of a call that was run, and tell apps of it."""

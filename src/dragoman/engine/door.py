@@ -31,6 +31,7 @@ from .ids import token
 from .info import Page, SessionInfo, SessionQuery
 from .pages import Pages
 from .ports import AgentProfile, AskRow, ModelInfo, Shelf
+from .ports.checkpoints import Checkpoint, Restored
 from .ports.commands import Command
 from .ports.config import ConfigPort
 from .seat import Outlet, Seat, Seats
@@ -267,6 +268,8 @@ class Door:
         self.deletions += 1
         gone = await self._host.delete(session_id)
         await self._host.rules.forget(session_id)
+        if self._host.checkpoints is not None:
+            await self._host.checkpoints.forget(session_id)
         return gone
 
     # --- driving ---
@@ -343,6 +346,31 @@ class Door:
         if session.state.turn:  # waits for an answer since before a restart
             session.inbox.cancel("clear")
         await session.ledger.append(ev.Cleared(by))
+
+    # --- checkpoints ---
+
+    async def checkpoints(self, session_id: str) -> Sequence[Checkpoint]:
+        """The turns that changed files, oldest first. Raises BadInput where none are kept."""
+        from .undoing import checkpoints_of
+
+        return await checkpoints_of(self._host).listed(await self.info(session_id))
+
+    async def undo(self, session_id: str, turn: str = "", by: Who | None = None) -> Restored:
+        """Put files back to before the last turn that changed some, or before this one.
+
+        Raises Busy, BadInput, Changed.
+        """
+        from .undoing import undone
+
+        session = await self._host.get(session_id)
+        return await undone(session.ledger, session.inbox.busy, turn, by)
+
+    async def redo(self, session_id: str, by: Who | None = None) -> Restored:
+        """Take the last undo back. Raises Busy, BadInput, Changed."""
+        from .undoing import undone
+
+        session = await self._host.get(session_id)
+        return await undone(session.ledger, session.inbox.busy, None, by)
 
     # --- changing ---
 

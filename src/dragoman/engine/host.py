@@ -40,6 +40,7 @@ from .offers import Offers
 from .opening import OpenSpec as OpenSpec
 from .opening import WallClock
 from .ports import Agents, Budget, Clock, Judgement, Models, Store
+from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
 from .rules import Rules
 from .state import State
@@ -82,6 +83,9 @@ class Host:
         self.max_asks = 1_024  # questions that one session may have open
         self.on_trouble = trouble
         self.budget: Budget | None = None
+        # Made when something is first changed.
+        self.make_checkpoints: Callable[[], Checkpoints | None] = lambda: None
+        self._checkpoints: Checkpoints | None = None
         # Slash commands of a working directory; reads files, so it is called in a thread.
         self.commands: Callable[[str], Mapping[str, Command]] = lambda cwd: {}
         self.on_spent: list[Callable[[float], None]] = []  # told what every model call cost
@@ -96,6 +100,13 @@ class Host:
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
         self.shared = False  # clients have folders of their own, which are not ours
+
+    @property
+    def checkpoints(self) -> Checkpoints | None:
+        """What keeps files before they are changed; None: nothing does."""
+        if self._checkpoints is None:
+            self._checkpoints = self.make_checkpoints()
+        return self._checkpoints
 
     def trouble(self, what: str, error: BaseException, **data: Any) -> None:
         """Report what went wrong here and no client can be told."""

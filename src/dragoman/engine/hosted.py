@@ -46,6 +46,7 @@ class Hosted:
         calls = self._calls
         await calls.afford(action=kind not in LOOKING)
         args = call.args or {}
+        await calls.hosted_began()
         await calls.ledger.keep(calls.turn, ev.CallStarted(calls.turn.id, call.id, call.name, args))
         if not calls.ledger.home.hooks.intercepted("tool_executing"):  # else told when asked
             await calls.announce(call)
@@ -68,6 +69,7 @@ class Hosted:
         detail: Detail | None = None,
     ) -> None:
         turn, bad = self._calls.turn, outcome != "done"
+        await self._calls.hosted_ended()
         end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, bad, detail)
         await self._calls.ended(call, end)
 

@@ -312,6 +312,13 @@ class Inbox:
         if kind == "compact":
             await gear.agent.compact(Turn(calls))
             return TurnResult()
+        said = self._ledger.state.messages[-1:]
+        if kind == "prompt" and said and text_of(said[0].content).startswith(("/undo", "/redo")):
+            from .undoing import answered, words_of
+
+            own = words_of(self._ledger.state)
+            if own is not None:
+                return await answered(Turn(calls), self._ledger.home, *own)
         return await gear.agent.run(Turn(calls))
 
     async def _conclude(

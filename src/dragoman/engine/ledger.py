@@ -17,6 +17,7 @@ from .faults import StaleEpoch
 from .hooks import Hooks
 from .hub import Hub, Watch
 from .ports import Agents, Batch, Budget, Clock, Entry, Store
+from .ports.checkpoints import Checkpoints
 from .rules import Rules
 from .state import State
 from .underway import Underway
@@ -35,6 +36,9 @@ class Home(Protocol):
     budget: Budget | None
     rules: Rules
     max_asks: int
+
+    @property
+    def checkpoints(self) -> Checkpoints | None: ...
 
     def trouble(self, what: str, error: BaseException, **data: Any) -> None: ...
 

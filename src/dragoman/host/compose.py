@@ -13,6 +13,7 @@ from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
 from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
+from dragoman.engine.ports.checkpoints import Checkpoints
 from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
 from dragoman.host.descendants import Kin
@@ -120,6 +121,8 @@ async def compose(
     )
     host.max_asks = loaded.settings.limits.max_approvals
     host.shared = for_daemon
+    if kept.durable:
+        host.make_checkpoints = lambda: _keeper(config.settings, where, closers)
     servers = Servers(
         host,
         lambda: config.settings,
@@ -132,7 +135,7 @@ async def compose(
     roster.servers = servers.given
     learning = Learning(where.config_dir)
     roster.parts.append(learning.tools)
-    roster.extras.append(learning.said)
+    roster.extras += (learning.said, _restored)
     host.commands = learning.commands
     budgets = Budgets(
         lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner
@@ -162,10 +165,36 @@ async def compose(
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, host, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection
-    composed.closers += [*closers, recollection.close]
+    composed.closers = closers
+    closers.append(recollection.close)
     composed.endings += (servers.close, budgets.flush)
     config.applied.append(servers.apply)
     return composed
+
+
+async def _restored(turn: Any) -> tuple[str, ...]:
+    """Tells the model that its changes were undone since it last looked."""
+    given = turn.info.extra.get("restored")
+    if not isinstance(given, dict) or turn.info.turns - int(given.get("turn", 0)) > 1:
+        return ()
+    files = ", ".join(given.get("files") or ()) or "none"
+    return (f"Since your last turn the user has {given.get('what')} changes of yours in: {files}",)
+
+
+def _keeper(
+    settings: Settings, where: Places, closers: list[Callable[[], None]]
+) -> Checkpoints | None:
+    given = settings.checkpoints
+    if not given.enabled:
+        return None
+    from dragoman.checkpoints.keeper import Keeper
+    from dragoman.checkpoints.looking import Limits
+
+    limits = Limits(given.max_files, given.max_file_bytes)
+    path = os.path.join(where.data_dir, "checkpoints.db")
+    keeper = Keeper(path, limits, given.max_bytes)
+    closers.append(keeper.close)
+    return keeper
 
 
 def _sandbox(settings: Settings) -> str:

@@ -185,6 +185,17 @@ class Sandbox(Section, frozen=True):
     ] = False
 
 
+class Checkpoints(Section, frozen=True):
+    """`[checkpoints]`: what was in files before a turn changed them, so that it can be undone."""
+
+    enabled: Annotated[bool, says("Keep what turns change.")] = True
+    max_bytes: Annotated[Positive, says("The most that is kept; the oldest goes first.")] = (
+        536_870_912
+    )
+    max_file_bytes: Annotated[Positive, says("The largest file that is kept.")] = 4_194_304
+    max_files: Annotated[Positive, says("Files of one folder that are looked at.")] = 20_000
+
+
 class Log(Section, frozen=True):
     """`[log]`"""
 

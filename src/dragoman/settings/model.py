@@ -5,7 +5,19 @@ from __future__ import annotations  # read when a section is: most are never
 from typing import Annotated, Any
 
 from .agents import Agent, Autonomy, Memory, Risk, RuntimeProfile
-from .host import Fleet, Gateway, Limits, Listen, Log, McpServer, Model, Provider, Sandbox, Store
+from .host import (
+    Checkpoints,
+    Fleet,
+    Gateway,
+    Limits,
+    Listen,
+    Log,
+    McpServer,
+    Model,
+    Provider,
+    Sandbox,
+    Store,
+)
 from .kinds import Section, says
 from .protocols import Acp, Humanlayer, Openclawos, Zeroclaw
 
@@ -39,6 +51,7 @@ class Settings(Section, frozen=True):
     mcp: Annotated[dict[str, McpServer], says("MCP servers, by name.")] = {}
     store: Annotated[Store, says("Where sessions live.")] = Store()
     fleet: Annotated[Fleet, says("Several machines on one database.")] = Fleet()
+    checkpoints: Annotated[Checkpoints, says("What can be undone.")] = Checkpoints()
     sandbox: Annotated[Sandbox, says("What tools run in.")] = Sandbox()
     memory: Annotated[Memory, says("What agents remember across sessions.")] = Memory()
     log: Annotated[Log, says("The log.")] = Log()

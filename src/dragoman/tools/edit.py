@@ -75,6 +75,9 @@ class Edit:
         count = len(edits) if isinstance(edits, list) else 1
         return f"Edit {brief(args.get('path', '?'))} ({count} change{'' if count == 1 else 's'})"
 
+    def touches(self, args: dict[str, Any], env: ToolEnv) -> list[str]:
+        return [self._bounds(env).resolve(_asked(args)[0].path, write=True)]
+
     async def preview(self, args: dict[str, Any], env: ToolEnv) -> Preview:
         asked, pairs = _asked(args)
         bounds = self._bounds(env)

@@ -48,6 +48,9 @@ class MemoryTool:
         self._memory = memory
         self._verb = verb
 
+    def touches(self, args: dict[str, Any], env: ToolEnv) -> list[str]:
+        return []  # no file of the workspace
+
     def summary(self, args: dict[str, Any]) -> str:
         about = args.get("key") or args.get("query") or args.get("category") or "everything"
         return f"{self._verb.capitalize()} in memory: {brief(about)}"

@@ -53,6 +53,9 @@ class Write:
         size = len(str(args.get("content", "")))
         return f"Write {brief(args.get('path', '?'))} ({size} character{'' if size == 1 else 's'})"
 
+    def touches(self, args: dict[str, Any], env: ToolEnv) -> list[str]:
+        return [self._bounds(env).resolve(_asked(args)[0].path, write=True)]
+
     async def preview(self, args: dict[str, Any], env: ToolEnv) -> Preview:
         asked, _ = _asked(args)
         bounds = self._bounds(env)

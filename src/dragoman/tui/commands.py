@@ -1,6 +1,6 @@
 """What `/` does: the terminal's own commands; others are the session's."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.engine.faults import BadInput
@@ -8,6 +8,8 @@ from dragoman.engine.faults import BadInput
 from .choices import Choice
 
 if TYPE_CHECKING:
+    from dragoman.client.answers import TouchedFile
+
     from .app import Terminal
 
 
@@ -98,6 +100,30 @@ async def _clear(app: "Terminal", words: str) -> None:
     await app.link.host.clear(_session(app))
 
 
+async def _undo(app: "Terminal", words: str) -> None:
+    host, session = app.link.host, _session(app)
+    if words == "list":
+        found = [one for one in await host.checkpoints(session) if not one.undone]
+        if not found:
+            app.notice("no turn changed a file that was kept")
+            return
+        app.writing.words_for("enter goes back to before that turn, esc leaves all as it is")
+        app.writing.offer("undo", [Choice(one.turn, _files(one.files)) for one in reversed(found)])
+        return
+    done = await host.undo(session, words)
+    app.notice(f"undone: {_files(done.files)}")
+
+
+async def _redo(app: "Terminal", words: str) -> None:
+    done = await app.link.host.redo(_session(app))
+    app.notice(f"redone: {_files(done.files)}")
+
+
+def _files(files: "Sequence[TouchedFile]") -> str:
+    named = ", ".join(f"{one.path} ({one.fate})" for one in files[:5])
+    return f"{named} and {len(files) - 5} more" if len(files) > 5 else named or "nothing"
+
+
 async def _copy(app: "Terminal", words: str) -> None:
     text = app.last_answer()
     if not text:
@@ -179,6 +205,8 @@ OWN: dict[str, Own] = {
     "fork": Own("a new session with this one's history", _fork),
     "compact": Own("summarise the history to make room", _compact),
     "clear": Own("let the agent forget what was said", _clear),
+    "undo": Own("put files back to before the last turn", _undo, "TURN | list"),
+    "redo": Own("take the last undo back", _redo),
     "copy": Own("copy the last answer", _copy),
     "image": Own("give a picture along", _image, "PATH"),
     "thinking": Own("show or fold the model's thinking", _thoughts),

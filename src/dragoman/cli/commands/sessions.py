@@ -63,6 +63,22 @@ def subs() -> tuple[Command, ...]:
             flags=(Flag("undo", "put it back", kind=bool),),
         ),
         Command(
+            "undo",
+            "put files back to before a turn changed them",
+            example="dragoman sessions undo 5f3a9c1e",
+            args=(session, Arg("turn", "the turn; left out: the last one", optional=True)),
+            flags=(Flag("list", "show the turns that changed files", kind=bool),),
+            text="Turns after it are undone with it. Nothing is put back when somebody else\n"
+            "changed a file since; the difference is shown. Not covered: files that git ignores,\n"
+            "very large ones, and what commands do outside of the session's folder.",
+        ),
+        Command(
+            "redo",
+            "take the last undo back",
+            example="dragoman sessions redo 5f3a9c1e",
+            args=(session,),
+        ),
+        Command(
             "export",
             "write a session to stdout or a file",
             example="dragoman sessions export 5f3a9c1e --format html --output talk.html",

@@ -9,8 +9,12 @@ OWN = (
     Command("compact", "Replace the history by a summary"),
     Command("model", "Show the model, or use another one", "provider/model"),
     Command("clear", "Forget the conversation so far"),
+    Command("undo", "Put files back to before the last turn that changed some", "turn, or list"),
+    Command("redo", "Take the last undo back"),
     Command("status", "Show the session, its model and what it has used"),
 )
+
+IN_TURNS = frozenset({"undo", "redo"})  # the engine carries these out itself, as a turn
 
 
 def all_commands(kept: Mapping[str, Command]) -> Commands:

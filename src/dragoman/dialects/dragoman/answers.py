@@ -9,6 +9,9 @@ from dragoman.engine.ask import Rule
 from dragoman.engine.content import PlanEntry
 from dragoman.engine.events import Ask, Body, Event, Settled, Who
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports.checkpoints import Checkpoint as Checkpoint
+from dragoman.engine.ports.checkpoints import Restored as Restored
+from dragoman.engine.ports.checkpoints import TouchedFile as TouchedFile
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -113,6 +116,12 @@ class Board(msgspec.Struct, frozen=True):
     rows: list[BoardRow]
     more: bool
     spent_today: float
+
+
+class Checkpoints(msgspec.Struct, frozen=True):
+    """The turns that changed files, oldest first."""
+
+    checkpoints: list[Checkpoint]
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import approvals, host, sessions, shapes, watching
+from . import approvals, host, sessions, shapes, undoing, watching
 
 
 class Entry(NamedTuple):
@@ -41,6 +41,9 @@ CALLS: dict[str, Entry] = {
     "dragoman/close": Entry(sessions.close, shapes.OfSession),
     "dragoman/delete": Entry(sessions.delete, shapes.OfSession),
     "dragoman/compact": Entry(sessions.compact, shapes.OfSession, direct=True),
+    "dragoman/checkpoints": Entry(undoing.checkpoints, shapes.OfSession),
+    "dragoman/undo": Entry(undoing.undo, shapes.Undo),
+    "dragoman/redo": Entry(undoing.redo, shapes.OfSession),
     "dragoman/clear": Entry(sessions.clear, shapes.OfSession),
     "dragoman/setModel": Entry(sessions.set_model, shapes.SetModel),
     "dragoman/setMode": Entry(sessions.set_mode, shapes.SetMode),

@@ -98,6 +98,13 @@ class Rename(Params, frozen=True):
     title: str
 
 
+class Undo(Params, frozen=True):
+    """`turn`: back to before this one; empty: before the last that changed something."""
+
+    session_id: str
+    turn: str = ""
+
+
 class Archive(Params, frozen=True):
     session_id: str
     archived: bool = True

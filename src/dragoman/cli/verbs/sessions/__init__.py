@@ -12,6 +12,8 @@ _MODULES = {
     "tail": "following",
     "send": "following",
     "export": "writing",
+    "undo": "undoing",
+    "redo": "undoing",
 }
 
 

@@ -14,6 +14,7 @@ from dragoman.engine.faults import BadInput, Busy, Fault
 from dragoman.engine.work import Finished
 
 from ..attach import Attachment, Running
+from ..commands import IN_TURNS
 from ..faults import TurnFailed
 from ..own import run_own
 from ..prompts import read_prompt
@@ -94,11 +95,12 @@ async def _run(
             found = attachment.commands.match(first.text.strip())
         if found is not None:
             command, words = found
-            if command.body is None:
+            if command.body is None and command.name not in IN_TURNS:
                 text = await run_own(conn, attachment, running, command.name, words)
                 stop = "cancelled" if running.cancelled else "end_turn"
                 return _result(attachment.id, stop, text)
-            content = (Text(command.filled(words)), *content[1:])
+            if command.body is not None:
+                content = (Text(command.filled(words)), *content[1:])
         finished = await _turn(conn, attachment, running, content, key)
         return _told(attachment.id, finished)
     finally:

@@ -1,0 +1,243 @@
+"""Keeps what calls change, turn by turn, and brings it back (`ports.Checkpoints`)."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from dragoman.engine.faults import BadInput, StoreFailed
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports.checkpoints import Checkpoint, Fate, Restored, TouchedFile
+
+from .database import NOTHING, UNKNOWN, Change, Database, Row, State
+from .looking import Limits, Look, differences, kept_state, look
+from .restoring import plan, restore
+
+T = TypeVar("T")
+WITH = "undo_with"  # in `extra` of a session whose changes belong to a turn of another
+_LOOKS = 64  # sessions whose running command has a look to be compared with
+_SHRINK = 64  # calls after which the size is looked at
+
+
+class Keeper:
+    """One for a process; others may use the same file. All methods but `close` are awaited."""
+
+    def __init__(
+        self, path: str, limits: Limits | None = None, max_bytes: int = 512 * 1024 * 1024
+    ) -> None:
+        self._path = path
+        self._limits = limits or Limits()
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._db: Database | None = None
+        self._looks: dict[tuple[str, str], Look] = {}
+        self._calls = 0
+
+    def close(self) -> None:
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    async def _do(self, work: Callable[[Database], T]) -> T:
+        def run() -> T:
+            with self._lock:
+                try:
+                    if self._db is None:
+                        self._db = Database(self._path)
+                    return work(self._db)
+                except (sqlite3.Error, OSError) as error:
+                    raise StoreFailed(
+                        f"Checkpoints cannot be kept in {self._path}: {error}.",
+                        "Look at the disk; without them nothing can be undone.",
+                    ) from error
+
+        return await asyncio.to_thread(run)
+
+    # --- around a call ---
+
+    async def before(self, session: SessionInfo, turn: str, paths: Sequence[str] | None) -> None:
+        owner, turn = _owner(session, turn)
+        space = session.cwd
+        await self._do(lambda db: self._before(db, owner, turn, space, paths))
+
+    async def after(self, session: SessionInfo, turn: str, paths: Sequence[str] | None) -> None:
+        owner, turn = _owner(session, turn)
+        space = session.cwd
+        await self._do(lambda db: self._after(db, owner, turn, space, paths))
+
+    def _before(
+        self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
+    ) -> None:
+        if paths is None:
+            while len(self._looks) >= _LOOKS:
+                self._looks.pop(next(iter(self._looks)))
+            seen = self._looks[session, space] = look(db, space, self._limits)
+            with db.writing():
+                row = db.turn(session, turn, space)
+                db.mark(row.n, scanning=True, note=seen.note)
+            return
+        with db.writing():
+            row = db.turn(session, turn, space)
+            known = {one.path for one in db.changes(row.n)}
+            for path in paths:
+                if path not in known:
+                    state = kept_state(db, path, self._limits.file)
+                    db.change(row.n, Change(path, state, State(UNKNOWN)))
+
+    def _after(
+        self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
+    ) -> None:
+        with db.writing():
+            row = db.turn(session, turn, space)
+        if paths is None:
+            self._compared(db, row, self._looks.pop((session, space), None), space)
+        else:
+            self._ended(db, row, paths)
+        if any(True for _ in db.changes(row.n)):
+            with db.writing():  # what was undone before cannot be done again on top of this
+                db.drop(one.n for one in db.turns(session) if one.undone)
+        elif not row.undone:
+            with db.writing():
+                db.drop([row.n])
+        self._calls += 1
+        if self._calls % _SHRINK == 1:
+            db.shrink(self._max_bytes, space)
+
+    def _compared(self, db: Database, row: Row, old: Look | None, space: str) -> None:
+        """Take down what is another since a look."""
+        if old is None:  # of a process that died: what it saw is still in the file
+            seen = db.seen(space)
+            old = Look({path: one.state for path, one in seen.items()}, partial=True)
+        new = look(db, space, self._limits)
+        found, note = differences(space, old, new)
+        with db.writing():
+            for change in found:
+                db.change(row.n, change)
+            db.mark(row.n, scanning=False, note=note)
+
+    def _ended(self, db: Database, row: Row, paths: Sequence[str]) -> None:
+        with db.writing():
+            known = {one.path: one for one in db.changes(row.n)}
+            for path in paths:
+                if path in known:
+                    state = kept_state(db, path, self._limits.file)
+                    db.change(row.n, Change(path, known[path].before, state))
+
+    def _settle(self, db: Database, session: str, *, rests: bool) -> list[tuple[Row, list[Change]]]:
+        """All turns with what they changed; what was left open is closed with what is there.
+
+        When the session does not rest, its last turn may be open for a good reason.
+        """
+        for row in db.turns(session):
+            if not rests and (session, row.space) in self._looks:
+                continue
+            if row.scanning:
+                self._compared(db, row, self._looks.pop((session, row.space), None), row.space)
+            open_ones = [one.path for one in db.changes(row.n) if one.after.mode == UNKNOWN]
+            if open_ones:
+                self._ended(db, row, open_ones)
+        found = [(row, db.changes(row.n)) for row in db.turns(session)]
+        return [(row, changes) for row, changes in found if changes]
+
+    # --- looking, and the way back ---
+
+    async def listed(self, session: SessionInfo) -> Sequence[Checkpoint]:
+        rows = await self._do(lambda db: self._settle(db, session.id, rests=False))
+        return [
+            Checkpoint(row.turn, row.at, _touched(changes, row.space), bool(row.undone), row.note)
+            for row, changes in rows
+        ]
+
+    async def undo(self, session: SessionInfo, turn: str = "") -> Restored:
+        return await self._do(lambda db: self._undo(db, session.id, turn))
+
+    def _undo(self, db: Database, session: str, turn: str) -> Restored:
+        rows = self._settle(db, session, rests=True)
+        done = [one for one in rows if not one[0].undone]
+        if not done:
+            raise BadInput(
+                "There is nothing to undo: no turn of this session changed a file that was kept."
+            )
+        first = len(done) - 1 if not turn else _place(done, turn)
+        chosen = done[first:]
+        number = 1 + max((row.undone for row, _ in rows), default=0)
+        return self._restored(db, chosen[::-1], number, back=True)
+
+    async def redo(self, session: SessionInfo) -> Restored:
+        return await self._do(lambda db: self._redo(db, session.id))
+
+    def _redo(self, db: Database, session: str) -> Restored:
+        rows = self._settle(db, session, rests=True)
+        newest = max((row.undone for row, _ in rows), default=0)
+        if not newest:
+            raise BadInput("There is nothing to redo: nothing was undone since the last change.")
+        chosen = [one for one in rows if one[0].undone == newest]
+        return self._restored(db, chosen, 0, back=False)
+
+    def _restored(
+        self, db: Database, chosen: list[tuple[Row, list[Change]]], undone: int, *, back: bool
+    ) -> Restored:
+        space = chosen[0][0].space
+        wanted = plan([changes for _, changes in chosen], back=back)
+        files, lost = restore(db, wanted, self._limits.file, space)
+        with db.writing():
+            db.undone((row.n for row, _ in chosen), undone)
+        notes = [row.note for row, _ in chosen if row.note]
+        if lost:
+            names = ", ".join(_short(path, space) for path in lost[:10])
+            notes.append(f"Not put back, because the content was not kept: {names}.")
+        turns = tuple(row.turn for row, _ in (chosen if back else chosen[::-1]))
+        touched = tuple(TouchedFile(_short(path, space), fate) for path, fate in files)
+        return Restored(turns, touched, " ".join(dict.fromkeys(notes)))
+
+    async def forget(self, session_id: str) -> None:
+        def work(db: Database) -> None:
+            with db.writing():
+                db.drop(row.n for row in db.turns(session_id))
+
+        if self._db is not None or await asyncio.to_thread(os.path.exists, self._path):
+            await self._do(work)
+
+
+def _owner(session: SessionInfo, turn: str) -> tuple[str, str]:
+    """Whose change it is: a child's changes belong to the turn that started it."""
+    given = session.extra.get(WITH)
+    if isinstance(given, list | tuple) and len(given) == 2:
+        return str(given[0]), str(given[1])
+    return session.id, turn
+
+
+def _place(rows: list[tuple[Row, list[Change]]], turn: str) -> int:
+    """The turn that is meant: its id, the beginning of it, or its number in the list."""
+    found = [n for n, (row, _) in enumerate(rows) if row.turn == turn]
+    if not found:
+        short = turn.removeprefix("trn_")
+        found = [
+            n for n, (row, _) in enumerate(rows) if row.turn.removeprefix("trn_").startswith(short)
+        ]
+    if not found and turn.isdigit() and 1 <= int(turn) <= len(rows):
+        found = [int(turn) - 1]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(row.turn for row, _ in rows[-10:])
+    what = f"{turn} is the beginning of several turns" if found else f"No turn {turn} can be undone"
+    raise BadInput(f"{what}.", f"There are: {known}.")
+
+
+def _touched(changes: Sequence[Change], space: str) -> tuple[TouchedFile, ...]:
+    found = []
+    for one in changes:
+        fate: Fate = "changed"
+        if one.before == NOTHING:
+            fate = "made"
+        elif one.after == NOTHING:
+            fate = "removed"
+        found.append(TouchedFile(_short(one.path, space), fate))
+    return tuple(found)
+
+
+def _short(path: str, space: str) -> str:
+    return path[len(space) + 1 :] if path.startswith(space + "/") else path

@@ -1,0 +1,161 @@
+"""Puts files back: all are looked at before the first is touched, and nobody's work is lost."""
+
+import contextlib
+import difflib
+import os
+import stat
+from collections.abc import Sequence
+
+from dragoman.engine.faults import BadInput, Changed, Refused
+from dragoman.engine.ports.checkpoints import Fate
+from dragoman.policy.opening import walk_directory
+
+from .database import NOTHING, Change, Database, State, hash_of
+from .looking import state_of
+
+_SHOWN = 12_000  # characters of a diff that are shown
+_LINES = 4_000  # lines of a text that are compared
+
+
+def plan(steps: Sequence[Sequence[Change]], *, back: bool) -> list[Change]:
+    """Several turns, in the order in which they are taken back or done again, as one change."""
+    made: dict[str, Change] = {}
+    for changes in steps:
+        for one in changes:
+            old, new = (one.after, one.before) if back else (one.before, one.after)
+            known = made.get(one.path)
+            made[one.path] = Change(one.path, known.before if known else old, new)
+    return [made[path] for path in sorted(made)]
+
+
+def restore(
+    db: Database, changes: Sequence[Change], limit: int, space: str
+) -> tuple[list[tuple[str, Fate]], list[str]]:
+    """Make every file what its change says; returns those, and the ones whose content is lost.
+
+    Raises Changed, and changes nothing, when a file is not what the turn left.
+    """
+    wanted: list[Change] = []
+    lost: list[str] = []
+    trouble: list[tuple[str, str]] = []
+    for change in changes:
+        try:
+            now, data = state_of(change.path, limit)
+        except OSError as error:
+            raise Refused(
+                f"{change.path} cannot be reached: {error.strerror}.",
+                "A folder on its way was replaced by a link, or may not be entered.",
+            ) from error
+        if data is not None:
+            now = State(now.mode, hash_of(data))
+        if now == change.after and (now.hash is not None or not now.mode):
+            continue
+        if change.before.mode and change.before.hash is None or _lacks(db, change.after):
+            lost.append(change.path)
+        elif now != change.before:
+            trouble.append((change.path, _difference(db, change, now, data, space)))
+        else:
+            wanted.append(change)
+    if trouble:
+        names = ", ".join(_short(path, space) for path, _ in trouble[:10])
+        text = "\n".join(diff for _, diff in trouble)
+        if len(text) > _SHOWN:
+            text = text[:_SHOWN] + "\n… [more is not shown]"
+        raise Changed(
+            f"Somebody else changed {names} since that turn; nothing was put back.\n{text}\n",
+            "Put those changes away first, then try again.",
+            files=[_short(path, space) for path, _ in trouble],
+            diff=text,
+        )
+    done: list[tuple[str, Fate]] = []
+    for change in wanted:
+        try:
+            _put(db, change, space)
+        except OSError as error:
+            raise BadInput(
+                f"{change.path} could not be put back: {error.strerror}.",
+                f"{len(done)} of {len(wanted)} files were. Mend it and try again: what is back "
+                "already is left as it is.",
+            ) from error
+        fate: Fate = "changed"
+        if change.before == NOTHING:
+            fate = "made"
+        elif change.after == NOTHING:
+            fate = "removed"
+        done.append((change.path, fate))
+    return done, lost
+
+
+def _lacks(db: Database, state: State) -> bool:
+    return state.mode != 0 and (state.hash is None or db.get(state.hash) is None)
+
+
+def _put(db: Database, change: Change, space: str) -> None:
+    target = change.after
+    directory, name = os.path.split(change.path)
+    if target == NOTHING:
+        parent = walk_directory(directory)
+        try:
+            os.unlink(name, dir_fd=parent)
+        finally:
+            os.close(parent)
+        _prune(directory, space)
+        return
+    data = db.get(target.hash) if target.hash is not None else None
+    if data is None:
+        raise BadInput(f"The content of {change.path} is not kept any more.")
+    parent = walk_directory(directory, 0o755)
+    temporary = f".{name[:200]}.{os.urandom(6).hex()}.tmp"
+    try:
+        if stat.S_ISLNK(target.mode):
+            os.symlink(os.fsdecode(data), temporary, dir_fd=parent)
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(temporary, flags, 0o600, dir_fd=parent), "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), stat.S_IMODE(target.mode))
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=parent)
+        raise
+    finally:
+        os.close(parent)
+
+
+def _prune(directory: str, space: str) -> None:
+    """Remove folders that are empty now, inside of the workspace."""
+    while directory.startswith(space + "/"):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return  # not empty, or not ours to remove
+        directory = os.path.dirname(directory)
+
+
+def _difference(db: Database, change: Change, now: State, data: bytes | None, space: str) -> str:
+    """What somebody made of a file, as a diff against what the turn left."""
+    name = _short(change.path, space)
+    if now == NOTHING:
+        return f"{name}: it was removed."
+    if change.before == NOTHING:
+        return f"{name}: it was made, with {len(data or b'')} bytes."
+    left = db.get(change.before.hash) if change.before.hash is not None else None
+    if left == data:
+        return f"{name}: its permissions or its type changed."
+    if left is None or data is None or b"\0" in left or b"\0" in data:
+        return f"{name}: its content changed."
+    old, new = (_lines(one) for one in (left, data))
+    return "\n".join(
+        difflib.unified_diff(
+            old, new, f"{name} (as the turn left it)", f"{name} (now)", "", "", 2, ""
+        )
+    )
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode("utf-8", "replace").splitlines()[:_LINES]
+
+
+def _short(path: str, space: str) -> str:
+    return path[len(space) + 1 :] if path.startswith(space + "/") else path

@@ -1,0 +1,21 @@
+"""Checkpoints: what turns changed, undone and redone."""
+
+from typing import TYPE_CHECKING, Any
+
+from . import answers
+from .shapes import OfSession, Undo
+
+if TYPE_CHECKING:
+    from .caller import Caller
+
+
+async def checkpoints(conn: "Caller", params: OfSession) -> Any:
+    return answers.Checkpoints(list(await conn.door.checkpoints(params.session_id)))
+
+
+async def undo(conn: "Caller", params: Undo) -> Any:
+    return await conn.door.undo(params.session_id, params.turn, conn.who)
+
+
+async def redo(conn: "Caller", params: OfSession) -> Any:
+    return await conn.door.redo(params.session_id, conn.who)
