@@ -303,7 +303,10 @@ async def fill(path: Path, count: int) -> SqliteStore:
                         cwd=f"/p{n % (count // 50)}",
                         status=statuses[n % 4],
                         archived=n % 3 != 0,
-                        extra={"run_id": f"r{n}", "key": f"k{n}"},
+                        extra={
+                            "humanlayer": {"run_id": f"r{n}"},
+                            "correspondent": {"key": f"k{n}"},
+                        },
                     )
                 ),
             )

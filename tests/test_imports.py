@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "dragoman"
 
 _FACTS = ("ask", "content", "events", "faults", "info", "shown", "visible")
-PORTS = tuple(f"engine.{name}" for name in ("ports", "ask", "content", "events", "info", "faults"))
+_PORTS = ("ports", "ask", "content", "events", "info", "faults", "traits")
+PORTS = tuple(f"engine.{name}" for name in _PORTS)
 FACTS = tuple(f"engine.{name}" for name in _FACTS)
 BEHIND_PORTS = (*PORTS, "observe")
 

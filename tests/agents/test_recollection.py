@@ -9,6 +9,7 @@ import pytest
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Given, Trait
 from dragoman.host.compose import Composed, compose
 from dragoman.providers.registry import ProviderConfig
 from dragoman.testing.script import Scripted, call
@@ -41,8 +42,8 @@ class Talk:
     def __init__(self, host: Composed, script: Scripted) -> None:
         self.host, self.script = host, script
 
-    async def session(self, agent: str, who: Who = ZEROCLAW, **extra: Any) -> str:
-        spec = OpenSpec(agent=agent, cwd="/", extra=extra)
+    async def session(self, agent: str, who: Who = ZEROCLAW, *traits: Trait) -> str:
+        spec = OpenSpec(agent=agent, cwd="/", traits=traits)
         return (await self.host.door.open(spec, who)).id
 
     async def say(self, session: str, text: str) -> Any:
@@ -109,7 +110,7 @@ async def test_sessions_without_memory(talk: Talk, how: str) -> None:
     if how == "acp":
         session = await talk.session("chatty", ACP)
     else:
-        session = await talk.session("chatty", ZEROCLAW, exclude_memory=True)
+        session = await talk.session("chatty", ZEROCLAW, Given(memory=False))
     await talk.say(session, "What is my parrot called? My password is swordfish.")
     assert not TOOLS & {tool.name for tool in talk.last.tools}
     assert "Archimedes" not in talk.last.system

@@ -10,6 +10,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.faults import StoreFailed, UnknownModel
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
+from dragoman.engine.traits import Correspondent
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang
@@ -147,7 +148,7 @@ async def test_what_cannot_be_stored_changes_nothing():
     sid, _ = await start(door)
     before = host_of(door).live[sid].state.seq
     with pytest.raises(Exception):  # noqa: B017
-        await door.set_extra(sid, {"bad": object()})
+        await door.keep(sid, Correspondent, metadata={"bad": object()})
     assert host_of(door).live[sid].state.seq == before
     await door.rename(sid, "fine")
     await check_sound(door, sid)

@@ -7,6 +7,7 @@ from tests.gateway.making import events_of, serving
 
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Correspondent, Given
 from dragoman.testing.host import host_of
 from dragoman.testing.script import call, hang, say, think, turn
 
@@ -226,9 +227,10 @@ async def test_readyz_says_when_the_host_goes_down():
 
 async def test_secrets_that_clients_keep_with_a_session_are_hidden():
     async with serving() as served, served.client() as client:
-        extra = {"mcp": [{"name": "x", "env": {"API_TOKEN": "very-secret-value"}}]}
-        info = await served.door.open(OpenSpec(extra=extra))
-        await served.door.set_extra(info.id, {"auth_token": "another-secret-value"})
+        given = Given(mcp=({"name": "x", "env": {"API_TOKEN": "very-secret-value"}},))
+        info = await served.door.open(OpenSpec(traits=(given,)))
+        secret = {"auth_token": "another-secret-value"}
+        await served.door.keep(info.id, Correspondent, metadata=secret)
         for path in ("", "/events"):
             said = (await client.get(f"/api/sessions/{info.id}{path}")).text
             assert "secret-value" not in said and "***" in said

@@ -8,6 +8,7 @@ from tests.questions.asking import Asking
 
 from dragoman.engine import events as ev
 from dragoman.engine.faults import BadInput, UnknownRule
+from dragoman.engine.traits import Waiver
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import host_of
 
@@ -248,10 +249,10 @@ async def test_always_ask_wins_over_every_rule(tmp_path: Path) -> None:
     await store.close()
 
 
-@pytest.mark.parametrize("setting", ["skip_permissions", "auto_accept_edits"])
-async def test_always_ask_wins_over_settings_of_a_session(tmp_path: Path, setting: str) -> None:
+@pytest.mark.parametrize("waived", [{"everything": True}, {"tools": ("write",)}])
+async def test_always_ask_wins_over_settings_of_a_session(tmp_path: Path, waived: Any) -> None:
     at = await Asking(tmp_path, always_ask=("write",)).open()
-    await at.door.set_extra(at.session, {setting: True})
+    await at.door.keep(at.session, Waiver, **waived)
     assert not await at.passes("write", path="a", content="x")
 
 

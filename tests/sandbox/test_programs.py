@@ -15,6 +15,7 @@ from tests.engine.tape import ME, Tape
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Given
 from dragoman.host.cells import given_away
 from dragoman.host.compose import compose
 from dragoman.settings.load import load
@@ -64,7 +65,7 @@ class World:
             given = self.targets(victim.pid)
             calls = [call(one, given=given) for one in script]
             host.models.offer("script", Scripted([*calls, "done"]))
-            spec = OpenSpec(agent=agent, cwd=str(self.work), extra={"mcp": list(mcp)})
+            spec = OpenSpec(agent=agent, cwd=str(self.work), traits=(Given(mcp=tuple(mcp)),))
             info = await host.door.open(spec, ME)
             tape = Tape()
             await host.door.watch(info.id, ME, tape, lambda said: None)

@@ -291,7 +291,14 @@ class Trial:
                 "parent": chance.choice((None, *NAMES)),
                 "archived": chance.random() < 0.5,
                 "title": chance.choice(("Red bike", "Ärger", "50% off")),
-                "extra": chance.choice(({}, {"key": "k"}, {"team": 1}, {"run_id": "r", "t": "x"})),
+                "extra": chance.choice(
+                    (
+                        {},
+                        {"correspondent": {"key": "k"}},
+                        {"team": 1},
+                        {"humanlayer": {"run_id": "r"}, "t": "x"},
+                    )
+                ),
             }[change]
         count = chance.choice(SIZES)
         first, epoch = len(kept.entries) + 1, kept.epoch
@@ -352,7 +359,13 @@ class Trial:
             "archived": chance.random() < 0.5,
             "leaves": True,
             "text": chance.choice(("red", "ÄRGER", "50%", "bike red")),
-            "extra": chance.choice(({"key": "k"}, {"team": 1}, {"run_id": "r", "t": "x"})),
+            "extra": chance.choice(
+                (
+                    {"correspondent": {"key": "k"}},
+                    {"team": 1},
+                    {"humanlayer": {"run_id": "r"}, "t": "x"},
+                )
+            ),
         }
         for name in chance.sample([*picks], chance.choice((0, 1, 1, 2))):
             values[name] = picks[name]

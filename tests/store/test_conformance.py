@@ -45,7 +45,12 @@ async def ids(store: Store, **query: Any) -> list[str]:
 
 
 async def test_a_created_session_reads_back_the_same(store: Store) -> None:
-    info = make_info("s1", title="Größe", query="why?", extra={"run_id": "r1", "deep": {"a": [1]}})
+    info = make_info(
+        "s1",
+        title="Größe",
+        query="why?",
+        extra={"humanlayer": {"run_id": "r1"}, "deep": {"a": [1]}},
+    )
     assert await store.create(info, "me") >= 1
     assert await store.info("s1") == info
     assert await store.owner("s1") == "me"
@@ -396,12 +401,12 @@ async def test_the_newest_activity_is_first(store: Store) -> None:
         ({"text": "100_"}, ""),
         ({"text": "parser"}, "gc"),
         ({"leaves": True}, "hgfedcb"),
-        ({"extra": {"run_id": "r1"}}, "f"),
-        ({"extra": {"key": "k"}}, "hf"),
+        ({"extra": {"humanlayer": {"run_id": "r1"}}}, "f"),
+        ({"extra": {"correspondent": {"key": "k"}}}, "hf"),
         ({"extra": {"team": "red"}}, "g"),
         ({"extra": {"team": {"n": 1}}}, "h"),
-        ({"extra": {"level": 3, "key": "k"}}, "f"),
-        ({"extra": {"run_id": 5}}, "b"),
+        ({"extra": {"level": 3, "correspondent": {"key": "k"}}}, "f"),
+        ({"extra": {"humanlayer": {"run_id": 5}}}, "b"),
         ({"extra": {"missing": None}}, ""),
         ({"status": ("failed", "idle"), "extra": {"team": "red"}}, "g"),
         ({"archived": True, "status": ("failed",), "leaves": True, "agent": "main"}, "g"),
@@ -412,17 +417,28 @@ async def test_filters(store: Store, query: dict[str, Any], expected: str) -> No
     await fill(
         store,
         ("a", 1, {"cwd": "/p"}),
-        ("b", 2, {"agent": "coder", "origin": "zot", "extra": {"run_id": 5}}),
+        ("b", 2, {"agent": "coder", "origin": "zot", "extra": {"humanlayer": {"run_id": 5}}}),
         ("c", 3, {"cwd": "/p", "title": "Fix it", "query": "the Parser is broken"}),
         ("d", 4, {"parent": "a", "origin": "zot", "title": "GRÖSSE", "query": "Die GRÖßE"}),
         ("e", 5, {"parent": "a", "status": "running", "title": "is 100% done"}),
-        ("f", 6, {"status": "running", "extra": {"run_id": "r1", "key": "k", "level": 3}}),
+        (
+            "f",
+            6,
+            {
+                "status": "running",
+                "extra": {
+                    "humanlayer": {"run_id": "r1"},
+                    "correspondent": {"key": "k"},
+                    "level": 3,
+                },
+            },
+        ),
         (
             "g",
             7,
             {"archived": True, "status": "failed", "query": "parser", "extra": {"team": "red"}},
         ),
-        ("h", 8, {"archived": True, "extra": {"key": "k", "team": {"n": 1}}}),
+        ("h", 8, {"archived": True, "extra": {"correspondent": {"key": "k"}, "team": {"n": 1}}}),
     )
     assert "".join(await ids(store, **query)) == expected
 
@@ -513,14 +529,22 @@ async def test_wide_queries_are_answered(store: Store, query: dict[str, Any]) ->
 async def test_find_gives_the_session_created_last(store: Store) -> None:
     await fill(
         store,
-        ("a", 10, {"extra": {"run_id": "r", "key": "k", "n": 1}}),
-        ("b", 20, {"extra": {"key": "k", "n": 1}}),
-        ("c", 20, {"extra": {"key": "k", "n": 2}}),
+        (
+            "a",
+            10,
+            {"extra": {"humanlayer": {"run_id": "r"}, "correspondent": {"key": "k"}, "n": 1}},
+        ),
+        ("b", 20, {"extra": {"correspondent": {"key": "k"}, "n": 1}}),
+        ("c", 20, {"extra": {"correspondent": {"key": "k"}, "n": 2}}),
     )
     epoch = await store.take("a", "me", alive)
     await store.append(
         make_batch(
-            "a", epoch, updated_at=99, created_at=10, extra={"run_id": "r", "key": "k", "n": 1}
+            "a",
+            epoch,
+            updated_at=99,
+            created_at=10,
+            extra={"humanlayer": {"run_id": "r"}, "correspondent": {"key": "k"}, "n": 1},
         )
     )
 
@@ -528,11 +552,11 @@ async def test_find_gives_the_session_created_last(store: Store) -> None:
         info = await store.find(**extra)
         return info.id if info else None
 
-    assert await found(run_id="r") == "a"
-    assert await found(key="k") == "c"
-    assert await found(key="k", n=1) == "b"
+    assert await found(humanlayer={"run_id": "r"}) == "a"
+    assert await found(correspondent={"key": "k"}) == "c"
+    assert await found(correspondent={"key": "k"}, n=1) == "b"
     assert await found(n=2) == "c"
-    assert await found(key="none") is None
+    assert await found(correspondent={"key": "none"}) is None
     with pytest.raises(BadInput):
         await store.find()
 
@@ -614,7 +638,9 @@ async def test_whatever_is_appended_is_read_back(
     written: list[Entry] = []
     info = make_info(name)
     for texts in batches:
-        info = make_info(name, title=title, query=more, extra={"key": more, title: more})
+        info = make_info(
+            name, title=title, query=more, extra={"correspondent": {"key": more}, title: more}
+        )
         entries = [
             Entry(len(written) + n, n, "noted", encode_body(Noted("info", text)))
             for n, text in enumerate(texts, 1)
@@ -630,5 +656,5 @@ async def test_whatever_is_appended_is_read_back(
     gseqs = [e.gseq for e in read]
     assert gseqs == sorted(set(gseqs))
     if batches:
-        found = await store.find(key=more)
-        assert found is not None and found.extra["key"] == more
+        found = await store.find(correspondent={"key": more})
+        assert found is not None and found.extra["correspondent"]["key"] == more

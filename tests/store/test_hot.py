@@ -35,7 +35,7 @@ QUERIES: tuple[dict[str, Any], ...] = (
     {"archived": False, "status": ("idle",)},
     {"leaves": True},
     {"parent": "s1"},
-    {"extra": {"key": "k"}},
+    {"extra": {"correspondent": {"key": "k"}}},
     {"extra": {"team": 1}},
     {"extra": {"team": 1}, "status": ("running",), "offset": 1},
 )
@@ -112,7 +112,11 @@ async def test_lists_are_the_same_whoever_is_hot(tmp_path: Path, seed: int) -> N
         at += chance.randrange(2)
         other: dict[str, Any] = {"status": chance.choice(["idle", "running", "failed"])}
         if chance.random() < 0.2:
-            other |= {"archived": True, "cwd": "/p", "extra": {"key": "k", "team": 1}}
+            other |= {
+                "archived": True,
+                "cwd": "/p",
+                "extra": {"correspondent": {"key": "k"}, "team": 1},
+            }
         if chance.random() < 0.2:
             other |= {"agent": "coder", "parent": "s1"}
         batch = make_batch(name, 1, last[name] + 1, 2, updated_at=at, **other)

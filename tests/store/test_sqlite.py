@@ -30,7 +30,7 @@ from dragoman.engine.faults import (
 from dragoman.engine.info import SessionQuery
 from dragoman.store.lists import Where, ordered
 from dragoman.store.migrations import APPLICATION_ID, STEPS, Foreign, migrate
-from dragoman.store.rows import INFO_COLUMNS, info_values
+from dragoman.store.rows import INDEXED, INFO_COLUMNS, info_values
 from dragoman.store.sqlite import SqliteStore, open_store
 
 
@@ -322,10 +322,10 @@ async def explain(store: SqliteStore, sql: str, values: list[Any]) -> list[str]:
     return [str(row[3]) for row in rows]
 
 
-@pytest.mark.parametrize("name", ["run_id", "key"])
-async def test_finding_uses_an_index(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("place", "name"), list(INDEXED.items()))
+async def test_finding_uses_an_index(tmp_path: Path, place: tuple[str, str], name: str) -> None:
     store = SqliteStore(tmp_path / "s.db")
-    where = Where(SessionQuery(extra={name: "x"}))
+    where = Where(SessionQuery(extra={place[0]: {place[1]: "x"}}))
     sql = f"EXPLAIN QUERY PLAN {where.select('info')} ORDER BY created_at DESC, num DESC"
     rows = await store._reader.run(lambda c: c.execute(sql, where.values).fetchall())
     assert len(rows) == 1 and f"SEARCH sessions USING INDEX sessions_{name}" in rows[0][3]

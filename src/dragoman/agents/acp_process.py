@@ -19,6 +19,7 @@ from dragoman.engine.ports import (
     TurnPort,
     TurnResult,
 )
+from dragoman.engine.traits import Given, Trait
 
 from .acp_child import Child, Wrap
 from .acp_serving import Ground, Seat
@@ -35,6 +36,15 @@ Began = Callable[[int, str], None]
 EnvironmentOf = Callable[[AgentProfile], Mapping[str, str]]
 WrapOf = Callable[[AgentProfile, SessionInfo], Wrap]
 ServersOf = Callable[[AgentProfile, SessionInfo], Sequence[Mapping[str, Any]]]
+
+
+class Hosted(Trait, frozen=True):
+    """The session that a hosted agent has for one of ours."""
+
+    NAME = "hosted"
+
+    session: str = ""
+    command: tuple[str, ...] = ()
 
 
 class AcpProcessAgent:
@@ -127,13 +137,12 @@ class AcpProcessAgent:
             "cwd": info.cwd,
             "mcpServers": self._mcp(child, turn.profile, info),
         }
-        roots = list(info.extra.get("roots") or ())
+        roots = list(Given.of(info.extra).roots)
         if roots and child.can("sessionCapabilities", "additionalDirectories"):
             params["additionalDirectories"] = roots
-        kept = info.extra.get("hosted")
-        kept = kept if isinstance(kept, dict) else {}
-        known = kept.get("session")
-        if known and kept.get("command") == list(child.command):
+        kept = Hosted.of(info.extra)
+        known = kept.session
+        if known and kept.command == tuple(child.command):
             if await self._resume(turn, child, {**params, "sessionId": known}):
                 child.session, seat.knows = known, True
                 return
@@ -141,7 +150,7 @@ class AcpProcessAgent:
         child.session = str(answer.get("sessionId") or "")
         if not child.session:
             raise ProviderFailed(f"{child.command[0]} opened no session: it gave no id.")
-        await turn.keep(hosted={"session": child.session, "command": list(child.command)})
+        await turn.keep(Hosted(child.session, tuple(child.command)))
 
     async def _resume(self, turn: TurnPort, child: Child, params: dict[str, Any]) -> bool:
         if child.can("sessionCapabilities", "resume"):

@@ -23,6 +23,7 @@ from .ledger import Ledger
 from .permit import Grant, No, permit
 from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
 from .ports.tools import LOOKING
+from .traits import Waiver
 from .underway import Underway
 
 _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
@@ -113,11 +114,8 @@ class Calls:
 
     def allowed(self, call: ToolCall) -> bool:
         """Whether a setting of the session already allows this call."""
-        extra = self.ledger.state.extra
-        if extra.get("skip_permissions"):
-            until = extra.get("skip_permissions_until")
-            return until is None or self.ledger.home.clock.now_ms() < until
-        return bool(extra.get("auto_accept_edits")) and call.name in ("write", "edit")
+        waiver = Waiver.of(self.ledger.state.extra)
+        return waiver.covers(call.name, self.ledger.home.clock.now_ms())
 
     def env(
         self, call_id: str, reach: Sequence[Reach] = (), seen: Sequence[Seen] | None = None

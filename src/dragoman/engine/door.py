@@ -35,6 +35,7 @@ from .ports.checkpoints import Checkpoint, Restored
 from .ports.commands import Command
 from .ports.config import ConfigPort
 from .seat import Outlet, Seat, Seats
+from .traits import Trait
 from .view import SessionView
 from .visitors import Visitors
 
@@ -213,9 +214,9 @@ class Door:
             return tuple(view.messages)
         return await whole(self._host, session_id)
 
-    async def find(self, **extra: Any) -> SessionInfo | None:
-        """The newest session whose `extra` has these values (`run_id`, `key`)."""
-        return await self._host.store.find(**extra)
+    async def find(self, trait: type[Trait], **fields: Any) -> SessionInfo | None:
+        """The newest session whose trait has these values."""
+        return await self._host.store.find(**{trait.NAME: fields})
 
     async def list(self, query: SessionQuery | None = None) -> Page:
         query = query or SessionQuery()
@@ -402,12 +403,13 @@ class Door:
     async def archive(self, session_id: str, archived: bool = True) -> None:
         await (await self._host.get(session_id)).ledger.append(ev.Archived(archived))
 
-    async def set_extra(
-        self, session_id: str, values: dict[str, Any], by: Who | None = None
+    async def keep(
+        self, session_id: str, trait: type[Trait], by: Who | None = None, **fields: Any
     ) -> None:
-        """Keep facts with a session; None removes one."""
+        """Give fields of a session's trait other values. Raises BadInput."""
         session = await self._host.get(session_id)
-        await session.ledger.append(ev.ExtraSet(values, by))
+        change = trait.of(session.state.extra).changed(fields)
+        await session.ledger.append(ev.ExtraSet({trait.NAME: change}, by))
         session.gear.configure()
 
     async def note(

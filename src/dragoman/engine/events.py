@@ -222,7 +222,7 @@ class Archived(msgspec.Struct, frozen=True, tag="archived"):
 
 
 class ExtraSet(msgspec.Struct, frozen=True, tag="extra_set", omit_defaults=True):
-    """Facts a dialect keeps with a session. A value of None removes the key."""
+    """What traits keep with a session, by their names. None removes a field, or a name."""
 
     values: dict[str, Any]
     by: Who | None = None

@@ -9,18 +9,8 @@ import msgspec
 
 from .ledger import Ledger
 from .ports import Agent, AgentProfile, Files, Policy, Terminals, Toolbox
+from .traits import Given
 
-_OVERRIDES = (
-    "system_prompt",
-    "append_system_prompt",
-    "tools",
-    "max_steps",
-    "approval_timeout",
-    "temperature",
-    "memory",
-    "context_files",
-    "auto_compact",
-)
 _CLOSING_SECONDS = 5.0
 
 
@@ -50,7 +40,7 @@ class Gear:
         agents = self._ledger.home.agents
         self.policy: Policy = agents.policy(profile)
         self.agent: Agent = agents.backend(profile)
-        self.roots: Sequence[str] = tuple(self._ledger.state.extra.get("roots") or ())
+        self.roots: Sequence[str] = Given.of(self._ledger.state.extra).roots
 
     def profile(self) -> AgentProfile:
         """The agent's profile with what this session was opened with on top."""
@@ -62,11 +52,7 @@ class Gear:
         source = (profile, state.model, state.reasoning, state.extra)
         if made is not None and all(map(is_, made[0], source)):
             return made[1]
-        extra = state.extra
-        given = {key: extra[key] for key in _OVERRIDES if extra.get(key) is not None}
-        for key in ("append_system_prompt", "tools"):
-            if key in given:
-                given[key] = tuple(given[key])
+        given = Given.of(state.extra).over()
         if state.reasoning:
             given["reasoning"] = state.reasoning
         own = profile
@@ -90,7 +76,9 @@ class Gear:
                 return
             info = ledger.state.info()
             if self.servers:
-                extra = {**info.extra, "mcp": [*info.extra.get("mcp", ()), *self.servers]}
+                given = Given.of(info.extra)
+                given = msgspec.structs.replace(given, mcp=(*given.mcp, *self.servers))
+                extra = {**info.extra, Given.NAME: given.kept()}
                 info = msgspec.structs.replace(info, extra=extra)
             self.toolbox = await ledger.home.agents.toolbox(self.profile(), info)
 

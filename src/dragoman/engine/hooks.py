@@ -12,6 +12,7 @@ import msgspec
 
 from .events import Outcome
 from .state import State
+from .traits import Correspondent
 
 INTERCEPTABLE = frozenset({"message_sending", "tool_executing"})
 OBSERVABLE = INTERCEPTABLE | {
@@ -38,13 +39,13 @@ class HookContext(msgspec.Struct, frozen=True):
 
 def context_of(state: State, turn: str = "") -> HookContext:
     """Where a hook of this session fires."""
-    extra = state.extra
+    whom = Correspondent.of(state.extra)
     return HookContext(
         agent=state.agent,
         session=state.id,
-        key=str(extra.get("key") or state.id),
-        channel=str(extra.get("channel") or ""),
-        account=str(extra.get("account") or ""),
+        key=whom.key or state.id,
+        channel=whom.channel,
+        account=whom.account,
         turn=turn,
     )
 

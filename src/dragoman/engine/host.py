@@ -44,6 +44,7 @@ from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
 from .rules import Rules
 from .state import State
+from .traits import together
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -246,7 +247,7 @@ class Host:
             title=spec.title,
             parent=spec.parent,
             by=by,
-            extra=spec.extra or None,
+            extra=together(*spec.traits) or None,
         )
         bodies: list[ev.Kept] = [opened]
         if spec.reasoning:

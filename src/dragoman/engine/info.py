@@ -35,7 +35,7 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=False):
     ended_at: int | None = None
     active_ms: int = 0  # time spent in turns
     last_seq: int = 0
-    extra: dict[str, Any] = {}  # what dialects keep with it (run_id, session key, settings)
+    extra: dict[str, Any] = {}  # what traits keep with it, by their names
 
 
 def plain_model(ref: str) -> str:
@@ -58,7 +58,7 @@ class SessionQuery(msgspec.Struct, frozen=True):
     origin: str | None = None
     text: str = ""  # words that must be in title or first prompt
     leaves: bool = False  # only sessions that are nobody's parent
-    extra: dict[str, Any] = {}  # top-level keys of `extra` that must have these values
+    extra: dict[str, Any] = {}  # names of traits, and fields that must have these values
     limit: int = 100
     offset: int = 0
     cursor: str = ""

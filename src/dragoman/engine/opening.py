@@ -1,11 +1,11 @@
 """What a new session is to be, and the time it lives in."""
 
 from time import monotonic, time_ns
-from typing import Any
 
 import msgspec
 
 from .events import Mode
+from .traits import Trait
 
 
 class WallClock:
@@ -33,4 +33,4 @@ class OpenSpec(msgspec.Struct, frozen=True):
     reasoning: str = ""
     parent: str | None = None
     check_cwd: bool = True
-    extra: dict[str, Any] = {}
+    traits: tuple[Trait, ...] = ()

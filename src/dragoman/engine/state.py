@@ -14,6 +14,7 @@ from . import events as ev
 from .content import Message, Text, ToolCall, ToolResult, Usage, text_of
 from .events import Ask, Mode, Settled, Status
 from .info import SessionInfo, plain_model
+from .traits import merged
 
 _CUT = 4_000  # characters of prompt and result that the session's row repeats
 _REMEMBERED = 256  # settled approvals and idempotency keys a session remembers
@@ -310,8 +311,7 @@ def _archived(state: State, body: ev.Archived, at: int) -> None:
 
 
 def _extra_set(state: State, body: ev.ExtraSet, at: int) -> None:
-    merged = {**state.extra, **body.values}
-    state.extra = {key: value for key, value in merged.items() if value is not None}
+    state.extra = merged(state.extra, body.values)
 
 
 def _remembered(memory: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:

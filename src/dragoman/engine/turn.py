@@ -12,6 +12,7 @@ from .hooks import Message as Outgoing
 from .hosted import Hosted
 from .info import SessionInfo
 from .ports import AgentProfile, ToolSpec
+from .traits import Correspondent, Trait
 
 
 class Turn:
@@ -143,13 +144,9 @@ class Turn:
         return self._now.held
 
     def _outgoing(self, text: str) -> Outgoing:
-        extra = self._ledger.state.extra
-        return Outgoing(
-            content=text,
-            channel=str(extra.get("channel") or ""),
-            target=str(extra.get("target") or ""),
-            metadata=self._now.metadata or extra.get("metadata") or {},
-        )
+        whom = Correspondent.of(self._ledger.state.extra)
+        metadata = self._now.metadata or whom.metadata
+        return Outgoing(content=text, channel=whom.channel, target=whom.target, metadata=metadata)
 
     async def _moderate(self, content: tuple[Any, ...]) -> tuple[Any, ...]:
         text = text_of(content)
@@ -189,9 +186,9 @@ class Turn:
     async def plan(self, entries: Sequence[PlanEntry]) -> None:
         await self._ledger.keep(self._now, ev.Planned(tuple(entries)))
 
-    async def keep(self, **values: Any) -> None:
-        """Keep facts with the session (`extra`); None removes one."""
-        await self._ledger.keep(self._now, ev.ExtraSet(values))
+    async def keep(self, trait: Trait) -> None:
+        """Keep a trait with the session."""
+        await self._ledger.keep(self._now, ev.ExtraSet({trait.NAME: trait.kept()}))
 
     # --- tool calls ---
 

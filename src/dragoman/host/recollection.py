@@ -1,6 +1,6 @@
 """Joins agents to their long-term memory: tools, recall before a turn, saving after it.
 
-Sessions of ACP clients, and those opened with `exclude_memory`, have none of it: coding sessions
+Sessions of ACP clients, and those opened with `memory` off, have none of it: coding sessions
 neither read what an agent remembers nor add to it.
 """
 
@@ -14,6 +14,7 @@ from dragoman.engine.hooks import Block, Completed, HookContext, P, Payload
 from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Toolbox
+from dragoman.engine.traits import Given
 from dragoman.observe.log import get_log
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
@@ -53,7 +54,7 @@ class Recollection:
 
     def applies(self, info: SessionInfo) -> bool:
         """Whether a session has to do with memory at all."""
-        excluded = info.origin == "acp" or info.extra.get("exclude_memory")
+        excluded = info.origin == "acp" or Given.of(info.extra).memory is False
         return self._settings().memory.enabled and not excluded
 
     async def tools(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:

@@ -10,6 +10,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, Tool, Toolbox, ToolSpec
+from dragoman.engine.traits import Given
 from dragoman.host.cells import Cells, scratch
 from dragoman.host.descendants import Kin
 from dragoman.settings import profiles
@@ -230,7 +231,7 @@ class Roster:
 
     def _bounds(self, profile: AgentProfile, info: SessionInfo) -> Any:
         policy = self.policy(profile)
-        return policy.boundary(info.mode, info.cwd, tuple(info.extra.get("roots") or ()))
+        return policy.boundary(info.mode, info.cwd, Given.of(info.extra).roots)
 
     async def _extras(self, turn: Any) -> list[str]:
         return [text for extra in self.extras for text in await extra(turn)]

@@ -14,6 +14,7 @@ import msgspec
 from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Tool, Toolbox
+from dragoman.engine.traits import Given
 from dragoman.host.cells import Cells
 from dragoman.observe.log import get_log
 from dragoman.settings import profiles
@@ -253,4 +254,4 @@ class Servers:
 
 def _own(info: SessionInfo) -> list[dict[str, Any]]:
     """The servers that a client gave with this session."""
-    return [one for one in info.extra.get("mcp") or () if isinstance(one, dict)]
+    return list(Given.of(info.extra).mcp)

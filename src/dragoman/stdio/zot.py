@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.dialects.zot import Desk, Settings
+from dragoman.engine.traits import Given
 from dragoman.stdio.zot_flags import Flags, WrongFlag, parse
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class _Rpc:
         changes: dict[str, Any] = {
             "model": self._model(composed),
             "mode": self._mode(composed),
-            "extra": self._extra(composed),
+            "given": self._given(composed),
         }
         self.desk.settings = settings = _replaced(self.desk.settings, **changes)
         if flags.session == "new":
@@ -218,26 +219,22 @@ class _Rpc:
             said.add(("risk_profiles", agent.risk_profile, "mode"))
         return "" if said & set(composed.config.loaded.sources) else "full"
 
-    def _extra(self, composed: "Composed") -> dict[str, Any]:
+    def _given(self, composed: "Composed") -> Given:
         flags, door = self.flags, composed.door
-        extra: dict[str, Any] = {}
-        if flags.system_prompt is not None:
-            extra["system_prompt"] = flags.system_prompt
+        more: tuple[str, ...] | None = None
         if flags.append_system_prompt:
             alias = flags.agent or door.default_agent()
             before = door.profile(alias).append_system_prompt if alias else ()
-            extra["append_system_prompt"] = [*before, *flags.append_system_prompt]
-        if flags.no_tools:
-            extra["tools"] = []
-        elif flags.tools is not None:
-            extra["tools"] = flags.tools
-        if flags.max_steps:
-            extra["max_steps"] = flags.max_steps
-        if flags.temperature is not None:
-            extra["temperature"] = flags.temperature
-        if flags.no_context_files:
-            extra["context_files"] = False
-        return extra
+            more = (*before, *flags.append_system_prompt)
+        tools = None if flags.tools is None else tuple(flags.tools)
+        return Given(
+            system_prompt=flags.system_prompt,
+            append_system_prompt=more,
+            tools=() if flags.no_tools else tools,
+            max_steps=flags.max_steps or None,
+            temperature=flags.temperature,
+            context_files=False if flags.no_context_files else None,
+        )
 
 
 def _replaced(settings: Settings, **changes: Any) -> Settings:

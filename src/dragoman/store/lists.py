@@ -7,7 +7,7 @@ import msgspec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 
 from .paging import checked, encode_cursor, place_after, words_of
-from .rows import INDEXED, encode, info_of
+from .rows import encode, info_of, sorted_out
 from .rules import has_extra
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class Where:
         self.terms: list[str] = []
         self.values: list[Any] = []
         self.index = ""
-        self.rest: dict[str, Any] = {}  # what only a look into `extra` can tell
         self.moment, status = "updated_at", "status"
         if part == "hot":
             self.moment, status = "live_at", "live_status"
@@ -73,13 +72,11 @@ class Where:
         self.index = self.index or index
 
     def _extra(self, extra: dict[str, Any]) -> None:
-        for name, value in extra.items():
-            if name in INDEXED and isinstance(value, str):
-                self._add(f"{name} = ?", value, index=f"sessions_{name}")
-                continue
-            self.rest[name] = value
-            if isinstance(value, str):  # a coarse sieve, so that few rows need to be decoded
-                self._add("instr(info, ?)", encode(name) + b":" + encode(value))
+        columns, self.rest, texts = sorted_out(extra)
+        for column, value in columns.items():
+            self._add(f"{column} = ?", value, index=f"sessions_{column}")
+        for name, value in texts.items():  # a coarse sieve, so that few rows need to be decoded
+            self._add("instr(info, ?)", encode(name) + b":" + encode(value))
 
     def _word(self, word: str) -> None:
         if word.isascii():

@@ -10,6 +10,8 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo, plain_model
 from dragoman.engine.ports import AskRow, Entry
 
+from .old_extra import OLD, regrouped, renewed
+
 # The columns of a session that follow from its info, in the order of `info_values`: first those
 # that every turn changes, then those that hardly ever change.
 MOVING = ("updated_at", "status", "info")
@@ -26,7 +28,8 @@ LASTING = (
     "query",
 )
 INFO_COLUMNS = (*MOVING, *LASTING)
-INDEXED = ("run_id", "key")  # keys of `extra` that have a column
+# Fields of traits that have a column.
+INDEXED = {("humanlayer", "run_id"): "run_id", ("correspondent", "key"): "key"}
 
 # Events that are stored together share a row of an empty kind, up to this many and these bytes.
 PACKED = ""
@@ -54,7 +57,6 @@ def _decode(kind: type, data: bytes) -> Any:
 
 
 def info_values(info: SessionInfo) -> tuple[Any, ...]:
-    extra = info.extra
     return (
         info.updated_at,
         info.status,
@@ -65,8 +67,7 @@ def info_values(info: SessionInfo) -> tuple[Any, ...]:
         info.cwd,
         info.parent,
         info.origin,
-        _text(extra.get("run_id")),
-        _text(extra.get("key")),
+        *columns_of(info.extra),
         info.title,
         info.query,
     )
@@ -105,7 +106,7 @@ def entries_of(rows: Iterable[tuple[Any, ...]], after: int = 0, since: int = 0) 
     """
     for seq, at, kind, body, gseq, session in rows:
         if kind != PACKED:
-            yield Entry(seq, at, kind, body, gseq, session)
+            yield Entry(seq, at, kind, renewed(kind, body), gseq, session)
             continue
         try:
             packed = _unpack(body)
@@ -116,13 +117,44 @@ def entries_of(rows: Iterable[tuple[Any, ...]], after: int = 0, since: int = 0) 
         for at, kind, body in packed:
             seq += 1
             if seq > after and ahead + seq > since:
-                yield Entry(seq, at, kind, body, ahead + seq, session)
+                yield Entry(seq, at, kind, renewed(kind, body), ahead + seq, session)
 
 
 def info_of(data: bytes) -> SessionInfo:
     info: SessionInfo = _decode(SessionInfo, data)
     model = plain_model(info.model)
-    return info if model is info.model else msgspec.structs.replace(info, model=model)
+    if model is not info.model:
+        info = msgspec.structs.replace(info, model=model)
+    if OLD.keys().isdisjoint(info.extra):
+        return info
+    return msgspec.structs.replace(info, extra=regrouped(info.extra))
+
+
+def columns_of(extra: dict[str, Any]) -> tuple[str | None, ...]:
+    """The values of the fields that have a column."""
+    found = ((extra.get(trait), field) for trait, field in INDEXED)
+    return tuple(_text(kept.get(name)) if isinstance(kept, dict) else None for kept, name in found)
+
+
+def sorted_out(extra: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any], dict[str, str]]:
+    """What a query says of `extra`: by column, what is looked for in each row, and its texts."""
+    columns: dict[str, str] = {}
+    rest: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for name, wanted in extra.items():
+        fields = wanted if isinstance(wanted, dict) and wanted else {"": wanted}
+        for field, value in fields.items():
+            column = INDEXED.get((name, field))
+            if column is not None and isinstance(value, str):
+                columns[column] = value
+                continue
+            if field:
+                rest.setdefault(name, {})[field] = value
+            else:
+                rest[name] = value
+            if isinstance(value, str):
+                texts[field or name] = value
+    return columns, rest, texts
 
 
 def ask_of(row: tuple[Any, ...]) -> AskRow:

@@ -50,9 +50,18 @@ def check_find(extra: dict[str, Any]) -> None:
         raise BadInput("Nothing was said about the session to find.", "Name at least one value.")
 
 
+_MISSING = object()
+
+
 def has_extra(info: SessionInfo, wanted: dict[str, Any]) -> bool:
-    missing = object()
-    return all(info.extra.get(key, missing) == value for key, value in wanted.items())
+    return all(_matches(info.extra.get(key, _MISSING), value) for key, value in wanted.items())
+
+
+def _matches(kept: Any, wanted: Any) -> bool:
+    """Equal, or a trait of which these fields are equal."""
+    if isinstance(kept, dict) and isinstance(wanted, dict):
+        return all(kept.get(name, _MISSING) == value for name, value in wanted.items())
+    return bool(kept == wanted)
 
 
 def moment(batch: Batch) -> int:

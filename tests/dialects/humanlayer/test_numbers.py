@@ -11,6 +11,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Waiver
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import host_of
@@ -141,8 +142,7 @@ async def test_the_end_of_skipped_permissions_is_told_after_a_restart(left_ms, t
     door, desk = make(store=store)
     info = await door.open(OpenSpec(cwd="/"), ME)
     until = door.now_ms() + left_ms
-    values = {"skip_permissions": True, "skip_permissions_until": until}
-    await door.set_extra(info.id, values, ME)
+    await door.keep(info.id, Waiver, ME, everything=True, until=until)
     await store.close()
     store, _ = open_store(tmp_path / "s.db")
     door, desk = make(store=store)
@@ -150,7 +150,7 @@ async def test_the_end_of_skipped_permissions_is_told_after_a_restart(left_ms, t
     await client.subscribe()
     told = (await client.event("session_settings_changed"))["data"]
     assert (told["session_id"], told["reason"]) == (info.id, "expired")
-    assert "skip_permissions" not in (await door.info(info.id)).extra
+    assert "waiver" not in (await door.info(info.id)).extra
     await desk.close()
     await store.close()
 

@@ -43,39 +43,41 @@ async def test_what_a_launch_sets_reaches_the_engine(tmp_path):
         dangerously_skip_permissions_timeout=60_000,
     )
     extra = dict((await door.info(started["session_id"])).extra)
-    until = extra.pop("skip_permissions_until")
+    until = extra["waiver"]["until"]
     assert 0 < until - door.now_ms() <= 60_000
     assert extra == {
-        "run_id": started["run_id"],
-        "system_prompt": "be brief",
-        "append_system_prompt": ["and kind", "in English"],
-        "max_steps": 7,
-        "tools": ["read", "edit"],
-        "roots": [str(tmp_path)],
-        "mcp": [
-            {
-                "name": "local",
-                "command": "srv",
-                "args": ["-v"],
-                "env": {"A": "1", "HUMANLAYER_RUN_ID": started["run_id"]},
-            },
-            {
-                "name": "far",
-                "type": "http",
-                "url": "http://127.0.0.1:1/mcp",
-                "headers": {"h": "v"},
-            },
-        ],
-        "skip_permissions": True,
+        "humanlayer": {"run_id": started["run_id"]},
+        "waiver": {"everything": True, "until": until},
+        "given": {
+            "system_prompt": "be brief",
+            "append_system_prompt": ["and kind", "in English"],
+            "max_steps": 7,
+            "tools": ["read", "edit"],
+            "roots": [str(tmp_path)],
+            "mcp": [
+                {
+                    "name": "local",
+                    "command": "srv",
+                    "args": ["-v"],
+                    "env": {"A": "1", "HUMANLAYER_RUN_ID": started["run_id"]},
+                },
+                {
+                    "name": "far",
+                    "type": "http",
+                    "url": "http://127.0.0.1:1/mcp",
+                    "headers": {"h": "v"},
+                },
+            ],
+        },
     }
     # a child takes over all but the run and the number of turns
     await door.idle(started["session_id"])
     child = await client.call("continueSession", session_id=started["session_id"], query="y")
     inherited = (await door.info(child["session_id"])).extra
     assert inherited == {
-        **{key: value for key, value in extra.items() if key != "max_steps"},
-        "skip_permissions_until": until,
-        "run_id": child["run_id"],
+        "humanlayer": {"run_id": child["run_id"]},
+        "waiver": extra["waiver"],
+        "given": {key: value for key, value in extra["given"].items() if key != "max_steps"},
     }
     await desk.close()
 

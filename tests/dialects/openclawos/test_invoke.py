@@ -20,6 +20,7 @@ from dragoman.engine.ports import (
     ModelThought,
     ModelUsage,
 )  # fmt: skip
+from dragoman.engine.traits import Correspondent
 from dragoman.host.roster import Layers
 from dragoman.testing.host import host_of
 from dragoman.testing.script import call
@@ -47,7 +48,7 @@ def with_offers(desk):
 
 
 async def turn(desk):
-    info = await desk.door.open(OpenSpec(cwd="/", extra={"key": "the key"}), ME)
+    info = await desk.door.open(OpenSpec(cwd="/", traits=(Correspondent("the key"),)), ME)
     return info.id, await desk.door.prompt(info.id, (Text("go"),), ME)
 
 

@@ -6,6 +6,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.faults import StoreFailed
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Correspondent
 from dragoman.testing.host import host_of
 from dragoman.testing.script import Scripted, hang
 
@@ -36,7 +37,7 @@ async def test_a_queued_message_makes_its_session_and_is_answered():
     assert event["context"]["channelId"] == "telegram" and event["context"]["accountId"] == "acc"
     await talker.call("agent.queue", {**asked, "metadata": {**meta, "chatId": 10}})
     assert (await talker.event())["data"]["metadata"]["chatId"] == 10
-    await desk.door.idle((await desk.door.find(key="telegram:123456")).id)
+    await desk.door.idle((await desk.door.find(Correspondent, key="telegram:123456")).id)
     found = (await talker.call("session.get", {"key": "telegram:123456"}))["session"]
     assert set(found) == {"key", "agentId", "channelId", "accountId", "createdAt",
                           "lastActiveAt", "messageCount"}  # fmt: skip

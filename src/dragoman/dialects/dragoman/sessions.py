@@ -105,7 +105,7 @@ async def opened(conn: "Caller", params: Open) -> Any:
         mode=params.mode,
         title=params.title,
         reasoning=params.reasoning,
-        extra=params.extra or {},
+        traits=(params.extra,) if params.extra else (),
     )
     return answers.Session(await conn.door.open(spec, conn.who))
 

@@ -6,6 +6,7 @@ import msgspec
 
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Mode
+from dragoman.engine.traits import Given
 
 
 class Params(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class Open(Params, frozen=True):
     mode: Mode | None = None
     title: str = ""
     reasoning: str = ""
-    extra: dict[str, Any] | None = None
+    extra: Given | None = None  # on top of the agent's profile
 
 
 class Prompt(Params, frozen=True):

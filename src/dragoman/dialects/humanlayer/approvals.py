@@ -14,12 +14,14 @@ from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AskRow, Judgement
 from dragoman.engine.question import digest_of, scopes_of
 from dragoman.engine.shown import PLAIN
+from dragoman.engine.traits import Waiver
 from dragoman.engine.visible import visible
 from dragoman.wire.codec import encode
 
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
-from .rows import run_of, skips
+from .own import Own
+from .rows import run_of
 from .shapes import (
     Approval,
     CallSpec,
@@ -41,6 +43,7 @@ from .times import precise
 
 WINDOW_MS = 300_000  # how old a call may be that an approval without its id is matched to
 LARGE = 16_384  # bytes of an input that is not said twice in one record
+EDITING = ("write", "edit")  # the same as we call them
 EDITS = frozenset({"edit", "write", "multiedit"})
 SKIPPED = "Auto-accepted (dangerous skip permissions enabled)"
 ACCEPTED = "Auto-accepted (auto-accept mode enabled)"
@@ -295,7 +298,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
     )
     try:
         await door.put_ask(ask)
-        comment = _permitted(info.extra, tool, door.now_ms())
+        comment = _permitted(Waiver.of(info.extra), tool, door.now_ms())
         if not comment:
             rules = await door.remembered(info.id, call)
             comment = "; ".join(f"{rule.id}: {rule.sentence}" for rule in rules)
@@ -311,7 +314,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
 async def _session(desk: Desk, params: NewApproval) -> SessionInfo:
     """The session behind `run_id`, which may also be the session's own id."""
     given = params.run_id or ""
-    info = await desk.door.find(run_id=given)
+    info = await desk.door.find(Own, run_id=given)
     if info is not None:
         return await desk.door.info(info.id)
     try:
@@ -356,9 +359,9 @@ def _args(value: Any) -> dict[str, Any] | None:
     return value if value is None or isinstance(value, dict) else {PLAIN: value}
 
 
-def _permitted(extra: dict[str, Any], tool: str, now: int) -> str:
-    if skips(extra, now):
+def _permitted(waiver: Waiver, tool: str, now: int) -> str:
+    if waiver.all_at(now):
         return SKIPPED
-    if extra.get("auto_accept_edits") and tool.lower() in EDITS:
+    if waiver.tools and tool.lower() in EDITS:
         return ACCEPTED
     return ""

@@ -11,6 +11,7 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import InUse, UnknownSession
 from dragoman.engine.info import SessionQuery
+from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
 
@@ -130,9 +131,8 @@ class Desk:
     async def _switch_off(self, session_id: str, until: int) -> None:
         try:
             info = await self.door.info(session_id)
-            if info.extra.get("skip_permissions_until") == until:
-                values = {"skip_permissions": None, "skip_permissions_until": None}
-                await self.door.set_extra(session_id, values)
+            if Waiver.of(info.extra).until == until:
+                await self.door.keep(session_id, Waiver, everything=False, until=None)
         except (UnknownSession, InUse):
             return  # deleted, or it is another process that has to tell
 
@@ -143,11 +143,11 @@ class Desk:
             self.door.spawn(self._recall())
 
     async def _recall(self) -> None:
-        query = SessionQuery(extra={"skip_permissions": True}, limit=_PAGE)
+        query = SessionQuery(extra={Waiver.NAME: {"everything": True}}, limit=_PAGE)
         while True:
             page = await self.door.list(query)
             for info in page.sessions:
-                until = info.extra.get("skip_permissions_until")
+                until = Waiver.of(info.extra).until
                 if until is not None and info.id not in self._expiries:
                     self.expire_later(info.id, until)
             if not page.cursor:

@@ -28,6 +28,7 @@ from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 from . import shapes
 from .desk import MAX_LINE, Desk
 from .faults import Wrong, details, told
+from .own import Own
 from .verbs import VERBS
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class HumanlayerHearer:
         await self._door.reached()
         run_session = ""
         if params.run_id:
-            info = await self._door.find(run_id=params.run_id)
+            info = await self._door.find(Own, run_id=params.run_id)
             run_session = info.id if info is not None else params.run_id
         if self.link.closed:
             call.finish()

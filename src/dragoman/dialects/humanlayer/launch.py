@@ -12,26 +12,16 @@ from dragoman.engine.events import ACTIVE, Who
 from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.traits import Given, Waiver
 
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
 from .models import agent_of, model_of
-from .rows import skips, status_of
+from .own import Own
+from .rows import status_of
 from .shapes import Continue, Continued, Launch, Launched
 
 _STOP_SECONDS = 15.0
-# What a continued session takes over from its parent.
-_INHERITED = (
-    "system_prompt",
-    "append_system_prompt",
-    "custom_instructions",
-    "tools",
-    "disallowed_tools",
-    "mcp",
-    "roots",
-    "permission_prompt_tool",
-    "auto_accept_edits",
-)
 _TOOLS = ("read", "write", "edit", "bash", "ls", "glob", "grep", "ask_user", "plan")
 _SAME = {"multiedit": "edit", "shell": "bash", "todowrite": "plan"}
 
@@ -41,16 +31,15 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
     required(query=params.query)
     door = desk.door
     run_id = str(uuid4())
-    extra: dict[str, Any] = {"run_id": run_id}
-    _tell(extra, params)
+    given = Given()
     if params.mcp_config is not None:
-        extra["mcp"] = _servers(params.mcp_config, run_id)
+        given = Given(mcp=tuple(_servers(params.mcp_config, run_id)))
     until = None
-    if params.dangerously_skip_permissions:
-        extra["skip_permissions"] = True
-        timeout = params.dangerously_skip_permissions_timeout or 0
-        if timeout > 0:
-            until = extra["skip_permissions_until"] = door.now_ms() + timeout
+    skip = bool(params.dangerously_skip_permissions)
+    timeout = params.dangerously_skip_permissions_timeout or 0
+    if skip and timeout > 0:
+        until = door.now_ms() + timeout
+    own = Own(run_id, params.permission_prompt_tool or "")
     agent, word = agent_of(door, params.agent, params.model)
     model, notice = model_of(door, agent, word)
     spec = OpenSpec(
@@ -59,7 +48,7 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
         model=model,
         title=(params.title or "")[:500],
         interactive=False,
-        extra=extra,
+        traits=(own, _told(given, params), Waiver(skip, until)),
     )
     try:
         info = await door.open(spec, who)
@@ -91,19 +80,27 @@ async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
         )
     if parent.status in ACTIVE:
         parent = await _stop(desk, who, parent_id)
-    extra = _inherited(parent, door.now_ms())
-    extra["run_id"] = run_id
-    _tell(extra, params)
-    if servers is not None:
-        extra["mcp"] = servers
-    spec = OpenSpec(title=parent.title, interactive=False, extra=extra)
+    before = Given.of(parent.extra)
+    given = Given(
+        before.system_prompt,
+        before.append_system_prompt,
+        before.tools,
+        roots=before.roots,
+        mcp=before.mcp if servers is None else tuple(servers),
+    )
+    waiver = Waiver.of(parent.extra)
+    if not waiver.all_at(door.now_ms()):
+        waiver = Waiver(tools=waiver.tools)
+    tool = params.permission_prompt_tool or Own.of(parent.extra).permission_prompt_tool
+    traits = (Own(run_id, tool), _told(given, params), waiver)
+    spec = OpenSpec(title=parent.title, interactive=False, traits=traits)
     failed = "failed to launch resumed Claude session"
     try:
         info = await door.fork(parent_id, who, spec)
     except Fault as fault:
         raise Failed(f"{failed}: {reason(fault)}") from fault
     await _begin(desk, who, info, params.query or "", failed)
-    desk.expire_later(info.id, extra.get("skip_permissions_until"))
+    desk.expire_later(info.id, waiver.until)
     return Continued(info.id, run_id, info.id, parent_id)
 
 
@@ -137,33 +134,24 @@ async def _stop(desk: Desk, who: Who, session_id: str) -> SessionInfo:
         raise Failed(f"failed to interrupt running session: {reason(fault)}") from fault
 
 
-def _inherited(parent: SessionInfo, now: int) -> dict[str, Any]:
-    extra = {key: parent.extra[key] for key in _INHERITED if key in parent.extra}
-    if skips(parent.extra, now):
-        extra["skip_permissions"] = True
-        if parent.extra.get("skip_permissions_until") is not None:
-            extra["skip_permissions_until"] = parent.extra["skip_permissions_until"]
-    return extra
-
-
-def _tell(extra: dict[str, Any], params: Launch | Continue) -> None:
-    """Put what the client set into the session's facts."""
+def _told(given: Given, params: Launch | Continue) -> Given:
+    """What the client set, on top of what the session has already."""
+    changes: dict[str, Any] = {}
     if params.system_prompt:
-        extra["system_prompt"] = params.system_prompt
-    more = [text for text in (params.append_system_prompt, params.custom_instructions) if text]
+        changes["system_prompt"] = params.system_prompt
+    more = tuple(text for text in (params.append_system_prompt, params.custom_instructions) if text)
     if more:
-        extra["append_system_prompt"] = more
+        changes["append_system_prompt"] = more
     if params.max_turns is not None and params.max_turns > 0:
-        extra["max_steps"] = params.max_turns
+        changes["max_steps"] = params.max_turns
     if params.additional_directories:
-        extra["roots"] = [_expanded(path) for path in params.additional_directories if path]
-    if params.permission_prompt_tool:
-        extra["permission_prompt_tool"] = params.permission_prompt_tool
+        changes["roots"] = tuple(_expanded(path) for path in params.additional_directories if path)
     allowed = _names(params.allowed_tools)
     refused = _names(params.disallowed_tools)
     if allowed or refused:
-        kept = [name for name in allowed or extra.get("tools") or _TOOLS if name not in refused]
-        extra["tools"] = kept
+        known = allowed or given.tools or _TOOLS
+        changes["tools"] = tuple(name for name in known if name not in refused)
+    return msgspec.structs.replace(given, **changes)
 
 
 def _names(tools: list[str] | None) -> list[str]:

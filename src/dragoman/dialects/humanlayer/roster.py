@@ -14,6 +14,7 @@ import msgspec
 from dragoman.engine.door import Door
 from dragoman.engine.faults import UnknownSession
 from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 
 from .rows import row_of, status_of
@@ -199,7 +200,7 @@ def _entry(info: SessionInfo, now: int, before: Entry | None) -> Entry:
         info.archived,
         info.cwd,
         info.last_seq,
-        info.extra.get("skip_permissions_until") is not None,
+        Waiver.of(info.extra).until is not None,
         encode(row_of(info, now)),
     )
 

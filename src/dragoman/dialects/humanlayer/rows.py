@@ -9,7 +9,9 @@ from msgspec import UNSET, UnsetType
 from dragoman.engine.door import Door
 from dragoman.engine.faults import Fault
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.traits import Waiver
 
+from .own import Own
 from .shapes import Outcome, Row, SessionState
 from .times import precise, seconds
 
@@ -21,7 +23,7 @@ _SPACES = r"\s+"
 
 def run_of(session_id: str, extra: Mapping[str, Any]) -> str:
     """A session's run id; sessions that were begun elsewhere use their own id."""
-    return str(extra.get("run_id") or session_id)
+    return Own.of(extra).run_id or session_id
 
 
 def status_of(info: SessionInfo) -> str:
@@ -44,15 +46,9 @@ def family_of(model: str) -> str:
     return next((name for name in FAMILIES if name in model), model)
 
 
-def skips(extra: dict[str, Any], now: int) -> bool:
-    """Whether permissions are skipped at this moment."""
-    until = extra.get("skip_permissions_until")
-    return bool(extra.get("skip_permissions")) and (until is None or now < until)
-
-
-def _expiry(extra: dict[str, Any], now: int) -> str | UnsetType:
-    until = extra.get("skip_permissions_until")
-    return precise(until) if until is not None and skips(extra, now) else UNSET
+def _expiry(waiver: Waiver, now: int) -> str | UnsetType:
+    until = waiver.until
+    return precise(until) if until is not None and waiver.all_at(now) else UNSET
 
 
 def _end(info: SessionInfo, status: str) -> int | None:
@@ -62,7 +58,7 @@ def _end(info: SessionInfo, status: str) -> int | None:
 def row_of(info: SessionInfo, now: int) -> Row:
     """A session for the lists."""
     status = status_of(info)
-    extra = info.extra
+    extra, waiver = info.extra, Waiver.of(info.extra)
     end = _end(info, status)
     claude = info.id if info.turns else UNSET
     return Row(
@@ -82,9 +78,9 @@ def row_of(info: SessionInfo, now: int) -> Row:
         model_id=info.model,
         working_dir=info.cwd,
         result=_outcome(info) if end else UNSET,
-        auto_accept_edits=bool(extra.get("auto_accept_edits")),
-        dangerously_skip_permissions=skips(extra, now),
-        dangerously_skip_permissions_expires_at=_expiry(extra, now),
+        auto_accept_edits=bool(waiver.tools),
+        dangerously_skip_permissions=waiver.all_at(now),
+        dangerously_skip_permissions_expires_at=_expiry(waiver, now),
         archived=info.archived,
     )
 
@@ -108,6 +104,7 @@ def state_of(info: SessionInfo, door: Door) -> SessionState:
     """A session with all that is known of it."""
     status = status_of(info)
     extra, last, usage = info.extra, info.last_usage, info.usage
+    waiver = Waiver.of(extra)
     end = _end(info, status)
     now = door.now_ms()
     return SessionState(
@@ -135,9 +132,9 @@ def state_of(info: SessionInfo, door: Door) -> SessionState:
         effective_context_tokens=last.context or UNSET,
         context_limit=_context_limit(info, door),
         duration_ms=info.active_ms or UNSET,
-        auto_accept_edits=bool(extra.get("auto_accept_edits")),
-        dangerously_skip_permissions=skips(extra, now),
-        dangerously_skip_permissions_expires_at=_expiry(extra, now),
+        auto_accept_edits=bool(waiver.tools),
+        dangerously_skip_permissions=waiver.all_at(now),
+        dangerously_skip_permissions_expires_at=_expiry(waiver, now),
         archived=info.archived,
     )
 

@@ -7,9 +7,10 @@ from msgspec import Raw
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 
-from .approvals import approve_pending
+from .approvals import EDITING, approve_pending
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
 from .roster import Entry
@@ -94,20 +95,20 @@ async def change_settings(desk: Desk, who: Who, params: ChangeSettings) -> Succe
     info = await found(desk, params.session_id)
     values: dict[str, Any] = {}
     if params.auto_accept_edits is not None:
-        values["auto_accept_edits"] = params.auto_accept_edits
+        values["tools"] = EDITING if params.auto_accept_edits else ()
     skip = params.dangerously_skip_permissions
     timeout = params.dangerously_skip_permissions_timeout_ms or 0
     if skip is not None:
-        values["skip_permissions"] = skip
+        values["everything"] = skip
         if not skip:
-            values["skip_permissions_until"] = None
+            values["until"] = None
         elif timeout > 0:
-            values["skip_permissions_until"] = desk.door.now_ms() + timeout
-        elif info.extra.get("skip_permissions_until", 0) <= desk.door.now_ms():
-            values["skip_permissions_until"] = None  # an expiry of the past would undo it at once
-    await desk.door.set_extra(info.id, values, who)
-    if "skip_permissions_until" in values:
-        desk.expire_later(info.id, values["skip_permissions_until"])
+            values["until"] = desk.door.now_ms() + timeout
+        elif (Waiver.of(info.extra).until or 0) <= desk.door.now_ms():
+            values["until"] = None  # an expiry of the past would undo it at once
+    await desk.door.keep(info.id, Waiver, who, **values)
+    if "until" in values:
+        desk.expire_later(info.id, values["until"])
     if skip:
         await approve_pending(desk, who, info.id, BYPASSED, edits_only=False)
     elif params.auto_accept_edits:

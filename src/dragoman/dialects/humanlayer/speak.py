@@ -9,6 +9,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text, Thinking, ToolCall, text_of
 from dragoman.engine.door import Door
 from dragoman.engine.events import ACTIVE, Event
+from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
@@ -236,23 +237,21 @@ def _settled(door: Door, event: Event, body: ev.Settled) -> Saying:
     return [(RESOLVED, data)]
 
 
-_SETTINGS = {
-    "auto_accept_edits": "auto_accept_edits",
-    "skip_permissions": "dangerously_skip_permissions",
-}
+_SETTINGS = {"tools": "auto_accept_edits", "everything": "dangerously_skip_permissions"}
 
 
 def _extra(door: Door, event: Event, body: ev.ExtraSet) -> Saying:
-    ours = body.by is not None and body.by.dialect == "humanlayer"
-    changed: Data = {
-        name: bool(body.values[key]) for key, name in _SETTINGS.items() if key in body.values
-    }
-    if not changed and not (ours and not body.values):
+    waiver = body.values.get(Waiver.NAME)
+    if waiver is None:
         return []
-    if body.by is None and body.values.get("skip_permissions", True) is None:
+    ours = body.by is not None and body.by.dialect == "humanlayer"
+    changed: Data = {name: bool(waiver[key]) for key, name in _SETTINGS.items() if key in waiver}
+    if not changed and not (ours and not waiver):
+        return []
+    if body.by is None and waiver.get("everything", True) is None:
         expired = {"reason": "expired", "expired_at": precise(event.at)}
         return [(SETTINGS, {"dangerously_skip_permissions": False, **expired})]
-    until = body.values.get("skip_permissions_until")
+    until = waiver.get("until")
     if until is not None:
         changed["dangerously_skip_permissions_timeout_ms"] = max(0, until - event.at)
     return [(SETTINGS, {"event_type": "settings_updated", **changed})]

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
+from dragoman.engine.traits import Correspondent
 from dragoman.observe.log import get_log
 
 from . import grants
@@ -171,7 +172,7 @@ class Desk:
     def key_of(self, session_id: str) -> str:
         """The key that apps know a session by."""
         live = self.door.live(session_id)
-        return str(live.extra.get("key") or session_id) if live else session_id
+        return (Correspondent.of(live.extra).key if live else "") or session_id
 
     def _is_stale(self, seat: Seat) -> bool:
         limit = self.settings.heartbeat_timeout_secs

@@ -14,6 +14,7 @@ from dragoman.engine.faults import Fault, UnknownSession
 from dragoman.engine.hooks import Block, HookContext, Message
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.traits import Correspondent
 from dragoman.observe.log import get_log
 
 from .faults import Wrong
@@ -34,12 +35,12 @@ _REMEMBERED = 10_000
 
 def entry(info: SessionInfo) -> dict[str, Any]:
     """A `SessionEntry`."""
-    extra = info.extra
-    made: dict[str, Any] = {"key": str(extra.get("key") or info.id), "agentId": info.agent}
-    if extra.get("channel"):
-        made["channelId"] = extra["channel"]
-    if extra.get("account"):
-        made["accountId"] = extra["account"]
+    whom = Correspondent.of(info.extra)
+    made: dict[str, Any] = {"key": whom.key or info.id, "agentId": info.agent}
+    if whom.channel:
+        made["channelId"] = whom.channel
+    if whom.account:
+        made["accountId"] = whom.account
     made["createdAt"] = info.created_at
     made["lastActiveAt"] = info.updated_at
     made["messageCount"] = info.messages
@@ -58,7 +59,7 @@ class Sessions:
 
     async def find(self, key: str) -> SessionInfo | None:
         """The session with this key; a session's own id is a key as well."""
-        found = await self._door.find(key=key)
+        found = await self._door.find(Correspondent, key=key)
         if found is None:
             try:
                 return await self._door.info(key)
@@ -73,11 +74,12 @@ class Sessions:
         if limit < 0 or offset < 0:
             raise Wrong("INVALID_PARAMS", "limit and offset must not be negative")
         chosen = asked.filter or Filter()
-        extra = {"channel": chosen.channelId, "account": chosen.accountId}
+        wanted = {"channel": chosen.channelId, "account": chosen.accountId}
+        wanted = {name: value for name, value in wanted.items() if value is not None}
         query = SessionQuery(
             agent=chosen.agentId,
             status=tuple(sorted(ACTIVE)) if chosen.active else (),
-            extra={name: value for name, value in extra.items() if value is not None},
+            extra={Correspondent.NAME: wanted} if wanted else {},
             limit=min(limit or _MOST, _MOST),
             offset=offset,
         )
@@ -115,7 +117,7 @@ class Sessions:
         async with self._turn(key):
             found = await self.find(key)
             if found is None:
-                spec = OpenSpec(extra=_facts(key, channel, metadata))
+                spec = OpenSpec(traits=(_correspondent(key, channel, metadata),))
                 found = await self._door.open(spec, conn.who)
             work = await self._door.prompt(
                 found.id,
@@ -149,17 +151,17 @@ class Sessions:
         """Send a message the way of every outgoing one: hooks first, then its channel."""
         key = _checked(asked.sessionKey)
         found = await self.find(key)
-        extra = found.extra if found is not None else {}
+        whom = Correspondent.of(found.extra) if found is not None else Correspondent()
         before, colon, _ = key.partition(":")
-        channel = str(extra.get("channel") or (before if colon else ""))
+        channel = whom.channel or (before if colon else "")
         metadata = {
-            **(self._inbound.get(key) or extra.get("metadata") or {}),
+            **(self._inbound.get(key) or whom.metadata),
             **(asked.metadata or {}),
         }
         data = Message(
             content=asked.content,
             channel=channel,
-            target=str(extra.get("target") or _target(key, channel, metadata)),
+            target=whom.target or _target(key, channel, metadata),
             metadata=metadata,
         )
         context = HookContext(
@@ -167,7 +169,7 @@ class Sessions:
             session=found.id if found is not None else "",
             key=key,
             channel=channel,
-            account=str(extra.get("account") or ""),
+            account=whom.account,
         )
         owner = self._desk.owner("channel", channel)
         dispatch_id = self._desk.voice.new_id("dispatch")
@@ -228,16 +230,8 @@ def _target(key: str, channel: str, metadata: dict[str, Any]) -> str:
     return sender if isinstance(sender, str) else ("" if sender is None else str(sender))
 
 
-def _facts(key: str, channel: str, metadata: dict[str, Any]) -> dict[str, Any]:
+def _correspondent(key: str, channel: str, metadata: dict[str, Any]) -> Correspondent:
     """What is kept with a new session."""
-    facts: dict[str, Any] = {"key": key}
-    if channel:
-        facts["channel"] = channel
-    if target := _target(key, channel, metadata):
-        facts["target"] = target
     account = metadata.get("accountId")
-    if isinstance(account, str) and account:
-        facts["account"] = account
-    if metadata:
-        facts["metadata"] = metadata
-    return facts
+    account = account if isinstance(account, str) else ""
+    return Correspondent(key, channel, account, _target(key, channel, metadata), metadata)

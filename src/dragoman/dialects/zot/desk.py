@@ -1,10 +1,11 @@
 """What the dialect keeps for the whole process: its settings, and the way to the engine."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.engine.traits import Given
 from dragoman.wire.link import Link
 
 from .hear import ZotHearer
@@ -28,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True):
     session: str = ""  # the session to begin with: an id, or "" for a new one when it is needed
     sole: bool = False  # nobody else can answer: questions after the end of input are denied
     keeps: bool = True  # sessions can be found again: clients are told their ids
-    extra: dict[str, Any] = {}
+    given: Given = Given()
 
 
 class Desk:

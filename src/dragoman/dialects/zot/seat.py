@@ -214,5 +214,5 @@ def new_session(settings: "Settings", agent: str = "", cwd: str = "") -> OpenSpe
         mode=settings.mode or None,  # type: ignore[arg-type]
         reasoning=settings.reasoning,
         check_cwd=not settings.sole or bool(cwd),
-        extra=settings.extra,
+        traits=(settings.given,),
     )

@@ -9,6 +9,7 @@ from ..ask import Change
 from ..content import Detail, Image, Message, PlanEntry, Text, ToolCall, Usage
 from ..events import CallOutcome, Level, Mode, Settled, Stop
 from ..info import SessionInfo
+from ..traits import Trait
 from .models import ToolSpec
 from .tools import Answer, Policy, Toolbox
 
@@ -182,8 +183,8 @@ class TurnPort(Protocol):
         """For agents that run their tools themselves."""
         ...
 
-    async def keep(self, **values: Any) -> None:
-        """Keep facts with the session; None removes one."""
+    async def keep(self, trait: Trait) -> None:
+        """Keep a trait with the session."""
         ...
 
 

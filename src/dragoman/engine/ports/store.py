@@ -104,7 +104,7 @@ class Store(Protocol):
     async def owner(self, session: str) -> str | None: ...
 
     async def find(self, **extra: Any) -> SessionInfo | None:
-        """The newest session whose `extra` has all these values (indexed: run_id, key)."""
+        """The newest session whose `extra` has all these values (see `SessionQuery`)."""
         ...
 
     async def entries(

@@ -8,10 +8,19 @@ from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.faults import UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Correspondent, Trait
 
 from ..http import Refusal, reply
 from ..signing import verify
 from .table import Call, Route
+
+
+class Begun(Trait, frozen=True):
+    """Kept with a session that a webhook began."""
+
+    NAME = "gateway"
+
+    webhook: str = ""
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -60,17 +69,15 @@ async def take(call: Call) -> Any:
 async def _session(call: Call, hook: Any, name: str, who: Who) -> str:
     """The session of a hook: a named one is found again, or begun under its name."""
     if hook.session:
-        found = await call.door.find(key=f"webhook:{hook.session}")
+        found = await call.door.find(Correspondent, key=f"webhook:{hook.session}")
         if found is not None:
             return found.id
         try:
             return (await call.door.info(hook.session)).id
         except UnknownSession:
             pass  # begun below, under this name
-    extra = {"webhook": name}
-    if hook.session:
-        extra["key"] = f"webhook:{hook.session}"
-    spec = OpenSpec(agent=hook.agent, cwd=hook.cwd, title=f"Webhook {name}", extra=extra)
+    traits = (Begun(name), Correspondent(f"webhook:{hook.session}" if hook.session else ""))
+    spec = OpenSpec(agent=hook.agent, cwd=hook.cwd, title=f"Webhook {name}", traits=traits)
     return (await call.door.open(spec, who)).id
 
 

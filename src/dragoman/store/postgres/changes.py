@@ -10,7 +10,7 @@ from dragoman.engine.faults import InUse, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
-from ..rows import encode, pack, settled_of
+from ..rows import columns_of, encode, pack, settled_of
 from ..rules import already, ask_exists, check_ask, check_batch, exists, moment, no_ask
 from .link import clean
 
@@ -57,7 +57,6 @@ TAKE = (
 
 
 def lasting_of(info: SessionInfo) -> tuple[Any, ...]:
-    extra = info.extra
     return (
         info.created_at,
         info.archived,
@@ -65,14 +64,9 @@ def lasting_of(info: SessionInfo) -> tuple[Any, ...]:
         clean(info.cwd),
         None if info.parent is None else clean(info.parent),
         clean(info.origin),
-        _text(extra.get("run_id")),
-        _text(extra.get("key")),
+        *(None if value is None else clean(value) for value in columns_of(info.extra)),
         clean(f"{info.title}\n{info.query}".lower()),
     )
-
-
-def _text(value: Any) -> str | None:
-    return clean(value) if isinstance(value, str) else None
 
 
 class Create:

@@ -9,7 +9,7 @@ from dragoman.engine.info import Page, SessionInfo, SessionQuery
 
 from ..lists import sound
 from ..paging import checked, encode_cursor, place_after, words_of
-from ..rows import INDEXED, encode
+from ..rows import encode, sorted_out
 from ..rules import has_extra
 from .link import clean
 
@@ -33,23 +33,18 @@ class Where:
     ) -> None:
         self._values = values
         self._terms: list[str] = []
-        self.rest: dict[str, Any] = {}  # what only a look into `extra` can tell
         self.moment, status = "updated_at", "status"
         if part == "hot":
             self.moment, status = "live_at", "live_status"
             self._terms.append("hot")
         elif part == "cold":
             self._terms.append("NOT hot")
-        for name, value in query.extra.items():
-            if name in INDEXED and isinstance(value, str):
-                self._add(f"{name} =", clean(value))
-                continue
-            self.rest[name] = value
-            if isinstance(value, str):  # a coarse sieve, so that few rows need to be decoded
-                self._terms.append(
-                    f"position({self._mark(encode(name) + b':' + encode(value), 'bytea')} in info)"
-                    " > 0"
-                )
+        columns, self.rest, texts = sorted_out(query.extra)
+        for column, value in columns.items():
+            self._add(f"{column} =", clean(value))
+        for name, value in texts.items():  # a coarse sieve, so that few rows need to be decoded
+            said = self._mark(encode(name) + b":" + encode(value), "bytea")
+            self._terms.append(f"position({said} in info) > 0")
         if query.parent is not None:
             self._add("parent =", clean(query.parent))
         if query.cwd is not None:

@@ -10,6 +10,7 @@ import msgspec
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
+from dragoman.engine.traits import Given
 from dragoman.wire.codec import encode
 from dragoman.wire.verbs import After
 
@@ -38,14 +39,14 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
     try:
         alias = params.alias or _alias_in(params.meta) or conn.agent or settings.default_agent
         servers = _servers(params.servers)
-        extra: dict[str, Any] = {"memory": False}
-        if roots := _directories(params.directories):
-            extra["roots"] = roots
+        roots = _directories(params.directories)
+        timeout = None
         alias = alias or door.default_agent() or ""
         if settings.session_timeout_secs > 0 and alias:
             if not door.profile(alias).approval_timeout:
-                extra["approval_timeout"] = float(settings.session_timeout_secs)
-        spec = OpenSpec(agent=alias, cwd=params.directory, extra=extra)
+                timeout = float(settings.session_timeout_secs)
+        given = Given(memory=False, approval_timeout=timeout, roots=tuple(roots))
+        spec = OpenSpec(agent=alias, cwd=params.directory, traits=(given,))
         info = await door.open(spec, conn.who)
         attachment = conn.attach(info.id)
     finally:
@@ -112,8 +113,8 @@ async def _loaded(
     _check_directory(params.cwd, info)
     info = await door.load(session_id)
     alone = not door.present(session_id)
-    if alone and roots != list(info.extra.get("roots") or ()):
-        await door.set_extra(session_id, {"roots": roots or None}, conn.who)
+    if alone and roots != list(Given.of(info.extra).roots):
+        await door.keep(session_id, Given, conn.who, roots=roots)
     since: int | None = None
     if replay:
         since = await attachment.replay()
@@ -324,7 +325,7 @@ def _row(info: SessionInfo) -> dict[str, Any]:
     }
     if title := info.title or short_title(info.query):
         row["title"] = title
-    if roots := info.extra.get("roots"):
+    if roots := Given.of(info.extra).roots:
         row["additionalDirectories"] = list(roots)
     row["_meta"] = {
         "dragoman": {

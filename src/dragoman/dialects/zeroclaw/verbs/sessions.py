@@ -18,9 +18,11 @@ from dragoman.engine.faults import (
 )
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.traits import Correspondent, Given
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import SESSION_LIMIT, Refusal
+from ..own import Own
 from ..shapes import Configure, Listed, Messages, New, OfSession, Overrides
 from ..times import rfc3339
 from ..unused import drop_unused, is_unused
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 
     from ..hear import ZeroclawHearer
 
-CLOSED = "zeroclaw_closed"  # kept with a session that `session/close` ended
-KILLED = "zeroclaw_killed_at"
 _LIST_LIMIT = 1_000
 _TRIES = 8
 
@@ -122,38 +122,39 @@ async def _make_room(conn: "ZeroclawHearer") -> None:
 
 def _spec(conn: "ZeroclawHearer", params: New, session_id: str) -> OpenSpec:
     settings = conn.desk.settings
-    extra: dict[str, Any] = {"chat_mode": params.chat_mode or "chat"}
-    if params.exclude_memory:
-        extra["memory"] = False
-    if settings.approval_timeout_secs > 0:
-        extra["approval_timeout"] = settings.approval_timeout_secs
+    given = Given(
+        memory=False if params.exclude_memory else None,
+        approval_timeout=settings.approval_timeout_secs or None,
+    )
     return OpenSpec(
         agent=params.agent_alias,
         cwd=params.cwd or "",
         id=session_id,
         check_cwd=False,  # the protocol takes any folder and says it back
-        extra=extra,
+        traits=(given, Own(chat_mode=params.chat_mode or "chat")),
     )
 
 
 async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "SessionView":
     door = conn.door
     info = await door.info(session_id)
-    if info.extra.get(KILLED):
+    own = Own.of(info.extra)
+    if own.killed_at:
         raise Refusal(-32000, "Session not found: it was killed")
     if info.agent != params.agent_alias:
         door.profile(params.agent_alias)  # an unknown agent is the better complaint
         raise BadInput(f"Session belongs to a different agent: {info.agent}")
     await door.load(session_id)
-    if info.extra.get(CLOSED):
-        await door.set_extra(session_id, {CLOSED: None}, conn.who)
+    if own.closed:
+        await door.keep(session_id, Own, conn.who, closed=False)
     return await door.look(session_id)
 
 
 async def usable(conn: "ZeroclawHearer", session_id: str) -> SessionInfo:
     """The session, unless it was closed or killed here. Raises UnknownSession."""
     info = await conn.door.info(session_id)
-    if info.extra.get(CLOSED) or info.extra.get(KILLED):
+    own = Own.of(info.extra)
+    if own.closed or own.killed_at:
         raise UnknownSession(session_id)
     return info
 
@@ -163,12 +164,12 @@ async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
     door, session_id = conn.door, params.session_id
     await usable(conn, session_id)
     if not _others(conn, session_id):
-        await door.set_extra(session_id, {CLOSED: True}, conn.who)
+        await door.keep(session_id, Own, conn.who, closed=True)
         if not _others(conn, session_id):  # somebody may have come while that was kept
             with suppress(UnknownSession):  # let go by somebody else at the same time
                 await door.close(session_id, "close")
         else:
-            await door.set_extra(session_id, {CLOSED: None}, conn.who)
+            await door.keep(session_id, Own, conn.who, closed=False)
     conn.seats.leave(session_id)
     if conn.terminal:
         await drop_unused(door, (session_id,))
@@ -189,7 +190,7 @@ def _others(conn: "ZeroclawHearer", session_id: str) -> bool:
 async def kill(conn: "ZeroclawHearer", params: OfSession) -> Any:
     door, session_id = conn.door, params.session_id
     await usable(conn, session_id)
-    await door.set_extra(session_id, {KILLED: door.now_ms()}, conn.who)
+    await door.keep(session_id, Own, conn.who, killed_at=door.now_ms())
     await door.close(session_id, "kill")
     conn.seats.leave(session_id)
     return {"session_id": session_id, "killed": True}
@@ -210,7 +211,7 @@ async def listed(conn: "ZeroclawHearer", params: Listed) -> Any:
 
 def _shown(conn: "ZeroclawHearer", info: SessionInfo) -> bool:
     """Neither killed, nor left by all before anything was said in it."""
-    return not info.extra.get(KILLED) and not is_unused(conn.door, info)
+    return not Own.of(info.extra).killed_at and not is_unused(conn.door, info)
 
 
 async def listed_all(conn: "ZeroclawHearer", _: None) -> Any:
@@ -225,7 +226,8 @@ def _row(info: SessionInfo) -> dict[str, Any]:
         "last_activity": rfc3339(info.updated_at),
         "message_count": info.messages,
         "agent_alias": info.agent,
-        "channel_id": _text(info.extra.get("channel")),  # null: of no chat app's channel
+        "channel_id": Correspondent.of(info.extra).channel
+        or None,  # null: of no chat app's channel
         "name": info.title or info.query.split("\n", 1)[0][:80] or None,
     }
     return row
@@ -278,7 +280,7 @@ async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
         value = getattr(given, name)
         if value is not None and not value.strip():
             raise BadInput(f"Invalid params: `{name}` must not be blank.")
-    before = dict(info.extra.get("overrides") or {})
+    before = dict(Own.of(info.extra).overrides)
     if given.model_provider is not None and given.model is None:
         before.pop("model", None)
     ref = _ref(conn, given, info)
@@ -292,10 +294,9 @@ async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
         raise BadInput("Invalid params: `temperature` is between 0 and 2.")
     if ref:
         await door.set_model(params.session_id, ref, conn.who)
-    extra: dict[str, Any] = {"overrides": merged}
+    await door.keep(params.session_id, Own, conn.who, overrides=merged)
     if given.temperature is not None:
-        extra["temperature"] = given.temperature
-    await door.set_extra(params.session_id, extra, conn.who)
+        await door.keep(params.session_id, Given, conn.who, temperature=given.temperature)
     return {"session_id": params.session_id, "overrides": merged}
 
 
