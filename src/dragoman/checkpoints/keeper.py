@@ -10,13 +10,13 @@ from typing import TypeVar
 from dragoman.engine.faults import BadInput, StoreFailed
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports.checkpoints import Checkpoint, Fate, Restored, TouchedFile
+from dragoman.engine.traits import StartedBy
 
 from .database import NOTHING, UNKNOWN, Change, Database, Row, State
 from .looking import Limits, Look, differences, kept_state, look
 from .restoring import plan, restore
 
 T = TypeVar("T")
-WITH = "undo_with"  # in `extra` of a session whose changes belong to a turn of another
 _LOOKS = 64  # sessions whose running command has a look to be compared with
 _SHRINK = 64  # calls after which the size is looked at
 
@@ -204,10 +204,8 @@ class Keeper:
 
 def _owner(session: SessionInfo, turn: str) -> tuple[str, str]:
     """Whose change it is: a child's changes belong to the turn that started it."""
-    given = session.extra.get(WITH)
-    if isinstance(given, list | tuple) and len(given) == 2:
-        return str(given[0]), str(given[1])
-    return session.id, turn
+    given = StartedBy.of(session.extra)
+    return (given.session, given.turn) if given.session else (session.id, turn)
 
 
 def _place(rows: list[tuple[Row, list[Change]]], turn: str) -> int:

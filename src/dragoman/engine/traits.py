@@ -117,3 +117,22 @@ class Waiver(Trait, frozen=True):
 
     def all_at(self, now: int) -> bool:
         return self.everything and (self.until is None or now < self.until)
+
+
+class PutBack(Trait, frozen=True):
+    """What was undone or redone since the model last looked."""
+
+    NAME = "restored"
+
+    what: str = ""  # "undone" or "redone"; "": nothing was
+    files: tuple[str, ...] = ()
+    turn: int = 0  # how many turns there had been
+
+
+class StartedBy(Trait, frozen=True):
+    """The turn of another session that this one works for: its changes are that turn's."""
+
+    NAME = "started_by"
+
+    session: str = ""
+    turn: str = ""

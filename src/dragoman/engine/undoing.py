@@ -12,6 +12,7 @@ from .ledger import Home, Ledger
 from .ports import TurnResult
 from .ports.checkpoints import Checkpoints, Restored
 from .state import State
+from .traits import PutBack
 from .turn import Turn
 
 _SHOWN = 50
@@ -41,10 +42,11 @@ async def undone(ledger: Ledger, busy: bool, turn: str | None, by: ev.Who | None
     done = await restored(ledger.home, info, turn)
     verb = "redone" if turn is None else "undone"
     facts = {"checkpoint": verb, "turns": list(done.turns)}
-    files = [file.path for file in done.files][:_SHOWN]
+    files = tuple(file.path for file in done.files)[:_SHOWN]
+    trait = PutBack(verb, files, info.turns)
     await ledger.append(
         ev.Noted("info", verb.capitalize(), sentence(done, verb), facts),
-        ev.ExtraSet({"restored": {"what": verb, "files": files, "turn": info.turns}}, by),
+        ev.ExtraSet({trait.NAME: trait.kept()}, by),
     )
     return done
 

@@ -14,6 +14,7 @@ from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
 from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
 from dragoman.engine.ports.checkpoints import Checkpoints
+from dragoman.engine.traits import PutBack
 from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
 from dragoman.host.descendants import Kin
@@ -174,11 +175,11 @@ async def compose(
 
 async def _restored(turn: Any) -> tuple[str, ...]:
     """Tells the model that its changes were undone since it last looked."""
-    given = turn.info.extra.get("restored")
-    if not isinstance(given, dict) or turn.info.turns - int(given.get("turn", 0)) > 1:
+    given = PutBack.of(turn.info.extra)
+    if not given.what or turn.info.turns - given.turn > 1:
         return ()
-    files = ", ".join(given.get("files") or ()) or "none"
-    return (f"Since your last turn the user has {given.get('what')} changes of yours in: {files}",)
+    files = ", ".join(given.files) or "none"
+    return (f"Since your last turn the user has {given.what} changes of yours in: {files}",)
 
 
 def _keeper(

@@ -233,10 +233,6 @@ def _row(info: SessionInfo) -> dict[str, Any]:
     return row
 
 
-def _text(value: Any) -> str | None:
-    return str(value) if value else None
-
-
 def said(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """What was said in words: tool results and calls without text are left out."""
     return [
