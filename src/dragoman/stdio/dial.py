@@ -40,6 +40,14 @@ def _silent(address: str, problem: BaseException) -> NotThere:
     )
 
 
+def _usable(token: str, where: str) -> str:
+    """The token, when it can stand in a header. Raises BadInput."""
+    if token.isascii() and token.isprintable() and " " not in token:
+        return token
+    hint = "Make one with: dragoman token new"
+    raise BadInput(f"What {where} holds is no token: it has characters that no token has.", hint)
+
+
 def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     """The bridge's token: environment, file, pairing code, or a new one. Raises BadInput, NotThere.
 
@@ -49,14 +57,16 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
         return ""
     for variable in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
         if given := os.environ.get(variable, "").strip():
-            return given
+            return _usable(given, variable)
     path = os.path.join(where.config_dir, "acp-bridge-token")
     try:
         with open(path, encoding="utf-8-sig") as file:
             if kept := file.read().strip():
-                return kept
+                return _usable(kept, path)
     except FileNotFoundError:
         pass  # made below
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is no text.", "Remove it; another token is made.") from None
     code = pair_code
     for variable in ("DRAGOMAN_ACP_PAIRING_CODE", "ZEROCLAW_ACP_PAIRING_CODE"):
         code = code or os.environ.get(variable, "").strip()

@@ -3,16 +3,15 @@
 import asyncio
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable
 
 from dragoman.client.address import socket_path
 from dragoman.client.host import HostClient, connect
+from dragoman.client.launch import launch
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
-from dragoman.settings.places import places
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
@@ -81,7 +80,7 @@ class Link:
             waited = time.monotonic() - began
             if started is None and waited >= patience:
                 self._tell("starting", "starting the daemon")
-                started = start_daemon(self._config_dir)
+                started = launch(self._config_dir)
                 began, pause = time.monotonic(), _FIRST_PAUSE / 5
             elif started is not None and started.poll() is not None:
                 self._tell("trouble", "the daemon does not start; see: dragoman doctor")
@@ -133,29 +132,6 @@ class Link:
             except (NotRunning, ConnectionGone):
                 pass  # made again below
             await asyncio.sleep(_FIRST_PAUSE)
-
-
-def start_daemon(config_dir: str | None) -> subprocess.Popen[bytes]:
-    """A daemon of its own session, which goes on when the terminal is closed."""
-    where = places(os.environ, config_dir)
-    os.makedirs(where.data_dir, mode=0o700, exist_ok=True)
-    log = os.open(
-        os.path.join(where.data_dir, "daemon.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-    )
-    words = [sys.executable, "-m", "dragoman", "daemon"]
-    if config_dir:
-        words += ["--config-dir", config_dir]
-    try:
-        return subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=os.path.expanduser("~"),
-        )
-    finally:
-        os.close(log)
 
 
 def _own_name() -> str:

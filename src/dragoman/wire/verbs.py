@@ -52,10 +52,11 @@ class Verb:
     `run` gets the connection and the params. A `direct` one gets the call instead; when it returns
     None it answers by itself, at once or later. What `waits` is, or returns, a coroutine. The
     result of a `plain` one is written as it is, whatever the connection's spelling. `quick` makes
-    the answer to requests without params; it holds until something else is heard.
+    the answer to requests without params; it holds until something else is heard. `takes` is the
+    type of its params, for the reference.
     """
 
-    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "simple", "waits")
+    __slots__ = ("direct", "order", "plain", "quick", "read", "run", "simple", "takes", "waits")
 
     def __init__(
         self,
@@ -68,8 +69,10 @@ class Verb:
         waits: bool | None = None,
         quick: Quick | None = None,
         read: Callable[[Any], Any] | None = None,
+        takes: Any = None,
     ) -> None:
         self.run = run
+        self.takes = params if takes is None else takes
         self.read = read or (None if params is None else reader(params))
         self.order = order
         self.direct = direct

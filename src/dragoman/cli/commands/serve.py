@@ -18,7 +18,15 @@ def commands() -> tuple[Command, ...]:
                 Flag("ephemeral", "leave when the last client has left", kind=bool),
                 Flag("no-gateway", "do not listen for HTTP and WebSocket", kind=bool),
                 Flag("native", "listen also where each protocol's own clients look", kind=bool),
+                Flag("background", "come back when it is ready, and let it run", kind=bool),
             ),
+        ),
+        Command(
+            "stop",
+            "end the running daemon; what it does goes on when it is started again",
+            group=GROUP,
+            example="dragoman stop",
+            flags=(CONFIG_DIR,),
         ),
         Command(
             "acp",

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Hand over to the daemon; it is imported only now."""
+    if args.background:
+        from ..background import start
+
+        return start(args)
 
     def serve() -> int:
         from dragoman.daemon.main import main

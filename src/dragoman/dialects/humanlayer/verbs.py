@@ -48,7 +48,7 @@ def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = N
             run = find(where)
         return await run(conn.desk, conn.who, asked)
 
-    return Verb(later, order="serial", quick=quick, read=_Params(params).read)
+    return Verb(later, order="serial", quick=quick, read=_Params(params).read, takes=params)
 
 
 class _Params:
@@ -106,7 +106,13 @@ def _listed(conn: "HumanlayerHearer") -> bytes | None:
 
 VERBS: dict[str, Verb] = {
     "health": Verb(health, order="serial", quick=lambda conn: conn.desk.health, read=check_object),
-    "Subscribe": Verb(subscribe, order="serial", direct=True, read=_Params(shapes.Subscribe).read),
+    "Subscribe": Verb(
+        subscribe,
+        order="serial",
+        direct=True,
+        read=_Params(shapes.Subscribe).read,
+        takes=shapes.Subscribe,
+    ),
     "launchSession": _verb(shapes.Launch, "launch.launch"),
     "continueSession": _verb(shapes.Continue, "launch.resume"),
     "interruptSession": _verb(shapes.OfSession, "sessions.interrupt"),

@@ -208,7 +208,12 @@ def _verb(
     params: type, run: Callable[..., Any], *, direct: bool = False, quick: Any = None
 ) -> Verb:
     return Verb(
-        run, order="pool", direct=direct, quick=quick, read=msgspec.json.Decoder(params).decode
+        run,
+        order="pool",
+        direct=direct,
+        quick=quick,
+        read=msgspec.json.Decoder(params).decode,
+        takes=params,
     )
 
 

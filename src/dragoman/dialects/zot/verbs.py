@@ -342,7 +342,8 @@ def get_capabilities(hearer: "ZotHearer", params: None) -> dict[str, Any]:
 
 def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) -> Verb:
     read = params if params is read_prompt else params and reader(params)
-    return Verb(run, order="serial", direct=direct, read=read and _mending(read))
+    takes = shapes.Prompt if params is read_prompt else params
+    return Verb(run, order="serial", direct=direct, read=read and _mending(read), takes=takes)
 
 
 def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:

@@ -28,7 +28,7 @@ def verb(
     are params whose own names are taken in both spellings as well.
     """
     fields = {field.encode_name for field in msgspec.structs.fields(params)} if params else ()
-    made = Verb(run, direct=direct, plain=native, quick=quick)
+    made = Verb(run, direct=direct, plain=native, quick=quick, takes=params)
     if params is not None:
         made.read = read_as(params, nested)
     if made.waits and "session_id" in fields:

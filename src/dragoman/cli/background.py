@@ -1,0 +1,75 @@
+"""`dragoman daemon --background`: the daemon runs on, the command comes back when it is ready."""
+
+import os
+import select
+import socket
+import subprocess
+import tempfile
+from typing import Any
+
+from dragoman.client.launch import launch, log_path
+from dragoman.client.problems import NotRunning
+
+from . import reach, say
+
+_WITHIN = 60.0  # seconds in which a daemon is ready or has said what is wrong
+
+
+def start(args: Any) -> int:
+    """Start a daemon unless one runs. Exit code 1 when it does not come up."""
+    try:
+        with reach.daemon(args) as host:
+            found = host.call("dragoman/status")
+    except NotRunning:
+        return _launch(args)
+    say.out(f"A daemon runs already, process {found['pid']}.")
+    return 0
+
+
+def _launch(args: Any) -> int:
+    flags = [f"--{name}" for name in ("ephemeral", "no-gateway", "native") if _given(args, name)]
+    log = log_path(args.config_dir)
+    begins = os.path.getsize(log) if os.path.exists(log) else 0
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        address = os.path.join(folder, "ready")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+            ear.bind(address)
+            env = {**os.environ, "NOTIFY_SOCKET": address}
+            process = launch(args.config_dir, flags, env)
+            ready = _hears(ear, process)
+    if not ready:
+        code = process.poll()
+        said = _tail(log, begins)
+        how = "does not answer" if code is None else f"ended with code {code}"
+        say.warn(f"The daemon {how}.{f' It said:{chr(10)}{said}' if said else ''}")
+        return 1
+    say.out(f"The daemon is ready, process {process.pid}. It writes to {log}; end it: dragoman stop")
+    process.returncode = 0  # it is meant to outlive us
+    return 0
+
+
+def _given(args: Any, name: str) -> bool:
+    return bool(getattr(args, name.replace("-", "_")))
+
+
+def _hears(ear: socket.socket, process: "subprocess.Popen[bytes]") -> bool:
+    """Wait until the daemon says that it is ready, or ends."""
+    end = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+    try:
+        while True:
+            wanted = [ear] if end < 0 else [ear, end]
+            heard, _, _ = select.select(wanted, [], [], _WITHIN if end >= 0 else 0.5)
+            if ear in heard:
+                if b"READY=1" in ear.recv(4096):
+                    return True
+            elif end >= 0 or process.poll() is not None:
+                return False
+    finally:
+        if end >= 0:
+            os.close(end)
+
+
+def _tail(path: str, begins: int) -> str:
+    with open(path, "rb") as opened:
+        opened.seek(begins)
+        return opened.read(64 * 1024).decode(errors="replace").strip()

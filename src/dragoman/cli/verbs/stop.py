@@ -1,0 +1,50 @@
+"""`dragoman stop`: end the running daemon as a service manager would."""
+
+import os
+import select
+import signal
+import time
+
+from .. import reach, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_WITHIN = 30.0  # seconds in which a daemon has ended
+
+
+def run(args: "Any") -> int:
+    """Ask it to end and wait until it has. Exit code 1 when none runs, or it does not end."""
+    with reach.daemon(args) as host:
+        pid = int(host.call("dragoman/status")["pid"])
+        ended = _Ended(pid)
+        os.kill(pid, signal.SIGTERM)
+    if not ended.wait(_WITHIN):
+        say.warn(f"The daemon, process {pid}, has not ended after {_WITHIN:.0f} s.")
+        return 1
+    say.out("The daemon has ended. Sessions are kept; what was under way goes on at the next start.")
+    return 0
+
+
+class _Ended:
+    """Waits for the end of a process that is not our child."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+
+    def wait(self, seconds: float) -> bool:
+        if self._fd >= 0:
+            try:
+                return bool(select.select([self._fd], [], [], seconds)[0])
+            finally:
+                os.close(self._fd)
+        end = time.monotonic() + seconds  # systems without pidfds tell nobody
+        while time.monotonic() < end:
+            try:
+                os.kill(self._pid, 0)
+            except ProcessLookupError:
+                return True
+            time.sleep(0.05)
+        return False
