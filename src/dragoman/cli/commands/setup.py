@@ -1,7 +1,7 @@
 """Commands that set things up."""
 
 from ..parse import Arg, Command, Flag
-from .shared import COMMON
+from .shared import COMMON, CONFIG_DIR, JSON
 
 GROUP = "Set up"
 
@@ -49,6 +49,41 @@ def commands() -> tuple[Command, ...]:
                 Command(
                     "path", "where config.toml and the data are", example="dragoman config path"
                 ),
+            ),
+        ),
+        Command(
+            "self-test",
+            "try everything once, here and without a network",
+            group=GROUP,
+            example="dragoman self-test",
+            text=(
+                "Starts a daemon in a folder of its own with the embedded demo model, speaks every\n"
+                "protocol to it, kills and restarts it, and removes the folder. Under a minute."
+            ),
+            flags=(JSON,),
+        ),
+        Command(
+            "upgrade-check",
+            "whether this version can take over the configuration and the store",
+            group=GROUP,
+            example="dragoman upgrade-check",
+            text="Reads only. Exit code 1: something has to be done first, and it says what.",
+            flags=COMMON,
+        ),
+        Command(
+            "bug-report",
+            "pack what others need to help you; shows it before it is written",
+            group=GROUP,
+            example="dragoman bug-report --output report.txt",
+            text=(
+                "Versions, findings of doctor, the configuration and the newest log lines, with keys\n"
+                "and tokens hidden; no prompts, no answers, no file contents. One text file."
+            ),
+            flags=(
+                CONFIG_DIR,
+                Flag("output", "where to write it", metavar="FILE", short="o"),
+                Flag("yes", "write it without asking", kind=bool, short="y"),
+                Flag("lines", "how many lines of the log", kind=int, default=200),
             ),
         ),
         Command(

@@ -4,7 +4,7 @@ import os
 import sys
 
 from dragoman.client.problems import ConnectionGone
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, Fault
 
 from .. import reach, say
 from ..places import find
@@ -19,11 +19,11 @@ _CHUNK = 65536
 def run(args: "Any") -> int:
     """Print lines; with `-f` stay, and let the daemon tell what it logs."""
     if not args.follow:
-        for line in newest(_file(args), args.lines):
+        for line in newest(log_file(args), args.lines):
             _print(line)
         return 0
     with reach.daemon(args) as host:
-        path = _file(args)
+        path = log_file(args)
         host.call("logs/subscribe")  # before the file is read: nothing is missed
         shown = newest(path, args.lines)
         for line in shown:
@@ -42,14 +42,20 @@ def run(args: "Any") -> int:
     return 1
 
 
-def _file(args: "Any") -> str:
+def log_file(args: "Any") -> str:
+    """Where the daemon writes its log. A configuration that cannot be read is told, no obstacle."""
     from dragoman.settings.load import load
 
     where = find(args.config_dir)
-    loaded = load(where.config_file)
-    for warning in loaded.warnings:
-        say.warn(warning)
-    chosen = loaded.settings.log.file
+    chosen = ""
+    try:
+        loaded = load(where.config_file)
+    except Fault as fault:
+        say.warn(f"{fault} The log is looked for where it is by default.")
+    else:
+        for warning in loaded.warnings:
+            say.warn(warning)
+        chosen = loaded.settings.log.file
     return chosen or os.path.join(where.data_dir, "daemon.log")
 
 

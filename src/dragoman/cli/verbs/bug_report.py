@@ -1,0 +1,111 @@
+"""`dragoman bug-report`: what others need to help, in one text file that is shown first."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.engine.faults import BadInput, Fault
+
+from .. import say
+from ..places import find
+from .logs import log_file, newest
+
+_OURS = ("dragoman", "msgspec", "uvloop", "httptools", "textual", "websockets", "mcp")
+_CELL = 64 * 1024  # characters of one part
+
+
+def run(args: Any) -> int:
+    """Show the report, then write it when its owner agrees."""
+    text = "\n".join(f"== {title} ==\n{body}\n" for title, body in parts(args))
+    say.out(text)
+    path = args.output or "dragoman-report.txt"
+    if not args.yes and not _agreed(path):
+        say.err("Nothing was written.")
+        return 1
+    try:
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(path, how, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise BadInput(f"{path} is there already.", "Name another: --output FILE") from None
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be written: {problem.strerror}.") from None
+    say.err(f"Written to {path}. Look through it before you give it away.")
+    return 0
+
+
+def _agreed(path: str) -> bool:
+    if not sys.stdin.isatty():
+        say.err("Without a terminal it is written only with --yes.")
+        return False
+    return input(f"Write this to {path}? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def parts(args: Any) -> Iterator[tuple[str, str]]:
+    """Titles and texts, without secrets."""
+    from dragoman.observe.redact import scrub
+
+    where = find(args.config_dir)
+    makers = {
+        "versions": _versions,
+        "doctor": lambda: _doctor(where),
+        "configuration": lambda: _configuration(where),
+        "running": lambda: _running(args),
+        f"log, the newest {args.lines} lines": lambda: _log(args),
+    }
+    home = os.path.expanduser("~")
+    for title, make in makers.items():
+        try:
+            body = make()
+        except (Fault, OSError) as problem:
+            body = f"cannot be read: {problem}"
+        yield title, scrub(body.replace(home, "~"))[-_CELL:]
+
+
+def _versions() -> str:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    rows = [f"{platform.platform()}, Python {platform.python_version()}"]
+    for name in _OURS:
+        try:
+            rows.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            rows.append(f"{name} is not installed")
+    return "\n".join(rows)
+
+
+def _doctor(where: Any) -> str:
+    from dragoman.host.doctor import examine
+
+    return "\n".join(f"{row.severity:<6} {row.category:<14} {row.message}" for row in examine(where))
+
+
+def _configuration(where: Any) -> str:
+    import json
+
+    from dragoman.settings.load import load
+    from dragoman.settings.redact import redact
+
+    loaded = load(where.config_file)
+    return json.dumps(redact(loaded.settings), indent=1, ensure_ascii=False, default=str)
+
+
+def _running(args: Any) -> str:
+    import json
+
+    from dragoman.client.problems import NotRunning
+
+    from .. import reach
+
+    try:
+        with reach.daemon(args) as host:
+            return json.dumps(host.call("dragoman/status"), indent=1, ensure_ascii=False)
+    except NotRunning:
+        return "no daemon runs"
+
+
+def _log(args: Any) -> str:
+    """The log has neither prompts nor answers in it."""
+    return "\n".join(newest(log_file(args), args.lines)) or "empty"

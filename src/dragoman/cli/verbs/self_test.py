@@ -1,0 +1,222 @@
+"""`dragoman self-test`: everything once, in a folder of its own, without a network."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .. import say
+
+_WITHIN = 30.0
+
+
+class Failed(Exception):
+    """What did not go as it should."""
+
+
+class Trial:
+    """A daemon of our own, and what is asked of it."""
+
+    def __init__(self, folder: str) -> None:
+        self.work = os.path.join(folder, "work")
+        self.config = os.path.join(folder, "config")
+        os.mkdir(self.work)
+        os.mkdir(self.config, 0o700)
+        kept = {k: v for k, v in os.environ.items() if not k.upper().startswith("DRAGOMAN_")}
+        self.env = kept | {"DRAGOMAN_agents__default__model": "demo/demo", "NO_COLOR": "1"}
+        self.env |= {"DRAGOMAN_CONFIG_DIR": self.config, "DRAGOMAN_gateway__port": "0"}
+        self.process: subprocess.Popen[str] | None = None
+        self.status: dict[str, Any] = {}
+        self.session = ""
+
+    def command(self, *words: str, text: str | None = None, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", *words],
+            input=text, stdin=None if text is not None else subprocess.DEVNULL,
+            env=self.env, cwd=self.work, text=True, capture_output=True, timeout=_WITHIN,
+        )  # fmt: skip
+        if done.returncode != code:
+            said = (done.stderr or done.stdout).strip()[-500:]
+            raise Failed(f"dragoman {' '.join(words)} ended with {done.returncode}: {said}")
+        return done.stdout
+
+    def talk(self, dialect: str, *said: dict[str, Any]) -> list[dict[str, Any]]:
+        """Say lines on a dialect's socket; one answer each."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(_WITHIN)
+            line.connect(self.status["endpoints"][dialect])
+            heard = line.makefile("rb")
+            answers = []
+            for message in said:
+                line.sendall(json.dumps(message).encode() + b"\n")
+                answers.append(json.loads(heard.readline() or b"null"))
+        for answer in answers:
+            if not isinstance(answer, dict) or answer.get("error"):
+                raise Failed(f"{dialect} answered {json.dumps(answer)[:300]}")
+        return answers
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dragoman", "daemon"], env=self.env, cwd=self.work, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert self.process.stderr is not None
+        said = []
+        for row in self.process.stderr:
+            if row.strip() == "ready":
+                break
+            said.append(row)
+        else:
+            raise Failed("the daemon does not start: " + "".join(said)[-500:])
+        self.status = json.loads(self.command("status", "--json"))
+
+    def end(self, how: str) -> None:
+        if self.process is None:
+            return
+        getattr(self.process, how)()
+        self.process.wait(_WITHIN)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        self.process = None
+
+    # What is tried, in this order.
+
+    def demo(self) -> None:
+        said = self.command("run", "run echo works-here", "--approve", "all")
+        if "works-here" not in said:
+            raise Failed(f"the demo did not run its command: {said[-300:]}")
+
+    def sessions(self) -> None:
+        found = json.loads(self.command("sessions", "--json"))["sessions"]
+        if not found:
+            raise Failed("the session of the turn is not in the list")
+        self.session = found[0]["id"]
+
+    def zeroclaw(self) -> None:
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+        self.talk("zeroclaw", hello, {"jsonrpc": "2.0", "id": 2, "method": "session/list", "params": {}})
+
+    def acp(self) -> None:
+        hello = {"protocolVersion": 1, "clientCapabilities": {}}
+        new = {"cwd": self.work, "mcpServers": []}
+        rows = (("initialize", hello), ("session/new", new))
+        text = "".join(
+            json.dumps({"jsonrpc": "2.0", "id": at, "method": name, "params": params}) + "\n"
+            for at, (name, params) in enumerate(rows, 1)
+        )
+        answers = [json.loads(row) for row in self.command("acp", text=text).splitlines()]
+        if not any(one.get("id") == 2 and "sessionId" in one.get("result", {}) for one in answers):
+            raise Failed(f"acp answered {str(answers)[:300]}")
+
+    def zot(self) -> None:
+        prompt = json.dumps({"id": "1", "type": "prompt", "message": "what is dragoman"}) + "\n"
+        said = self.command("rpc", "--provider", "demo", text=prompt)
+        if json.loads(said.splitlines()[-1])["type"] != "done":
+            raise Failed(f"zot ended with {said.splitlines()[-1][:300]}")
+
+    def humanlayer(self) -> None:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "listSessions", "params": {}}
+        found = self.talk("humanlayer", call)[0]["result"]["sessions"]
+        if self.session not in [one["id"] for one in found]:
+            raise Failed("humanlayer does not list the session that another client began")
+
+    def openclawos(self) -> None:
+        manifest = {"id": "@self/test", "name": "Self-test", "version": "1.0.0", "type": "app"}
+        manifest |= {"main": "none", "protocol": {"version": "1.0"}, "capabilities": {}}
+        params = {"manifest": manifest}
+        message = {"type": "request", "id": "1", "method": "app.register", "params": params}
+        answer = self.talk("openclawos", message)[0]
+        if answer.get("requestId") != "1":
+            raise Failed(f"openclawos answered {json.dumps(answer)[:300]}")
+
+    def gateway(self) -> None:
+        from http.client import HTTPConnection
+        from urllib.parse import urlsplit
+
+        found = urlsplit(str(self.status["gateway"] or ""))
+        if not found.hostname:
+            raise Failed("the gateway does not listen")
+        asked = HTTPConnection(found.hostname, found.port, timeout=_WITHIN)
+        try:
+            asked.request("GET", "/readyz")
+            code = asked.getresponse().status
+        finally:
+            asked.close()
+        if code != 200:
+            raise Failed(f"the gateway answered {code}")
+
+    def sandbox(self) -> None:
+        place = os.path.join(self.config, "written-by-a-tool")
+        self.command("run", f"run echo x > {place}", "--approve", "all")
+        if os.path.exists(place):
+            raise Failed("a command of the agent wrote outside its folder; see: dragoman doctor")
+
+    def kill(self) -> None:
+        self.end("kill")
+        self.start()
+        found = json.loads(self.command("sessions", "--json"))["sessions"]
+        if self.session not in [one["id"] for one in found]:
+            raise Failed("a session is gone after the daemon was killed")
+
+    def stop(self) -> None:
+        self.command("stop")
+        self.end("wait")
+
+
+def run(args: Any) -> int:
+    """One row per part; goes on after a failure."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
+        trial = Trial(os.path.realpath(folder))
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("the daemon starts", trial.start),
+            ("a turn with a tool", trial.demo),
+            ("the session is kept", trial.sessions),
+            ("ZeroClaw", trial.zeroclaw),
+            ("ACP", trial.acp),
+            ("zot", trial.zot),
+            ("HumanLayer sees the same session", trial.humanlayer),
+            ("OpenClawOS", trial.openclawos),
+            ("the gateway", trial.gateway),
+            ("the sandbox holds", trial.sandbox),
+            ("nothing is lost by a kill", trial.kill),
+            ("the daemon ends", trial.stop),
+        ]
+        try:
+            for name, step in steps:
+                rows.append(_try(name, step))
+                if not args.json:
+                    _show(rows[-1])
+                if trial.process is None and name == steps[0][0]:
+                    break
+        finally:
+            trial.end("kill")
+    good = all(row["ok"] for row in rows)
+    if args.json:
+        say.plain_json({"ok": good, "rows": rows})
+    else:
+        say.out("Everything works here." if good else "Something does not work: dragoman doctor")
+    return 0 if good else 1
+
+
+def _try(name: str, step: Callable[[], None]) -> dict[str, Any]:
+    began = time.monotonic()
+    problem = ""
+    try:
+        step()
+    except (Failed, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as found:
+        problem = str(found) or type(found).__name__
+    seconds = round(time.monotonic() - began, 2)
+    return {"part": name, "ok": not problem, "seconds": seconds, "problem": problem}
+
+
+def _show(row: dict[str, Any]) -> None:
+    mark = say.style("ok   ", "green") if row["ok"] else say.style("FAIL ", "red")
+    say.out(f"{mark} {row['part']} ({row['seconds']} s)")
+    if row["problem"]:
+        say.out(f"      {say.clean(row['problem'])}")

@@ -1,0 +1,113 @@
+"""Commands for life in the field: background, stop, self-test, upgrade-check, bug-report."""
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.cli.living import Living
+
+
+@pytest.fixture
+def living(tmp_path: Path) -> Living:
+    return Living(tmp_path)
+
+
+def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living: Living) -> None:
+    assert "is ready" in living.says("daemon", "--background", "--no-gateway")
+    try:
+        first = json.loads(living.says("status", "--json"))
+        assert "runs already" in living.says("daemon", "--background")
+        assert json.loads(living.says("status", "--json"))["pid"] == first["pid"]
+        assert first["gateway"] is None or not first["gateway"]
+    finally:
+        assert "has ended" in living.says("stop")
+    assert not os.path.exists(living.socket)
+    gone = living.run("stop")
+    assert gone.returncode == 1 and "not running" in gone.stderr
+
+
+def test_a_daemon_that_does_not_come_up_says_why(living: Living) -> None:
+    (living.config / "config.toml").write_text("[listen\n")
+    done = living.run("daemon", "--background")
+    assert done.returncode == 1
+    assert "ended with code" in done.stderr and "config.toml" in done.stderr
+
+
+def test_the_log_of_a_background_daemon_is_no_link(living: Living, tmp_path: Path) -> None:
+    (living.config / "data").mkdir(mode=0o700)
+    target = tmp_path / "target"
+    (living.config / "data" / "daemon.out").symlink_to(target)
+    assert living.run("daemon", "--background").returncode != 0
+    assert not target.exists()
+
+
+def test_everything_is_tried_once(living: Living) -> None:
+    found = json.loads(living.says("self-test", "--json"))
+    assert found["ok"] and len(found["rows"]) == 12, found
+
+
+def test_the_logs_can_be_read_beside_a_broken_configuration(living: Living) -> None:
+    living.says("daemon", "--background", "--no-gateway")
+    living.says("stop")
+    (living.config / "config.toml").write_text("[listen\n")
+    done = living.run("logs")
+    assert done.returncode == 0 and done.stdout and "config.toml" in done.stderr
+
+
+def test_a_fresh_place_can_be_taken_over(living: Living) -> None:
+    found = json.loads(living.says("upgrade-check", "--json"))
+    assert found["ready"] and {row["part"] for row in found["rows"]} == {"configuration", "store"}
+
+
+@pytest.mark.parametrize("wrong", ["newer", "foreign", "damaged", "no text", "configuration"])
+def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
+    data = living.config / "data"
+    data.mkdir()
+    path = data / "sessions.db"
+    if wrong == "configuration":
+        (living.config / "config.toml").write_text("[listen\n")
+    elif wrong == "no text":
+        path.write_bytes(os.urandom(9000))
+    else:
+        living.says("daemon", "--background", "--no-gateway")
+        living.says("stop")
+        with sqlite3.connect(path) as base:
+            if wrong == "newer":
+                base.execute("PRAGMA user_version = 9999")
+            if wrong == "foreign":
+                base.execute("PRAGMA application_id = 7")
+        base.close()
+        if wrong == "damaged":
+            whole = bytearray(path.read_bytes())
+            whole[4096:12288] = os.urandom(8192)
+            path.write_bytes(whole)
+    before = path.read_bytes() if path.exists() else b""
+    done = living.run("upgrade-check")
+    assert done.returncode == 1 and "error" in done.stdout, done.stdout + done.stderr
+    assert (path.read_bytes() if path.exists() else b"") == before
+
+
+def test_a_report_shows_what_it_holds_and_hides_what_is_secret(living: Living) -> None:
+    key = "sk-ant-" + "a1" * 20
+    (living.config / "config.toml").write_text(
+        f'[providers.anthropic]\napi_key = "{key}"\n[agents.default]\nmodel = "demo/demo"\n'
+    )
+    living.start()
+    try:
+        living.says("run", "my secret plan is to win")
+        shown = living.run("bug-report")
+        assert shown.returncode == 1 and "--yes" in shown.stderr
+        assert not (living.work / "dragoman-report.txt").exists()
+        shown = living.run("bug-report", "--yes")
+    finally:
+        living.stop()
+    written = (living.work / "dragoman-report.txt").read_text()
+    assert shown.stdout.strip() == written.strip()
+    assert (living.work / "dragoman-report.txt").stat().st_mode & 0o077 == 0
+    for part in ("versions", "doctor", "configuration", "running", "log"):
+        assert f"== {part}" in written
+    assert key not in written and "secret plan" not in written and "***" in written
+    again = living.run("bug-report", "--yes")
+    assert again.returncode != 0 and "there already" in again.stderr
