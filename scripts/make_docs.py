@@ -14,7 +14,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 import make_reference
 
 ROOT = Path(__file__).parent.parent
-PAPERS = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "GOVERNANCE", "ROADMAP")
+PAPERS = (
+    "README",
+    "CHANGELOG",
+    "CONTRIBUTING",
+    "SECURITY",
+    "CODE_OF_CONDUCT",
+    "GOVERNANCE",
+    "ROADMAP",
+)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -53,7 +61,9 @@ def inside(page: Path, text: str, source: Path) -> str:
         return shown if shown.startswith("`") else f"{shown} (`{real.relative_to(ROOT)}`)"
 
     parts = re.split(r"(^ *```.*?^ *```$)", text, flags=re.DOTALL | re.MULTILINE)
-    return "".join(part if part.lstrip().startswith("```") else _LINK.sub(mend, part) for part in parts)
+    return "".join(
+        part if part.lstrip().startswith("```") else _LINK.sub(mend, part) for part in parts
+    )
 
 
 if __name__ == "__main__":

@@ -64,7 +64,13 @@ def configuration() -> str:
         head = key.key.partition(".")[0]
         if head != section:
             section = head
-            rows += ["", f"## {head}", "", "| key | holds | default | meaning |", "|---|---|---|---|"]
+            rows += [
+                "",
+                f"## {head}",
+                "",
+                "| key | holds | default | meaning |",
+                "|---|---|---|---|",
+            ]
         cells = (f"`{key.key}`", key.allowed, _value(key.default), key.doc)
         rows.append("| " + " | ".join(_cell(str(cell)) for cell in cells) + " |")
     return "\n".join(rows) + "\n"
@@ -83,7 +89,11 @@ def _cell(text: str) -> str:
 def rest() -> str:
     from dragoman.gateway.routes import all_routes
 
-    rows = ["# REST", "", "A running daemon serves the OpenAPI document of these at `/openapi.json`."]
+    rows = [
+        "# REST",
+        "",
+        "A running daemon serves the OpenAPI document of these at `/openapi.json`.",
+    ]
     tag = None
     for route in sorted(all_routes(), key=lambda one: (one.tag, one.path, one.method)):
         if route.hidden:
@@ -175,7 +185,11 @@ def python() -> str:
 def _auto(package: str, name: str) -> list[str]:
     found = getattr(import_module(f"dragoman.{package}"), name)
     kind = "autoclass" if isinstance(found, type) else "autofunction"
-    return ["", f".. {kind}:: dragoman.{package}.{name}", *(["   :members:"] * (kind == "autoclass"))]
+    return [
+        "",
+        f".. {kind}:: dragoman.{package}.{name}",
+        *(["   :members:"] * (kind == "autoclass")),
+    ]
 
 
 def _struct(title: str, kind: Any) -> list[str]:
@@ -186,12 +200,18 @@ def _struct(title: str, kind: Any) -> list[str]:
         return [f"{title}: `{_type(kind)}`", ""]
     rows = ["", f"| {title.lower()} | type | needed |", "|---|---|---|"]
     for field in msgspec.structs.fields(kind):
-        rows.append(f"| `{field.encode_name}` | {_cell(_type(field.type))} | {'yes' if field.required else ''} |")
+        rows.append(
+            f"| `{field.encode_name}` | {_cell(_type(field.type))} | {'yes' if field.required else ''} |"
+        )
     return [*rows, ""] if len(rows) > 3 else []
 
 
 def _type(kind: Any) -> str:
-    text = getattr(kind, "__name__", "") if isinstance(kind, type) and not hasattr(kind, "__args__") else str(kind)
+    text = (
+        getattr(kind, "__name__", "")
+        if isinstance(kind, type) and not hasattr(kind, "__args__")
+        else str(kind)
+    )
     for long in ("typing.", "msgspec._core.", "collections.abc."):
         text = text.replace(long, "")
     words = []

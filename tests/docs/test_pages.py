@@ -80,7 +80,9 @@ def script(page: Path) -> str:
             call = "each" if how == "lines" else "in_terminal"
             for line in re.sub(r"\\\n", " ", text).splitlines():
                 command = re.sub(r"\s+#.*$", "", line).strip()
-                command = re.sub(r'"\$(SESSION|TOKEN)"', r"'\"$\1\"'", command.replace("'", "'\\''"))
+                command = re.sub(
+                    r'"\$(SESSION|TOKEN)"', r"'\"$\1\"'", command.replace("'", "'\\''")
+                )
                 if command:
                     rows.append(f"{call} '{command}'")
         else:

@@ -43,7 +43,9 @@ def _launch(args: Any) -> int:
         how = "does not answer" if code is None else f"ended with code {code}"
         say.warn(f"The daemon {how}.{f' It said:{chr(10)}{said}' if said else ''}")
         return 1
-    say.out(f"The daemon is ready, process {process.pid}. It writes to {log}; end it: dragoman stop")
+    say.out(
+        f"The daemon is ready, process {process.pid}. It writes to {log}; end it: dragoman stop"
+    )
     process.returncode = 0  # it is meant to outlive us
     return 0
 

@@ -57,8 +57,8 @@ def commands() -> tuple[Command, ...]:
             group=GROUP,
             example="dragoman self-test",
             text=(
-                "Starts a daemon in a folder of its own with the embedded demo model, speaks every\n"
-                "protocol to it, kills and restarts it, and removes the folder. Under a minute."
+                "Starts a daemon in a folder of its own with the embedded demo model, speaks\n"
+                "every protocol to it, kills and restarts it, and removes the folder. Under a minute."
             ),
             flags=(JSON,),
         ),
@@ -76,8 +76,8 @@ def commands() -> tuple[Command, ...]:
             group=GROUP,
             example="dragoman bug-report --output report.txt",
             text=(
-                "Versions, findings of doctor, the configuration and the newest log lines, with keys\n"
-                "and tokens hidden; no prompts, no answers, no file contents. One text file."
+                "Versions, findings of doctor, the configuration and the newest log lines, with\n"
+                "keys and tokens hidden; no prompts, no answers, no file contents. One text file."
             ),
             flags=(
                 CONFIG_DIR,

@@ -79,7 +79,9 @@ def _versions() -> str:
 def _doctor(where: Any) -> str:
     from dragoman.host.doctor import examine
 
-    return "\n".join(f"{row.severity:<6} {row.category:<14} {row.message}" for row in examine(where))
+    return "\n".join(
+        f"{row.severity:<6} {row.category:<14} {row.message}" for row in examine(where)
+    )
 
 
 def _configuration(where: Any) -> str:

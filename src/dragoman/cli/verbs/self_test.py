@@ -98,8 +98,15 @@ class Trial:
         self.session = found[0]["id"]
 
     def zeroclaw(self) -> None:
-        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
-        self.talk("zeroclaw", hello, {"jsonrpc": "2.0", "id": 2, "method": "session/list", "params": {}})
+        hello = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {"protocolVersion": 1},
+        }
+        self.talk(
+            "zeroclaw", hello, {"jsonrpc": "2.0", "id": 2, "method": "session/list", "params": {}}
+        )
 
     def acp(self) -> None:
         hello = {"protocolVersion": 1, "clientCapabilities": {}}

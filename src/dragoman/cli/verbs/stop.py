@@ -23,7 +23,9 @@ def run(args: "Any") -> int:
     if not ended.wait(_WITHIN):
         say.warn(f"The daemon, process {pid}, has not ended after {_WITHIN:.0f} s.")
         return 1
-    say.out("The daemon has ended. Sessions are kept; what was under way goes on at the next start.")
+    say.out(
+        "The daemon has ended. Sessions are kept; what was under way goes on at the next start."
+    )
     return 0
 
 

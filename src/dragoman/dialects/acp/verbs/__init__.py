@@ -15,7 +15,9 @@ def _verb(
     params: type, run: Callable[..., Any], *, direct: bool = False, waits: bool | None = None
 ) -> Verb:
     """A method. What `waits` looks at once whether it can be done, then goes on as a task."""
-    return Verb(run, direct=direct, waits=waits, read=msgspec.json.Decoder(params).decode, takes=params)
+    return Verb(
+        run, direct=direct, waits=waits, read=msgspec.json.Decoder(params).decode, takes=params
+    )
 
 
 VERBS: dict[str, Verb] = {
