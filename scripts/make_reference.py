@@ -200,9 +200,8 @@ def _struct(title: str, kind: Any) -> list[str]:
         return [f"{title}: `{_type(kind)}`", ""]
     rows = ["", f"| {title.lower()} | type | needed |", "|---|---|---|"]
     for field in msgspec.structs.fields(kind):
-        rows.append(
-            f"| `{field.encode_name}` | {_cell(_type(field.type))} | {'yes' if field.required else ''} |"
-        )
+        needed = "yes" if field.required else ""
+        rows.append(f"| `{field.encode_name}` | {_cell(_type(field.type))} | {needed} |")
     return [*rows, ""] if len(rows) > 3 else []
 
 

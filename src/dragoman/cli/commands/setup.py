@@ -58,7 +58,7 @@ def commands() -> tuple[Command, ...]:
             example="dragoman self-test",
             text=(
                 "Starts a daemon in a folder of its own with the embedded demo model, speaks\n"
-                "every protocol to it, kills and restarts it, and removes the folder. Under a minute."
+                "every protocol to it, kills and restarts it, and removes the folder."
             ),
             flags=(JSON,),
         ),
