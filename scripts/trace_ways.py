@@ -83,7 +83,9 @@ async def trace() -> dict[str, tuple[list[str], list[str]]]:
         return lambda line: line.get("id") == id and "method" not in line
 
     await until(one, answers(ask(one, "initialize", {"protocol_version": 1})))
-    made = await until(one, answers(ask(one, "session/new", {"agent_alias": "default"})))
+    made = await until(
+        one, answers(ask(one, "session/new", {"agent_alias": "default", "cwd": "/"}))
+    )
     session = made["result"]["session_id"]
     hello = {"protocolVersion": 1, "clientCapabilities": {}}
     await until(two, answers(ask(two, "initialize", hello)))
@@ -93,7 +95,8 @@ async def trace() -> dict[str, tuple[list[str], list[str]]]:
         "mcpServers": [],
         "_meta": {"dragoman": {"join": True}},
     }
-    await until(two, answers(ask(two, "session/resume", joined)))
+    watches = await until(two, answers(ask(two, "session/resume", joined)))
+    assert "result" in watches, watches
 
     def asked(line: dict[str, Any]) -> bool:
         return "approval" in json.dumps(line.get("params", {}).get("type", ""))
