@@ -59,7 +59,7 @@ def _hears(ear: socket.socket, process: "subprocess.Popen[bytes]") -> bool:
     end = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
     try:
         while True:
-            wanted = [ear] if end < 0 else [ear, end]
+            wanted: list[Any] = [ear] if end < 0 else [ear, end]
             heard, _, _ = select.select(wanted, [], [], _WITHIN if end >= 0 else 0.5)
             if ear in heard:
                 if b"READY=1" in ear.recv(4096):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dragoman.engine.faults import BadInput, Fault
@@ -47,7 +47,7 @@ def parts(args: Any) -> Iterator[tuple[str, str]]:
     from dragoman.observe.redact import scrub
 
     where = find(args.config_dir)
-    makers = {
+    makers: dict[str, Callable[[], str]] = {
         "versions": _versions,
         "doctor": lambda: _doctor(where),
         "configuration": lambda: _configuration(where),

@@ -133,7 +133,12 @@ class Trial:
             raise Failed("humanlayer does not list the session that another client began")
 
     def openclawos(self) -> None:
-        manifest = {"id": "@self/test", "name": "Self-test", "version": "1.0.0", "type": "app"}
+        manifest: dict[str, Any] = {
+            "id": "@self/test",
+            "name": "Self-test",
+            "version": "1.0.0",
+            "type": "app",
+        }
         manifest |= {"main": "none", "protocol": {"version": "1.0"}, "capabilities": {}}
         params = {"manifest": manifest}
         message = {"type": "request", "id": "1", "method": "app.register", "params": params}
