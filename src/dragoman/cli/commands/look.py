@@ -101,8 +101,20 @@ def commands() -> tuple[Command, ...]:
             "agents",
             "the agents of the configuration",
             group=GROUP,
-            example="dragoman agents",
+            example="dragoman agents show --prompt",
+            default="list",
             flags=COMMON,
+            subs=(
+                Command("list", "one row per agent", example="dragoman agents list"),
+                Command(
+                    "show",
+                    "one agent, and what its model is told",
+                    example="dragoman agents show --prompt",
+                    args=(Arg("agent", "the agent; left out: the default", optional=True),),
+                    flags=(Flag("prompt", "the system prompt as it is in this folder", kind=bool),),
+                    text="With --json also the schemas of the tools.",
+                ),
+            ),
         ),
         Command(
             "models",

@@ -1,4 +1,6 @@
-"""`dragoman agents`: the agents of the configuration."""
+"""`dragoman agents`: the agents of the configuration, and what their models are told."""
+
+import os
 
 from .. import reach, say
 
@@ -8,6 +10,11 @@ if TYPE_CHECKING:
 
 
 def run(args: "Any") -> int:
+    """Run one sub-command."""
+    return _show(args) if args.sub == "show" else _list(args)
+
+
+def _list(args: "Any") -> int:
     """Print one row per agent."""
     with reach.host(args) as host:
         found = host.call("dragoman/agents")
@@ -25,4 +32,26 @@ def run(args: "Any") -> int:
         for row in found["agents"]
     ]
     say.table(("agent", "model", "mode", "reasoning", "backend"), rows, empty="no agents")
+    return 0
+
+
+def _show(args: "Any") -> int:
+    """Print one agent, or with --prompt what its model gets in this folder."""
+    from ..local.prompts import given
+
+    found = given(args.config_dir, args.agent, os.getcwd())
+    if args.json:
+        say.plain_json(found)
+        return 0
+    if args.prompt:
+        say.out(found["prompt"].rstrip())
+    else:
+        agent = found["agent"]
+        for name in ("alias", "model", "mode", "reasoning", "backend", "max_steps"):
+            say.out(f"{name:10} {agent[name]}")
+        say.out(f"{'tools':10} {', '.join(tool['name'] for tool in found['tools'])}")
+    size = f"prompt: {found['prompt_tokens']} tokens, {len(found['tools'])} tools: "
+    say.err(f"{size}{found['tool_tokens']} tokens (roughly)")
+    for note in found["notes"]:
+        say.warn(note)
     return 0
