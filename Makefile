@@ -29,7 +29,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup docs run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: help setup docs wheel run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -48,6 +48,7 @@ help:
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make docs           the documentation as a site, in build/docs/html"
+	@echo "make wheel          build a release twice, install it where there is no compiler, try it"
 	@echo "make pictures       record the README's terminals anew"
 	@echo "make clean          remove everything that was built"
 
@@ -181,6 +182,12 @@ docs: $(STAMP_DOCS)
 $(STAMP_DOCS): $(STAMP) pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	@touch $@
+
+# A release as a stranger gets it: the same bits twice, from wheels alone, tried by itself.
+wheel: $(STAMP)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]'
+	$(BIN)/hadolint packaging/Containerfile
+	scripts/try_wheel.sh
 
 # The recorded terminals of the README.
 pictures: $(STAMP)

@@ -1,0 +1,105 @@
+"""Write the list of parts of a release (CycloneDX 1.6, JSON): what a plain install brings in.
+
+    python scripts/sbom.py > dragoman.cdx.json
+
+The parts are the pinned dependencies of the project's own requirements, followed through the
+metadata of what is installed here; digests come from constraints-hashes.txt.
+"""
+
+import json
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+
+
+def name_of(text: str) -> str:
+    return re.sub(r"[-_.]+", "-", text).lower()
+
+
+def parts(root: str = "dragoman") -> dict[str, list[str]]:
+    """Every part that is needed, and what it needs itself."""
+    found: dict[str, list[str]] = {}
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        if one in found:
+            continue
+        needs = []
+        for row in requires(one) or ():
+            need = Requirement(row)
+            if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+                continue
+            needs.append(name_of(need.name))
+        found[one] = sorted(set(needs))
+        waiting += needs
+    return found
+
+
+def digests() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    current = ""
+    for row in (ROOT / "constraints-hashes.txt").read_text().splitlines():
+        if "==" in row:
+            current = name_of(row.split("==")[0].strip())
+        found.setdefault(current, []).extend(re.findall(r"sha256:([0-9a-f]{64})", row))
+    return found
+
+
+def document() -> dict[str, object]:
+    tree, known = parts(), digests()
+    ours = version("dragoman")
+    components = []
+    for name in sorted(tree):
+        if name == "dragoman":
+            continue
+        about = metadata(name)
+        license = about.get("License-Expression") or about.get("License") or ""
+        component: dict[str, object] = {
+            "type": "library",
+            "bom-ref": f"pkg:pypi/{name}@{version(name)}",
+            "name": name,
+            "version": version(name),
+            "purl": f"pkg:pypi/{name}@{version(name)}",
+        }
+        if license and len(license) < 60:
+            component["licenses"] = [{"license": {"name": license}}]
+        if name in known:
+            text = f"one of {len(known[name])} files: sha256 {', '.join(sorted(known[name]))}"
+            component["properties"] = [{"name": "dragoman:files", "value": text}]
+        components.append(component)
+    refs = {name: f"pkg:pypi/{name}@{version(name)}" for name in tree}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, f'dragoman-{ours}')}",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application",
+                "bom-ref": refs["dragoman"],
+                "name": "dragoman",
+                "version": ours,
+                "purl": refs["dragoman"],
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            }
+        },
+        "components": components,
+        "dependencies": [
+            {"ref": refs[name], "dependsOn": [refs[need] for need in needs]}
+            for name, needs in sorted(tree.items())
+        ],
+    }
+
+
+if __name__ == "__main__":
+    try:
+        json.dump(document(), sys.stdout, indent=1)
+    except PackageNotFoundError as missing:
+        sys.exit(f"{missing.name} is not installed: make setup")
+    print()
