@@ -74,7 +74,7 @@ async def test_a_turn_that_was_cut_off_is_interrupted_with_a_reason_and_can_go_o
     info = await door.info(sid)
     assert (info.status, info.error) == (
         "interrupted",
-        "daemon restarted while session was active",
+        "The host stopped while a turn ran.",
     )
     assert (await (await door.prompt(sid, (Text("go on"),), ME)).done).text == "fine"
 

@@ -262,7 +262,7 @@ async def test_an_answer_that_came_first_in_another_process_is_named(tmp_path):
         assert not isinstance(told[0], Exception)
         assert type(told[1]).__name__ in ("InUse", "AlreadySettled")
         await work.done
-        with pytest.raises(Exception, match="already decided with status: allow"):
+        with pytest.raises(Exception, match="already decided: allow"):
             await second.answer(ask, "deny", ME)
     finally:
         await store.close()

@@ -71,4 +71,4 @@ def test_refusals_name_what_they_are_about() -> None:
     assert "s1" in rules.exists("s1").message and "another id" in rules.exists("s1").hint
     taken = rules.in_use("s1", "77:1")
     assert "77:1" in taken.message and taken.data["owner"] == "77:1"
-    assert "a9" in rules.no_ask("a9").message and "a9" in rules.ask_exists("a9").message
+    assert "a9" in faults.UnknownAsk.named("a9").message and "a9" in rules.ask_exists("a9").message

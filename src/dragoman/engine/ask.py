@@ -90,7 +90,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     risk: str = ""
     reason: str = ""
     expires_at: int | None = None
-    # Asked by a client (humanlayer createApproval): no tool call of ours waits.
+    # Asked by a client: no tool call of ours waits.
     external: bool = False
     cwd: str = ""
     changes: tuple[Change, ...] = ()

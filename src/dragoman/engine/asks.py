@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from . import events as ev
 from . import rules
 from .ask import Rule
-from .events import Ask, Settled, Verdict, Who
-from .faults import AlreadySettled, BadInput, Changed, TooMany, UnknownAsk
+from .events import Ask, Settled, Verdict, Who, already
+from .faults import BadInput, Changed, TooMany, UnknownAsk
 from .ids import token
 from .ledger import Ledger
 from .ports import Answer, Tool
@@ -241,7 +241,7 @@ class Asks:
         if before is None:
             row = await self._ledger.home.store.ask(ask_id)
             if row is None or row.settled is None:
-                raise UnknownAsk(f"approval not found: {ask_id}")
+                raise UnknownAsk.named(ask_id)
             before = row.settled
         raise already(before)
 
@@ -260,15 +260,3 @@ class Asks:
             Settled(ask.id, "cancelled", call_id=ask.call_id, tool=ask.tool)
             for ask in self.of(turn_id)
         ]
-
-
-def already(before: Settled) -> AlreadySettled:
-    who = before.by
-    name = (who.name or who.peer or who.dialect) if who else "the host"
-    dialect = who.dialect if who else "dragoman"
-    return AlreadySettled(
-        f"approval {before.ask_id} already decided with status: {before.verdict} "
-        f"(by {name} over {dialect})",
-        by=before.by,
-        verdict=before.verdict,
-    )

@@ -61,7 +61,7 @@ class Detail(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     locations: tuple[Location, ...] = ()
     exit_code: int | None = None
     full_output: str | None = None  # file that holds the output when the text was cut
-    terminal_id: str | None = None  # an ACP client's own terminal, when the tool ran there
+    terminal_id: str | None = None  # a client's own terminal, when the tool ran there
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):

@@ -532,7 +532,7 @@ class Door:
     async def ask(self, ask_id: str) -> AskRow:
         row = await self._host.store.ask(ask_id)
         if row is None:
-            raise UnknownAsk(f"approval not found: {ask_id}")
+            raise UnknownAsk.named(ask_id)
         return row
 
     async def put_ask(self, ask: Ask) -> None:

@@ -12,7 +12,7 @@ from .underway import Underway
 
 ABORTED = "aborted: the turn was cancelled before this call finished"
 NOT_RUN = "aborted: the turn was cancelled before this call was run"
-RESTARTED = "daemon restarted while session was active"
+RESTARTED = "The host stopped while a turn ran."
 UNKNOWN = (
     "unknown: the host stopped while this call was running. It may or may not have taken effect; "
     "check before you run it again."

@@ -13,6 +13,7 @@ from .ask import AskKind as AskKind
 from .ask import Verdict as Verdict
 from .ask import Who as Who
 from .content import Block, Detail, Image, Message, PlanEntry, Text, Usage
+from .faults import AlreadySettled
 
 Status = Literal[
     "idle",
@@ -402,3 +403,17 @@ def decode_body(data: bytes) -> Kept:
     if _decoder is None:  # building the decoder of a wide union costs milliseconds: on first use
         _decoder = msgspec.json.Decoder(Kept)
     return _decoder.decode(data)
+
+
+def already(before: Settled) -> AlreadySettled:
+    """Says that an approval was answered before, by whom, and how."""
+    who = before.by
+    name = (who.name or who.peer or who.dialect) if who else "the host"
+    dialect = who.dialect if who else "dragoman"
+    return AlreadySettled(
+        f"Approval {before.ask_id} was already decided: {before.verdict} "
+        f"(by {name} over {dialect}).",
+        by=before.by,
+        verdict=before.verdict,
+        ask=before.ask_id,
+    )

@@ -16,7 +16,7 @@ class Fault(Exception):
         self.data = data
 
     def __str__(self) -> str:
-        # Some messages are a protocol's own words, without a full stop: the hint begins anew.
+        # Some messages end with a name, without a full stop: the hint begins anew.
         stop = "." if self.hint and self.message[-1:] not in ("", *".!?:…") else ""
         return f"{self.message}{stop} {self.hint}".strip()
 
@@ -44,6 +44,10 @@ class UnknownModel(Fault):
 
 class UnknownAsk(Fault):
     code = "unknown_approval"
+
+    @classmethod
+    def named(cls, ask_id: str) -> "UnknownAsk":
+        return cls(f"Approval not found: {ask_id}", ask=ask_id)
 
 
 class UnknownRule(Fault):

@@ -171,8 +171,9 @@ class Host:
             raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
         if when_busy == "refuse" and session.inbox.busy:
             raise Busy(
-                f"Session already has an active prompt turn: {session_id}",
+                "A turn runs in this session already.",
                 "Wait for it to end, or cancel it.",
+                running=session_id,
             )
         from .work import Work
 
@@ -200,11 +201,9 @@ class Host:
         """The session of an open question. Raises UnknownAsk, AlreadySettled."""
         row = await self.store.ask(ask_id)
         if row is None:
-            raise UnknownAsk(f"approval not found: {ask_id}")
+            raise UnknownAsk.named(ask_id)
         if row.settled is not None:
-            from .asks import already
-
-            raise already(row.settled)
+            raise ev.already(row.settled)
         return await self.get(row.ask.session)
 
     async def remembered(self, session_id: str, call: ToolCall) -> Sequence[Rule]:
@@ -227,7 +226,7 @@ class Host:
             names = ", ".join(self.agents.names())
             raise BadInput(
                 "Several agents are configured and none was named.",
-                f"Name one of: {names}; or set acp.default_agent.",
+                f"Name one of: {names}; or choose a default agent.",
             )
         profile = self.agents.profile(alias)
         cwd = self._whole(spec.cwd)

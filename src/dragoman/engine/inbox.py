@@ -66,8 +66,9 @@ class Inbox:
         waiting = len(self.waiting) + (1 if ledger.turn is not None or self._left else 0)
         if waiting >= limit:
             raise Busy(
-                f"Session busy: queue full ({limit} pending requests)",
+                f"{limit} prompts wait in this session already.",
                 "Wait for a turn to end, or cancel it.",
+                waiting=limit,
             )
         if wait is not None and self.busy:
             loop = asyncio.get_running_loop()
@@ -133,7 +134,9 @@ class Inbox:
     def _give_up(self, work: Work) -> None:
         if work in self.waiting:
             self.waiting.remove(work)
-            error = Busy(f"Session busy: Timed out waiting for session {self._ledger.id}")
+            error = Busy(
+                f"Session {self._ledger.id} was busy for too long.", gave_up=self._ledger.id
+            )
             self._drop(work, str(error))
             work.fail(error)
 
@@ -376,7 +379,7 @@ class Inbox:
         ledger = self._ledger
         state = ledger.state
         if not state.turn:
-            raise NothingRunning("No active turn for this session", status=state.status)
+            raise NothingRunning("No turn runs in this session.", status=state.status)
         turn_id = state.turn
         outcome: ev.Outcome = "interrupted" if interrupt else "cancelled"
         words = ending.cut_off(state, self._asks.withdraw(turn_id), cause, outcome)
@@ -422,7 +425,7 @@ class Inbox:
         turn, state = ledger.turn, ledger.state
         over = turn is not None and turn.task is not None and turn.task.done()
         if over or turn is None and not self._left:
-            raise NothingRunning("No active turn for this session", "Send it as a prompt instead.")
+            raise NothingRunning("No turn runs in this session.", "Send it as a prompt instead.")
         if sum(one.steers for one in state.queued.values()) >= _MOST_STEERS:
             raise Busy("Too many messages wait for the running turn already.")
         queued = ev.Queued(f"str_{token()}", content, by, steers=True)

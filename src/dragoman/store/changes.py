@@ -7,14 +7,14 @@ What the writer knows of sessions is brought up to date by `committed`, once it 
 
 from typing import TYPE_CHECKING
 
-from dragoman.engine.events import Ask, Settled
-from dragoman.engine.faults import UnknownSession
+from dragoman.engine.events import Ask, Settled, already
+from dragoman.engine.faults import UnknownAsk, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
 from .known import Known, Place
 from .rows import INFO_COLUMNS, LASTING, MOVING, encode, info_values, pack, settled_of
-from .rules import already, ask_exists, check_ask, check_batch, exists, moment, no_ask
+from .rules import ask_exists, check_ask, check_batch, exists, moment
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -174,7 +174,7 @@ class Append:
             "SELECT settled FROM asks WHERE id = ? AND session = ?", (settled.ask_id, num)
         ).fetchone()
         if row is None:
-            raise no_ask(settled.ask_id)
+            raise UnknownAsk.named(settled.ask_id)
         raise already(settled_of(row[0]))
 
 

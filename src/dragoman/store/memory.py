@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from dragoman.engine.faults import Fault, UnknownSession
+from dragoman.engine.events import already
+from dragoman.engine.faults import Fault, UnknownAsk, UnknownSession
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import AskRow, Batch, Entry
 
 from .paging import checked, encode_cursor, has_words, words_of
 from .rules import (
-    already,
     ask_exists,
     check_ask,
     check_batch,
@@ -24,7 +24,6 @@ from .rules import (
     has_extra,
     in_use,
     moment,
-    no_ask,
 )
 
 RECENT = 100_000  # entries that `entries_since` can still give
@@ -250,7 +249,7 @@ class MemoryStore:
         for settled in batch.settled:
             row = changed.get(settled.ask_id) or self._asks.get(settled.ask_id)
             if row is None or row.ask.session != batch.session:
-                raise no_ask(settled.ask_id)
+                raise UnknownAsk.named(settled.ask_id)
             if row.settled is not None:
                 raise already(row.settled)
             changed[settled.ask_id] = AskRow(row.ask, settled, moment(batch))

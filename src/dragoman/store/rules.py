@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from dragoman.engine.events import Ask, Settled
+from dragoman.engine.events import Ask
 from dragoman.engine.faults import (
-    AlreadySettled,
     BadInput,
     InUse,
     StaleEpoch,
     StoreFailed,
-    UnknownAsk,
     WrongState,
 )
 from dragoman.engine.info import SessionInfo
@@ -82,21 +80,8 @@ def in_use(session: str, owner: str) -> InUse:
     )
 
 
-def no_ask(ask_id: str) -> UnknownAsk:
-    return UnknownAsk(f"Approval not found: {ask_id}", ask=ask_id)
-
-
 def ask_exists(ask_id: str) -> WrongState:
     return WrongState(f"Approval {ask_id} exists already.", "Choose another id.", ask=ask_id)
-
-
-def already(settled: Settled) -> AlreadySettled:
-    return AlreadySettled(
-        f"Approval {settled.ask_id} was answered before: {settled.verdict}.",
-        by=settled.by,
-        verdict=settled.verdict,
-        ask=settled.ask_id,
-    )
 
 
 def closed() -> StoreFailed:

@@ -61,6 +61,13 @@ def code_of(fault: Fault, codes: dict[str, int]) -> int:
     return codes.get(fault.code, INTERNAL_ERROR)
 
 
+def text_of(fault: Fault) -> str:
+    """What a client is told: the protocol's own words where it has some."""
+    if fault.code == "busy" and (running := fault.data.get("running")):
+        return f"Session already has an active prompt turn: {running}"
+    return fault.message
+
+
 def data_of(fault: Fault, session_id: str = "") -> dict[str, Any]:
     """What a program may read beside the message."""
     data: dict[str, Any] = {"code": _NAMES.get(fault.code, fault.code.upper())}

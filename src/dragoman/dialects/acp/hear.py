@@ -29,7 +29,7 @@ from dragoman.wire.serve import Shell, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
-from .faults import CANCELLED, TurnFailed, code_of, data_of, line_of
+from .faults import CANCELLED, TurnFailed, code_of, data_of, line_of, text_of
 from .hello import MAX_LINE
 from .quirks import codes_of, quirks_of
 from .shapes import ClientSide, Initialize
@@ -173,7 +173,7 @@ class AcpHearer:
             return error(id, CANCELLED, "Request cancelled")
         fault = _fault(problem)
         code = code_of(fault, self.codes)
-        text = fault.message if code != INTERNAL_ERROR else str(fault)
+        text = text_of(fault) if code != INTERNAL_ERROR else str(fault)
         return error(id, code, line_of(text), data_of(fault))
 
     def trouble(self, verb: Verb | None, problem: BaseException) -> None:

@@ -239,8 +239,8 @@ def _decided(ask_id: str, fault: AlreadySettled) -> str:
     name = f"{by.name or by.peer or by.id} over {by.dialect}" if by else "the host"
     status = status_word(str(fault.data.get("verdict")))
     return (
-        f"failed to update approval: approval {ask_id} already decided "
-        f"with status: {status} (by {name})"
+        f"failed to update approval: approval {ask_id} "
+        f"already decided with status: {status} (by {name})"
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from dragoman.engine.door import Door
+from dragoman.engine.ending import RESTARTED
 from dragoman.engine.faults import Fault
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.traits import Waiver
@@ -46,6 +47,11 @@ def family_of(model: str) -> str:
     return next((name for name in FAMILIES if name in model), model)
 
 
+def error_of(error: str) -> str:
+    """What went wrong, in the protocol's own words where it has some."""
+    return "daemon restarted while session was active" if error == RESTARTED else error
+
+
 def _expiry(waiver: Waiver, now: int) -> str | UnsetType:
     until = waiver.until
     return precise(until) if until is not None and waiver.all_at(now) else UNSET
@@ -70,7 +76,7 @@ def row_of(info: SessionInfo, now: int) -> Row:
         start_time=precise(info.created_at),
         end_time=precise(end) if end else UNSET,
         last_activity_at=precise(info.updated_at),
-        error=info.error or UNSET,
+        error=error_of(info.error) or UNSET,
         query=info.query,
         summary=summary_of(info.query),
         title=info.title,
@@ -96,7 +102,7 @@ def _outcome(info: SessionInfo) -> Outcome:
         num_turns=info.turns,
         result=info.result,
         session_id=info.id,
-        error=info.error or UNSET,
+        error=error_of(info.error) or UNSET,
     )
 
 
@@ -122,7 +128,7 @@ def state_of(info: SessionInfo, door: Door) -> SessionState:
         created_at=seconds(info.created_at),
         last_activity_at=seconds(info.updated_at),
         completed_at=seconds(end) if end else UNSET,
-        error_message=info.error or UNSET,
+        error_message=error_of(info.error) or UNSET,
         cost_usd=info.cost or UNSET,
         total_tokens=usage.context or UNSET,
         input_tokens=last.input or UNSET,

@@ -14,7 +14,7 @@ from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
 from .approvals import kind_of, said, status_word
-from .rows import run_of
+from .rows import error_of, run_of
 from .times import precise
 from .waiting import Waiting
 
@@ -132,7 +132,7 @@ def _status(door: Door, event: Event, body: ev.StatusChanged) -> Saying:
     if live is not None and live.parent:
         data["parent_session_id"] = live.parent
     if new == "failed":
-        data["error"] = body.reason or (live.error if live is not None else "")
+        data["error"] = error_of(body.reason or (live.error if live is not None else ""))
     elif body.reason:
         data["reason"] = body.reason
     return [(STATUS, data)]

@@ -46,7 +46,24 @@ def code_of(fault: Fault) -> int:
 
 
 def message_of(fault: Fault) -> str:
-    """What a client is told of a fault."""
+    """What a client is told of a fault: the protocol's own words where it has some."""
     if fault.code == "unknown_session":
         return "Session not found"
-    return str(fault)
+    text = bare_message(fault)
+    if text == fault.message or fault.code == "busy" and "gave_up" not in fault.data:
+        return str(Fault(text, fault.hint))
+    return text
+
+
+def bare_message(problem: Fault | Refusal) -> str:
+    """The same without a hint."""
+    if not isinstance(problem, Fault):
+        return problem.message
+    if problem.code == "nothing_running":
+        return "No active turn for this session"
+    waiting, gave_up = problem.data.get("waiting"), problem.data.get("gave_up")
+    if problem.code == "busy" and waiting:
+        return f"Session busy: queue full ({waiting} pending requests)"
+    if problem.code == "busy" and gave_up:
+        return f"Session busy: Timed out waiting for session {gave_up}"
+    return problem.message

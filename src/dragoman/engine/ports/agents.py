@@ -30,8 +30,8 @@ class AgentProfile(msgspec.Struct, frozen=True):
     auto_compact: float = (
         0.85  # share of the context window at which history is compacted; 0: never
     )
-    backend: str = "builtin"  # or "acp"
-    command: tuple[str, ...] = ()  # of an ACP backend
+    backend: str = "builtin"  # what takes its turns
+    command: tuple[str, ...] = ()  # of a backend that is a process
     env: dict[str, str] = {}
     temperature: float | None = None
     memory: bool = False

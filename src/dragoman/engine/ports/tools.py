@@ -22,7 +22,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Files(Protocol):
-    """Where text files live: our own disk, or an editor's buffers (ACP fs/*)."""
+    """Where text files live: our own disk, or an editor's buffers."""
 
     async def read_text(self, path: str) -> str: ...
 
@@ -30,7 +30,7 @@ class Files(Protocol):
 
 
 class Terminals(Protocol):
-    """Where commands run when a client offers its own terminals (ACP terminal/*)."""
+    """Where commands run when a client offers its own terminals."""
 
     async def run(
         self,

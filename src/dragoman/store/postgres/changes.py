@@ -5,13 +5,13 @@ transaction. One that is `again` may have been committed before the connection w
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman.engine.events import Ask, Settled
-from dragoman.engine.faults import InUse, UnknownSession
+from dragoman.engine.events import Ask, Settled, already
+from dragoman.engine.faults import InUse, UnknownAsk, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
 from ..rows import columns_of, encode, pack, settled_of
-from ..rules import already, ask_exists, check_ask, check_batch, exists, moment, no_ask
+from ..rules import ask_exists, check_ask, check_batch, exists, moment
 from .link import clean
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Append:
             "SELECT settled FROM asks WHERE id = $1 AND session = $2", id, num
         )
         if row is None:
-            raise no_ask(settled.ask_id)
+            raise UnknownAsk.named(settled.ask_id)
         raise already(settled_of(row[0]))
 
 

@@ -19,7 +19,7 @@ from dragoman.engine.work import Finished, Work
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, reply
 
 from ..attachments import contents
-from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal
+from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal, bare_message
 from ..shapes import Approve, OfSession, Prompt
 from ..speak import Updates
 from ..spelling import spoken_text
@@ -82,7 +82,8 @@ def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
     if isinstance(problem, UnknownSession):
         why = "turn cancelled by daemon: session_not_found"
     elif isinstance(problem, Fault | Refusal):
-        why = f"turn failed: {spoken_text(problem.message) if conn.camel else problem.message}"
+        text = bare_message(problem)
+        why = f"turn failed: {spoken_text(text) if conn.camel else text}"
     else:
         why = f"turn failed: Internal error: {type(problem).__name__}"
     conn.link.send(Updates(conn.door, session_id, conn.camel).never_ran(why))
@@ -155,7 +156,7 @@ async def approve(conn: "ZeroclawHearer", params: Approve) -> Any:
     try:
         row = await conn.door.ask(params.request_id)
         if row.ask.session != params.session_id:
-            raise UnknownAsk(f"approval not found: {params.request_id}")  # not in that session
+            raise UnknownAsk.named(params.request_id)  # not in that session
         if row.ask.kind == "question":
             verdict, text = _reply(verdict, text, row.ask.choices)
         settled = await conn.door.answer(
