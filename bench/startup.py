@@ -25,6 +25,7 @@ BARS = {
     "acp": 8.0,
 }
 # Servers: a first line, and the time until its answer is there.
+MORE = {"rpc": ("--provider", "demo")}
 FIRST_LINES = {
     "rpc": b'{"id":"1","type":"ping"}\n',
     "acp": b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n',
@@ -85,7 +86,7 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
         env["PYTHONPYCACHEPREFIX"] = os.path.join(folder, "compiled")
         beside.enter_context(daemon(env))
         cases = {"python3 -c pass": [sys.executable, "-c", "pass"]}
-        cases |= {name: [COMMAND, *name.split()] for name in BARS}
+        cases |= {name: [COMMAND, *name.split(), *MORE.get(name, ())] for name in BARS}
         taken: dict[str, list[float]] = {name: [] for name in cases}
         for name in cases:  # warm the file cache and the .pyc files
             timed(name, cases[name], env)

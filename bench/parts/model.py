@@ -286,7 +286,7 @@ def _start(folder: str, go: str | None, pair: tuple[str, str], rounds: int) -> l
     program = [sys.executable, "-m", "dragoman", "rpc"]
     with model(20, 0) as plain, model(20, 0, pair) as secure:
         for round in range(rounds + 1):
-            ping = first_answer(program, b'{"id":"1","type":"ping"}', env)
+            ping = first_answer([*program, "--provider", "demo"], b'{"id":"1","type":"ping"}', env)
             made = {
                 safe: _first_delta([*program, "--provider", "anthropic", "--api-key", "k",
                                     "--model", "m", "--base-url", url], prompt, env)

@@ -126,7 +126,7 @@ def _lines(program: str, home: str, rounds: int) -> list[Row]:
     # A credential must be there before it answers; nothing is sent to anybody.
     theirs = [program, "rpc", "--provider", "anthropic", "--api-key", "unused", "--no-ext",
               "--cwd", home]  # fmt: skip
-    commands = {"ours": [DRAGOMAN, "rpc"], "zot": theirs}
+    commands = {"ours": [DRAGOMAN, "rpc", "--provider", "demo"], "zot": theirs}
     starts: dict[str, list[float]] = {name: [] for name in commands}
     trips: dict[str, list[float]] = {name: [] for name in commands}
     driver = build("stdio", home)

@@ -21,7 +21,7 @@ def measure(folder: str, rounds: int) -> tuple[list[Row], list[str]]:
         return [], ["stdio round trips need a C compiler: skipped"]
     go = build_go(folder, "go_streams")
     env = {**os.environ, "DRAGOMAN_CONFIG_DIR": os.path.join(folder, "pipes")}
-    cases = {"dragoman rpc": ([DRAGOMAN, "rpc"], _PING)}
+    cases = {"dragoman rpc": ([DRAGOMAN, "rpc", "--provider", "demo"], _PING)}
     cat = shutil.which("cat")
     if cat:
         cases["cat"] = ([cat], _PING)

@@ -56,7 +56,9 @@ def measure(host: Running, folder: str, rounds: int) -> list[Row]:
         "dragoman --help": lambda: whole([DRAGOMAN, "--help"], env),
         "dragoman status": lambda: whole([DRAGOMAN, "status"], here),
         _BARE: lambda: first_answer(bare, _HEALTH, env),
-        "dragoman rpc, first ping": lambda: first_answer([DRAGOMAN, "rpc"], _PING, env),
+        "dragoman rpc, first ping": lambda: first_answer(
+            [DRAGOMAN, "rpc", "--provider", "demo"], _PING, env
+        ),
         "dragoman acp, initialize": lambda: first_answer([DRAGOMAN, "acp"], _ACP, env),
         _DAEMON: lambda: _daemon_reply(folder, installed),
         _BARE_SOCKET: lambda: _reply(bare, folder, installed),

@@ -113,12 +113,15 @@ def test_named_pipes_differ_by_directory_and_dialect():
 
 def test_native_places():
     env = {**HOME, "XDG_RUNTIME_DIR": "/run/user/1"}
-    assert native(env) == {
-        "zeroclaw": "/home/ann/.zeroclaw/data/daemon.sock",
-        "humanlayer": "/home/ann/.humanlayer/daemon.sock",
-        "openclawos": "/run/user/1/openclawos/kernel.sock",
-    }
-    assert native(HOME)["openclawos"] == "/tmp/openclawos/kernel.sock"
+    assert native(env) == [
+        ("zeroclaw", "/home/ann/.zeroclaw/data/daemon.sock"),
+        ("humanlayer", "/home/ann/.humanlayer/daemon.sock"),
+        ("openclawos", "/run/user/1/openclawos/kernel.sock"),
+        ("openclawos", "/tmp/openclawos/kernel.sock"),  # the SDK knows no other place
+    ]
+    assert [path for name, path in native(HOME) if name == "openclawos"] == [
+        "/tmp/openclawos/kernel.sock"
+    ]
 
 
 def test_a_path_too_long_names_the_way_out():

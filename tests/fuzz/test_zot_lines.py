@@ -124,7 +124,7 @@ def test_twenty_thousand_lines_through_a_process(tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
     env |= {"DRAGOMAN_CONFIG_DIR": str(tmp_path), "OLLAMA_HOST": "127.0.0.1:9"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "rpc"],
+        [sys.executable, "-m", "dragoman", "rpc", "--provider", "demo"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
     )  # fmt: skip
 

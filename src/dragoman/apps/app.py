@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from .channel import Message
+import msgspec
+
+from .channel import Deliver, Message
 from .declare import Declared, Watcher
 from .kernel import Kernel, KernelError, socket_path
 from .work import intercept, outcome, report, run
@@ -242,12 +244,32 @@ class App(Declared):
                     data.get("metadata") or {},
                     str(context.get("sessionKey", "")),
                 )
-                self._in_turn(f"channel {channel.name}", lambda: deliver(message))
+                deliver_in_turn = self._delivery(deliver, message, data, context)
+                self._in_turn(f"channel {channel.name}", deliver_in_turn)
             return
         for observer in self._observers.get(hook, ()):
             self._in_turn(f"hook {hook}", lambda o=observer: outcome(o(data, context)))  # type: ignore[misc]
         if hook in self._interceptors:
             self._spawn(event_id, self._intercept(hook, data, context, event_id))
+
+    def _delivery(
+        self, deliver: Deliver, message: Message, data: dict[str, Any], context: dict[str, Any]
+    ) -> Callable[[], Awaitable[None]]:
+        """Sends a message out, after the app's own say: the kernel does not ask a channel's app."""
+
+        async def send() -> None:
+            said = await intercept(self._interceptors.get("message_sending", []), data, context)
+            result = said.get("result") or {}
+            if result.get("block") or result.get("cancel") or result.keys() == {"error"}:
+                return
+            final = {**data, **result}
+            for observer in self._observers.get("message_sending", ()):
+                await outcome(observer(final, context))
+            target, text = str(final.get("target", "")), str(final.get("content", ""))
+            changes = {"target": target, "text": text, "metadata": final.get("metadata") or {}}
+            await deliver(msgspec.structs.replace(message, **changes))
+
+        return send
 
     async def _intercept(
         self, hook: str, data: dict[str, Any], context: dict[str, Any], event_id: str

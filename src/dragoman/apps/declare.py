@@ -46,6 +46,8 @@ class Declared:
         kind: str = "other",
     ) -> Callable[[F], F]:
         """A tool for models. Name, description and parameters default to the function's own."""
+        if callable(name):
+            raise TypeError("write @app.tool() with parentheses: a bare @app.tool offers nothing")
 
         def declare(function: F) -> F:
             called = name or function.__name__

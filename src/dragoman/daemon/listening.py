@@ -46,7 +46,7 @@ class Listening:
             for name, path in chosen.items()
         ]
         if self._native and sys.platform != "win32":
-            found += [pair for pair in places.native(os.environ).items() if pair not in found]
+            found += [pair for pair in places.native(os.environ) if pair not in found]
         return found
 
     def main(self) -> dict[str, str]:

@@ -55,7 +55,8 @@ class Dialect:
     - `desk`: "module:Class"; made once per process with the door and the settings, its
       `hearer(link)` serves a connection.
     - `socket`: the file's name in the data directory; empty when it has no socket of its own.
-      `env` are the variables that choose another path, `native` is where its own clients look.
+      `env` are the variables that choose another path, `native` is where its own clients look
+      (several paths: with `:` between them).
     - `websocket`: the gateway's path, and the subprotocol it may be asked for by.
     - `settings`: the section of the configuration; of other packages "module:Class", a struct for
       `[dialects.<name>]`.

@@ -22,7 +22,7 @@ from .keeping import Kept, kept
 from .ledger import Ledger
 from .permit import Grant, No, permit
 from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
-from .ports.tools import LOOKING
+from .ports.tools import LOOKING, Outcome, Stopped
 from .traits import Waiver
 from .underway import Underway
 
@@ -60,11 +60,12 @@ class Calls:
             return
         try:
             await self._permitted(call, tool)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as stop:
             journal = self.ledger.state.journal
             if call.id in journal and not self.turn.closed:
                 started = journal[call.id][1]
-                await self._end(call, "cancelled", ABORTED if started else NOT_RUN)
+                shown = stop.outcome if isinstance(stop, Stopped) else None
+                await self._end(call, "cancelled", ABORTED if started else NOT_RUN, shown)
             raise
 
     async def _permitted(self, call: ToolCall, tool: Tool) -> None:
@@ -191,12 +192,15 @@ class Calls:
         )
         self.tell("tool_completed", data)
 
-    async def _end(self, call: ToolCall, outcome: ev.CallOutcome, text: str) -> None:
-        """The call ends without having been run."""
+    async def _end(
+        self, call: ToolCall, outcome: ev.CallOutcome, text: str, shown: Outcome | None = None
+    ) -> None:
+        """The call ends without having been run to its end; `shown` is what it had until then."""
         turn = self.turn
         turn.draft.progress.pop(call.id, None)
         bad = outcome != "done"
-        end = ev.CallEnded(turn.id, call.id, call.name, outcome, (Text(text),), bad)
+        content, detail = (shown.content, shown.detail) if shown else ((Text(text),), None)
+        end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, bad, detail)
         await self.ledger.keep(turn, end)
 
 

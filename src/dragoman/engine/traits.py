@@ -78,6 +78,7 @@ class Given(Trait, frozen=True):
     approval_timeout: float | None = None
     temperature: float | None = None
     memory: bool | None = None
+    asks: bool | None = None
     context_files: bool | None = None
     auto_compact: bool | None = None
     roots: tuple[str, ...] = ()  # folders beside the working directory

@@ -23,6 +23,7 @@ class LiveConfig:
         self.flags = flags or {}
         self.applied: list[Callable[[Settings, Settings], None]] = []
         self._watchers: list[Told] = []
+        self._clear_watchers: list[Told] = []
 
     @property
     def settings(self) -> Settings:
@@ -45,12 +46,21 @@ class LiveConfig:
                 return None
         return value
 
-    def watch(self, callback: Told) -> Callable[[], None]:
-        self._watchers.append(callback)
+    def clear(self, path: tuple[str, ...]) -> Any:
+        """The value at a path as it is, secrets included: for the one whose they are."""
+        value: Any = _plain(self.settings)
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def watch(self, callback: Told, *, clear: bool = False) -> Callable[[], None]:
+        """Call back with each change; `clear`: also of secrets, as they are."""
+        watchers = self._clear_watchers if clear else self._watchers
+        watchers.append(callback)
 
         def stop() -> None:
-            if callback in self._watchers:
-                self._watchers.remove(callback)
+            if callback in watchers:
+                watchers.remove(callback)
 
         return stop
 
@@ -72,7 +82,7 @@ class LiveConfig:
         """Read the file again; a bad one leaves everything as it was. Raises BadSettings."""
         before = self.loaded
         fresh = load(self.places.config_file, flags=self.flags)
-        old = self.tree()
+        old, bare = self.tree(), _plain(self.settings)
         self.loaded = fresh
         changes = list(differences(old, self.tree()))
         if before.settings != fresh.settings:
@@ -81,6 +91,10 @@ class LiveConfig:
         for path, was, now in changes:
             for told in tuple(self._watchers):
                 told(path, was, now)
+        if self._clear_watchers:
+            for path, was, now in differences(bare, _plain(self.settings)):
+                for told in tuple(self._clear_watchers):
+                    told(path, was, now)
         return changes
 
 

@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 import stat
+from contextlib import suppress
 
 from dragoman.engine.faults import BadInput, InUse, Refused
 from dragoman.transports.directory import prepare_for
@@ -14,7 +15,7 @@ _PID_BYTES = 20
 class Lock:
     """The right to listen at one socket path, held until released or until the process ends.
 
-    The lock file stays: removing it would let two processes lock two files of the same name.
+    Whoever gets a lock looks whether its file is still there, so it can be removed while held.
     """
 
     def __init__(self, socket_path: str, fd: int) -> None:
@@ -24,6 +25,10 @@ class Lock:
     def release(self) -> None:
         """Give the right up."""
         if self._fd >= 0:
+            path = lock_path(self.socket_path)
+            if _is_there(path, self._fd):
+                with suppress(OSError):  # a folder that is not ours to change any more
+                    os.unlink(path)
             os.close(self._fd)
             self._fd = -1
 

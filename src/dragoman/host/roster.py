@@ -179,7 +179,14 @@ class Roster:
             from dragoman.agents.acp_process import HostedTools
 
             return HostedTools(self.hosted, session.id)
-        base = self._registry(profile).toolbox(profile.tools)
+        wanted = profile.tools
+        if not profile.asks:
+            from dragoman.tools.registry import NAMES
+
+            wanted = tuple(
+                name for name in (NAMES if wanted is None else wanted) if name != "ask_user"
+            )
+        base = self._registry(profile).toolbox(wanted)
         layers: list[Toolbox] = [base]
         for part in self.parts:
             layer = await part(profile, session)

@@ -27,10 +27,20 @@ _compiled = None
 
 def is_secret(name: str) -> bool:
     """Whether a value of this name must not be shown."""
-    plain = name.lower().replace("-", "_").replace(".", "_")
+    plain = _snake(name).replace("-", "_").replace(".", "_")
     if plain in _PLAIN_NAMES or plain.endswith("_path") or plain.endswith("_file"):
         return False
     return not _SECRET_WORDS.isdisjoint(plain.split("_"))
+
+
+def _snake(name: str) -> str:
+    """`botToken` as `bot_token`; a name in capitals is one word."""
+    if name.islower() or name.isupper():
+        return name.lower()
+    return "".join(
+        f"_{one.lower()}" if one.isupper() and before.islower() else one.lower()
+        for before, one in zip(f"_{name}", name, strict=False)
+    )
 
 
 def scrub(text: str) -> str:

@@ -11,14 +11,18 @@ from dragoman.engine.ports import ModelOpened, ModelPart, ModelRetry, ModelUsage
 
 
 class RetryRules(msgspec.Struct, frozen=True):
-    """Exponential back-off with jitter. `patience` bounds a wait the provider asks for."""
+    """Exponential back-off with jitter. `patience` bounds a wait the provider asks for.
+
+    `silence` bounds all tries together, as long as the provider asks for no wait itself.
+    """
 
     retries: int = 5
-    base: float = 0.5
+    base: float = 0.25
     factor: float = 2.0
     cap: float = 20.0
     jitter: float = 0.25
     patience: float = 60.0
+    silence: float = 20.0
 
     def delay(self, attempt: int, retry_after: float | None, spread: float) -> float | None:
         """Seconds before retry number `attempt` (from 1); None: do not retry.
@@ -43,6 +47,7 @@ async def with_retry(
     stays true.
     """
     number = 0
+    began = asyncio.get_running_loop().time()
     while True:
         shown = False
         try:
@@ -58,6 +63,13 @@ async def with_retry(
                 import random
 
                 delay = rules.delay(number, fault.retry_after, random.random())
+                spent = asyncio.get_running_loop().time() - began
+                if (
+                    delay is not None
+                    and fault.retry_after is None
+                    and spent + delay > rules.silence
+                ):
+                    delay = None
             if delay is None:
                 raise
             reason = fault.message

@@ -46,6 +46,12 @@ class Settings(Section, frozen=True):
     dialects: Annotated[
         dict[str, dict[str, Any]], says("Settings of dialects that packages bring, by name.")
     ] = {}
+    channels: Annotated[
+        dict[str, dict[str, Any]], says("What apps' channels are told, by channel; free tables.")
+    ] = {}
+    apps: Annotated[
+        dict[str, dict[str, Any]], says("What apps are told, by their names; free tables.")
+    ] = {}
     listen: Annotated[Listen, says("The local endpoints.")] = Listen()
     gateway: Annotated[Gateway, says("HTTP, WebSocket and the dashboard.")] = Gateway()
     mcp: Annotated[dict[str, McpServer], says("MCP servers, by name.")] = {}

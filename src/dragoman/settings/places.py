@@ -123,15 +123,15 @@ def _socket(name: str) -> tuple[str, tuple[str, ...]]:
     return dialect.socket, dialect.env or (f"DRAGOMAN_{name.upper()}_SOCKET",)
 
 
-def native(env: "Mapping[str, str]") -> dict[str, str]:
-    """Where each family's own clients look when nobody tells them otherwise."""
-    found: dict[str, str] = {}
+def native(env: "Mapping[str, str]") -> "list[tuple[str, str]]":
+    """Where each family's own clients look when nobody tells them otherwise: (dialect, path)."""
+    found: dict[tuple[str, str], None] = {}
+    runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
     for one in REGISTRY.all():
-        if one.native:
-            runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
-            path = _absolute(one.native.replace("$XDG_RUNTIME_DIR", runtime), env)
-            found[one.name] = check_length(path, "Turn [listen] native off.")
-    return found
+        for place in one.native.split(":") if one.native else ():
+            path = _absolute(place.replace("$XDG_RUNTIME_DIR", runtime), env)
+            found[one.name, check_length(path, "Turn [listen] native off.")] = None
+    return list(found)
 
 
 def check_length(path: str, hint: str) -> str:

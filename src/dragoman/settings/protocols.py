@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # read when a section is: most are never
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from .kinds import Positive, Seconds, Section, Whole, Words, says
 
@@ -54,6 +54,7 @@ class App(Section, frozen=True):
     ] = ()
     cwd: Annotated[str, says("Its working directory.")] = ""
     enabled: Annotated[bool, says("Start it with the daemon.")] = True
+    config: Annotated[dict[str, Any], says("What the app is told: a free table.")] = {}
     max_restarts: Annotated[Whole, says("How often it is started again after a failure.")] = 5
     restart_delay_secs: Annotated[Seconds, says("Wait before the first restart; it doubles.")] = 1
     stop_timeout_secs: Annotated[Seconds, says("How long it may take to stop when asked.")] = 5

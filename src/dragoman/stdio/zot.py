@@ -34,11 +34,42 @@ def main(words: list[str]) -> int:
 
         print(f"zot {__version__} (dragoman)")
         return 0
+    if flags.prints:
+        return _print(flags)
     if flags.no_yolo:
         print("zot: --no-yolo has no effect here; use --supervised", file=sys.stderr)
     from dragoman.transports.loop import run
 
     return run(_Rpc(flags, token).run())
+
+
+def _print(flags: Flags) -> int:
+    """`-p`: one turn, its answer on standard output; that is `dragoman run`."""
+    words = [sys.executable, "-m", "dragoman", "run"]
+    model = flags.model
+    if flags.provider and "/" not in model:
+        from dragoman.providers.presets import ALIASES, PRESETS
+
+        name = ALIASES.get(flags.provider, flags.provider)
+        preset = PRESETS.get(name)
+        fallback = "demo" if name == "demo" else preset.default_model if preset else ""
+        model = f"{name}/{model or fallback}"
+    for flag, value in (
+        ("--model", model),
+        ("--cwd", flags.cwd),
+        ("--agent", flags.agent),
+        ("--session", flags.session if flags.session != "new" else ""),
+        ("--config-dir", flags.config_dir),
+        ("--mode", "" if flags.supervised else "full"),
+    ):
+        if value:
+            words += [flag, value]
+    if flags.prints == "--json":
+        words.append("--json")
+    if flags.api_key:
+        name = model.partition("/")[0] or "anthropic"
+        os.environ[f"DRAGOMAN_PROVIDERS__{name.upper()}__API_KEY"] = flags.api_key
+    os.execv(sys.executable, [*words, "--", *flags.words])
 
 
 def _wrong(reason: str) -> int:
@@ -70,7 +101,7 @@ class _Rpc:
         self.desk = Desk(None, settings, provide=self._provide)
 
     async def run(self) -> int:
-        if self.flags.list_models or self.flags.chooses() or self._is_configured():
+        if self._must_look():
             from dragoman.engine.faults import Fault
 
             try:
@@ -81,6 +112,13 @@ class _Rpc:
         if self.flags.list_models:
             return await self._close(self._list_models())
         return await self._serve()
+
+    def _must_look(self) -> bool:
+        """Whether what is needed may be missing: then nothing is answered before it is there."""
+        flags = self.flags
+        if flags.list_models or flags.chooses() or self._is_configured():
+            return True
+        return not flags.provider and not _has_key()
 
     def _is_configured(self) -> bool:
         from dragoman.settings.places import places
@@ -103,7 +141,7 @@ class _Rpc:
             stopped.set()
 
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with suppress(NotImplementedError):  # Windows: the process just ends
                 loop.add_signal_handler(number, stop, number)
         line = await stdio.serve(self.desk.hearer)
@@ -187,6 +225,7 @@ class _Rpc:
     def _model(self, composed: "Composed") -> str:
         """The model as "provider/model"; raises when it is unknown or has no credential."""
         from dragoman.engine.faults import UnknownModel
+        from dragoman.providers.presets import PRESETS
 
         flags, door = self.flags, composed.door
         provider, model = self._provider_name(), flags.model
@@ -203,10 +242,21 @@ class _Rpc:
             if alias is None:
                 return ""
             ref = door.profile(alias).model
+            if ref.partition("/")[0] == "demo" and not self._names_model(composed, alias):
+                ref = "anthropic/" + PRESETS["anthropic"].default_model  # says what is missing
         try:
             return door.model(ref, flags.agent or door.default_agent() or "").ref
         except UnknownModel as fault:
             raise UnknownModel(fault.message) from None
+
+    def _names_model(self, composed: "Composed", alias: str) -> bool:
+        """Whether the configuration itself chooses the agent's model or provider."""
+        sources = composed.config.loaded.sources
+        agent = composed.settings.agents.get(alias)
+        profile = agent.runtime_profile if agent is not None else ""
+        wanted = {("agents", alias, name) for name in ("model", "provider")}
+        wanted |= {("runtime_profiles", profile, name) for name in ("model", "provider")}
+        return bool(wanted & set(sources))
 
     def _mode(self, composed: "Composed") -> str:
         """zot never asks, so neither do we, unless somebody wants it."""
@@ -234,7 +284,16 @@ class _Rpc:
             max_steps=flags.max_steps or None,
             temperature=flags.temperature,
             context_files=False if flags.no_context_files else None,
+            # Clients of zot know no questions: they would wait for ever.
+            asks=None if flags.supervised else False,
         )
+
+
+def _has_key() -> bool:
+    """Whether the environment has a key of any provider."""
+    from dragoman.providers.presets import PRESETS
+
+    return any(os.environ.get(key) for preset in PRESETS.values() for key in preset.env)
 
 
 def _replaced(settings: Settings, **changes: Any) -> Settings:

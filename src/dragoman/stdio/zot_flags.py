@@ -73,10 +73,13 @@ class Flags:
         self.list_models = False
         self.version = False
         self.no_yolo = False
+        self.prints = ""  # the flag that asks for print mode instead
+        self.words: list[str] = []  # its prompt
 
     def chooses(self) -> bool:
         """Whether it names something that has to exist before we answer anything."""
-        named = (self.provider, self.model, self.api_key, self.base_url, self.session, self.agent)
+        provider = self.provider if self.provider != "demo" else ""  # which is always there
+        named = (provider, self.model, self.api_key, self.base_url, self.session, self.agent)
         return any(named)
 
 
@@ -86,6 +89,7 @@ def parse(words: list[str]) -> Flags:
     rest = iter(words)
     for word in rest:
         if not word.startswith("-") or word == "-":
+            flags.words.append(word)
             continue
         name, equals, value = word.partition("=")
         if name in _VALUED:
@@ -101,7 +105,7 @@ def parse(words: list[str]) -> Flags:
         elif name in _SWITCHES:
             setattr(flags, _SWITCHES[name], True)
         elif name in _PRINT:
-            raise WrongFlag(f'{name} is another mode; use: dragoman run "PROMPT"')
+            flags.prints = name
         elif name not in _IGNORED:
             raise WrongFlag(f'unknown flag "{name}"')
     return flags

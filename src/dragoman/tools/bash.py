@@ -11,6 +11,7 @@ import msgspec
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
+from dragoman.engine.ports.tools import Stopped
 from dragoman.policy.shells import plain, shell
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 
@@ -123,6 +124,13 @@ class Bash:
         undone: list[str] = []
         try:
             timed_out = await running.run(limit)
+        except asyncio.CancelledError:
+            took = time.monotonic() - began
+            shown = _report(command, capture.text(), "[aborted]", -1, "", took)
+            capture.discard()
+            raise Stopped(
+                Outcome((Text(shown),), is_error=True, detail=Detail(exit_code=-1))
+            ) from None
         except BaseException:
             capture.discard()
             raise

@@ -18,6 +18,7 @@ from dragoman.wire.link import Opener, Peer
 from .pump import BOUND, STALL, Pump, Terms
 
 _CHUNK = 65536
+_LOOK_SECONDS = 0.5
 
 
 def claim_stdout() -> int:
@@ -80,12 +81,36 @@ class Stdio:
         protocol = _Outlet(self.pump, self.gone)
         mode = os.fstat(stdout).st_mode
         if stat.S_ISSOCK(mode):
-            return await _open_socket(protocol, stdout)
-        if not stat.S_ISFIFO(mode):
+            found: asyncio.WriteTransport = await _open_socket(protocol, stdout)
+        elif not stat.S_ISFIFO(mode):
             return WriteThread(protocol, stdout)
-        sink = os.fdopen(stdout, "wb", 0)
-        transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: protocol, sink)
-        return transport
+        else:
+            sink = os.fdopen(stdout, "wb", 0)
+            loop = asyncio.get_running_loop()
+            found, _ = await loop.connect_write_pipe(lambda: protocol, sink)
+        _end_with_reader(found, stdout)
+        return found
+
+
+def _end_with_reader(outlet: asyncio.WriteTransport, fd: int) -> None:
+    """Notice within a second that nobody reads any more: not every loop tells before a write."""
+    import select
+
+    if not hasattr(select, "poll"):
+        return
+    state = select.poll()
+    state.register(fd, 0)  # an error or a hang-up is told in any case
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if outlet.is_closing():
+            return
+        if state.poll(0):
+            outlet.abort()
+        else:
+            loop.call_later(_LOOK_SECONDS, look)
+
+    loop.call_later(_LOOK_SECONDS, look)
 
 
 def _is_watchable(fd: int) -> bool:

@@ -49,7 +49,13 @@ class Config:
                 value = value.get(part) if isinstance(value, dict) else None
         return value
 
-    def watch(self, callback: Any) -> Any:
+    def clear(self, path: tuple[str, ...]) -> Any:
+        value: Any = self.values
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def watch(self, callback: Any, *, clear: bool = False) -> Any:
         self.told.append(callback)
         return lambda: self.told.remove(callback)
 

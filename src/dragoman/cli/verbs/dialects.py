@@ -41,7 +41,7 @@ def _row(one: "Dialect", where: places.Places) -> "dict[str, Any]":
         "title": one.title,
         "transports": transports,
         "sockets": sockets,
-        "native": places.native(os.environ).get(one.name, ""),
+        "native": ", ".join(path for name, path in places.native(os.environ) if name == one.name),
         "websocket": one.websocket[0] if one.websocket is not None else "",
         "stdio": one.stdio,
         "package": one.package,

@@ -33,7 +33,8 @@ DIALECT = Dialect(
     desk="dragoman.dialects.openclawos.desk:Desk",
     socket="kernel.sock",
     env=("DRAGOMAN_KERNEL_SOCKET", "OPENCLAWOS_KERNEL_SOCKET"),
-    native="$XDG_RUNTIME_DIR/openclawos/kernel.sock",
+    # The document says the first, its SDK looks at the second only.
+    native="$XDG_RUNTIME_DIR/openclawos/kernel.sock:/tmp/openclawos/kernel.sock",
     settings="openclawos",
     first_line=first_line,
     refusal=refusal,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dragoman.observe.redact import HIDDEN
+from dragoman.observe.redact import HIDDEN, is_secret, redact
 
 from .faults import Wrong
 
@@ -14,14 +14,106 @@ _MOST_WATCHES = 64
 
 
 def get(conn: "OpenclawosHearer", path: str) -> Any:
-    """The value at a dotted path; None when there is nothing. Raises Wrong for a secret."""
+    """The value at a dotted path; None when there is nothing. Raises Wrong for a secret.
+
+    What belongs to the app itself is given as it is: its channels, its own tables.
+    """
     config = conn.door.config
     if config is None:
         return None
-    value = config.get(path)
+    own = Own(conn)
+    parts = _parts(path)
+    if not parts:
+        return own.laid_over(config.get(""))
+    if (mine := own.place(parts)) is not None:
+        return own.value(mine)
+    value = own.laid_over(config.get(parts[0]), parts[0])
+    for part in parts[1:]:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            value = None
     if value == HIDDEN:
         raise Wrong("FORBIDDEN", f"{path} is a secret and is not given out")
     return value
+
+
+class Own:
+    """What of the configuration belongs to one app, wherever the file has it."""
+
+    def __init__(self, conn: "OpenclawosHearer") -> None:
+        seat = conn.seat
+        assert seat is not None and conn.door.config is not None
+        self._config = conn.door.config
+        self._names = (seat.name, seat.name.rpartition("/")[2])
+        desk = conn.desk
+        # A channel that another app serves is that one's, whatever this one's manifest says.
+        self._channels = [
+            name for name in seat.manifest.channels if desk.owner("channel", name) in (None, seat)
+        ]
+
+    def place(self, parts: list[str]) -> tuple[str, ...] | None:
+        """The place of a path in the app's own tables; None when it is not in there."""
+        match parts:
+            case ["channels", name, *rest] if name in self._channels:
+                return ("channels", name, *rest)
+            case ["apps", name, *rest] if name in self._names:
+                return ("", *rest)
+            case ["openclawos", "apps", name, "config", *rest] if name == self._names[0]:
+                return ("", *rest)
+            case [name, *rest] if name in self._names and not self._is_section(name):
+                return ("", *rest)
+        return None
+
+    def _is_section(self, name: str) -> bool:
+        return self._config.get(name) is not None
+
+    def value(self, place: tuple[str, ...]) -> Any:
+        """What is at such a place, as it is; the first part is empty for the app's own table."""
+        first, *rest = place
+        value: Any = self._table() if not first else self._config.clear((first, rest.pop(0)))
+        for part in rest:
+            if isinstance(value, dict):
+                value = value.get(part)
+            elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
+            else:
+                return None
+        return value
+
+    def _table(self) -> dict[str, Any] | None:
+        """All tables of the app as one; those in its own entry count most."""
+        entry = self._config.clear(("openclawos", "apps", self._names[0], "config"))
+        tables = [self._config.clear(("apps", name)) for name in reversed(self._names)]
+        found = [table for table in (*tables, entry) if table]
+        return {key: value for table in found for key, value in table.items()} if found else None
+
+    def laid_over(self, tree: Any, below: str = "") -> Any:
+        """The configuration as all see it, with the app's own tables as they are."""
+        if not isinstance(tree, dict):
+            return tree
+        whole = {below: tree} if below else tree
+        for name in self._channels:
+            if isinstance(whole.get("channels"), dict) and name in whole["channels"]:
+                whole["channels"][name] = self._config.clear(("channels", name))
+        if isinstance(whole.get("apps"), dict):
+            for name in self._names:
+                if name in whole["apps"]:
+                    whole["apps"][name] = self._config.clear(("apps", name))
+        return whole[below] if below else whole
+
+    def told(self, path: str, old: Any, new: Any) -> tuple[str, Any, Any] | None:
+        """A change as this app may see it; None when it must not."""
+        parts = path.split(".")
+        if self.place(parts) is not None:
+            return path, old, new
+        name = parts[-1]
+        hidden_old, hidden_new = redact(old, name), redact(new, name)
+        if any(is_secret(part) for part in parts) or hidden_old == hidden_new:
+            return None
+        return path, hidden_old, hidden_new
 
 
 class ConfigWatch:
@@ -32,7 +124,15 @@ class ConfigWatch:
         self._request_id = request_id
         self._paths = [parts for path in paths if (parts := _parts(path))]
         config = conn.door.config
-        self._stop: Callable[[], None] = config.watch(self._told) if config else lambda: None
+        self._stop: Callable[[], None] = lambda: None
+        if config is not None:
+            self._stop = config.watch(self._changed, clear=True)
+
+    def _changed(self, path: str, old: Any, new: Any) -> None:
+        if self._conn.seat is not None:
+            seen = Own(self._conn).told(path, old, new)
+            if seen is not None:
+                self._told(*seen)
 
     def _told(self, path: str, old: Any, new: Any) -> None:
         changed = path.split(".")

@@ -64,14 +64,19 @@ class ZotHearer:
                     envelope = None  # looked at once more, to say what is wrong
                 else:
                     # The whole way takes longer, and loads the table first.
-                    if envelope.type == "ping" and envelope.id and self._trusted:
+                    if (
+                        envelope.type == "ping"
+                        and envelope.id
+                        and self._trusted
+                        and not self._is_working()
+                    ):
                         self.link.send(pong(envelope.id))
                         continue
             self._line(line, envelope)
 
     def overlong(self, size: int) -> None:
         limit = f"the limit is {MAX_LINE} bytes"
-        self.link.send(failure("", "", f"line too long: over {size} bytes came, {limit}"))
+        self._refuse("", "", f"line too long: over {size} bytes came, {limit}")
 
     def ended(self) -> None:
         self.has_ended = True
@@ -104,7 +109,7 @@ class ZotHearer:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
                 line, found = _second_look(line, trouble)
                 if isinstance(found, str):
-                    self.link.send(failure("", "", f"malformed json: {found}"))
+                    self._refuse("", "", f"malformed json: {found}")
                     return
                 envelope = found
         command = envelope.type or ""
@@ -134,13 +139,36 @@ class ZotHearer:
     def _command(self, command: str, request_id: str, line: bytes) -> None:
         from .verbs import VERBS
 
-        verb, shell, send = VERBS.get(command), self.shell, self.link.send
+        verb = VERBS.get(command)
         if verb is None:
-            from dragoman.wire.verbs import UnknownMethod
+            from .faults import UNKNOWN_COMMAND
 
-            shell.fail(None, (command, request_id), UnknownMethod(command), send)
-        else:
-            shell.take(verb, (command, request_id), line, send)
+            self._refuse(command, request_id, UNKNOWN_COMMAND)
+            return
+        if verb.read is not None and self._is_working():
+            try:
+                verb.read(line)
+            except (ValueError, RecursionError) as problem:
+                from dragoman.wire.verbs import bad_params
+
+                from .faults import explained
+
+                self._refuse(command, request_id, explained(command, bad_params(problem)))
+                return
+        self.shell.take(verb, (command, request_id), line, self.link.send)
+
+    def _is_working(self) -> bool:
+        """Whether a command that came before is not answered yet."""
+        return self._shell is not None and self._shell.working > 0
+
+    def _refuse(self, command: str, request_id: str, reason: str) -> None:
+        """Say what is wrong with a line, behind the answers to those before it."""
+        if not self._is_working():
+            self.link.send(failure(command, request_id, reason))
+            return
+        from .verbs import REFUSE
+
+        self.shell.take(REFUSE, (command, request_id), reason.encode(), self.link.send)
 
     @property
     def shell(self) -> "Shell":
@@ -225,8 +253,15 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
     if line == b"null":
         return line, Envelope()
     if isinstance(trouble, RecursionError) or is_deep(line):
-        return line, "nested too deeply"
+        from .depth import DEEPEST, flattened
+
+        flat = flattened(line)
+        if flat is None:
+            return line, f"nested deeper than {DEEPEST} levels, or not closed"
+        line = flat
     try:
+        if isinstance(trouble, RecursionError):
+            return line, _decode(line)
         mended = mend_text(line)
         if mended != line:
             return mended, _decode(mended)

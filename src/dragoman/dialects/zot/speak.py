@@ -95,6 +95,8 @@ class Speaker:
                 self._end_step("aborted", CANCELLED)
         if body.outcome == "failed":
             self._say(message=body.error, type="error")
+        elif body.stop == "refusal":
+            self._say(message=REFUSED, type="error")
         if self._is_own(body.turn):
             self.owes_done = True
         else:
@@ -132,6 +134,12 @@ class Speaker:
 
     def retrying(self, body: ev.Retrying, at: int) -> None:
         """What was streamed is void: that call ends as an error and begins again."""
+        self._say(
+            attempt=body.attempt,
+            delay_ms=round(body.delay * 1000),
+            message=body.reason,
+            type="retry",
+        )
         step = self._step
         if step and self._started:
             self._end_step("error", body.reason)
@@ -257,7 +265,7 @@ _SAY: dict[type, Callable[[Speaker, Any, int], None]] = {
 }
 EVENTS = (
     "approval_request", "approval_settled", "assistant_message", "assistant_start", "compact_done",
-    "done", "error", "lagged", "text_delta", "tool_call", "tool_progress", "tool_result",
+    "done", "error", "lagged", "retry", "text_delta", "tool_call", "tool_progress", "tool_result",
     "tool_use_args", "tool_use_end", "tool_use_start", "turn_end", "turn_start", "usage",
     "user_message",
 )  # fmt: skip

@@ -4,6 +4,7 @@ A verb is a plain function where nothing is awaited. It gets the hearer and its 
 returns the response's `data` (None: there is none). Of a call the id is (command, id).
 """
 
+import re
 from collections.abc import Callable
 from os import getcwd
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 _MOST_LISTED = 1_000
+_OTHER_CASE = rb'"[a-z_]*[A-Z][A-Za-z_]*"\s*:'
 _DECISIONS: dict[str, Verdict] = {
     "allow": "allow", "approve": "allow", "yes": "allow", "allow_always": "allow_always",
     "always": "allow_always", "deny": "deny", "no": "deny", "deny_always": "deny_always",
@@ -346,11 +348,32 @@ def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) 
     return Verb(run, order="serial", direct=direct, read=read and _mending(read), takes=takes)
 
 
+def refuse(hearer: "ZotHearer", reason: str) -> None:
+    raise BadInput(reason)
+
+
+def _folded(line: bytes) -> bytes:
+    """The line with its fields' names, and its pictures', in small letters: zot does not mind."""
+    fields = _lowered(msgspec.json.decode(line))
+    pictures = fields.get("images")
+    if isinstance(pictures, list):
+        fields["images"] = [_lowered(one) if isinstance(one, dict) else one for one in pictures]
+    return msgspec.json.encode(fields)
+
+
+def _lowered(fields: dict[str, Any]) -> dict[str, Any]:
+    """An exact name wins over one in another case."""
+    folded = {key.lower(): value for key, value in fields.items()}
+    return folded | {key: value for key, value in fields.items() if key == key.lower()}
+
+
 def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Half a surrogate pair in a command's fields is mended."""
+    """Half a surrogate pair in a command's fields is mended, and names in any case are read."""
 
     def mended(line: bytes) -> Any:
         try:
+            if re.search(_OTHER_CASE, line):
+                line = _folded(line)
             return read(line)
         except msgspec.DecodeError:
             whole = mend_text(line)
@@ -361,6 +384,7 @@ def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     return mended
 
 
+REFUSE = Verb(refuse, order="serial", read=bytes.decode)  # of a line that cannot be a command
 VERBS: dict[str, Verb] = {
     "abort": _verb(abort),
     "approve": _verb(approve, shapes.Approve),
@@ -374,7 +398,7 @@ VERBS: dict[str, Verb] = {
     "list_sessions": _verb(list_sessions, shapes.ListSessions),
     "open": _verb(open_session, shapes.Open),
     # Plain pings are answered by the hearer's own `pong`, with the same bytes.
-    "ping": Verb(ping),
+    "ping": _verb(ping),
     "prompt": _verb(prompt, read_prompt, direct=True),
     "set_model": _verb(set_model, shapes.SetModel),
     "set_reasoning": _verb(set_reasoning, shapes.SetReasoning),

@@ -35,6 +35,7 @@ class AgentProfile(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     temperature: float | None = None
     memory: bool = False
+    asks: bool = True  # it has the tool that asks the human
 
 
 class Budget(Protocol):

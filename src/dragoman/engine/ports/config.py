@@ -9,8 +9,17 @@ class ConfigPort(Protocol):
 
     def get(self, path: str = "") -> Any: ...
 
-    def watch(self, callback: Callable[[str, Any, Any], None]) -> Callable[[], None]:
-        """Call back with (path, old, new) on each change; returns how to stop."""
+    def clear(self, path: tuple[str, ...]) -> Any:
+        """The value at a path as it is, secrets included: for the one whose they are."""
+        ...
+
+    def watch(
+        self, callback: Callable[[str, Any, Any], None], *, clear: bool = False
+    ) -> Callable[[], None]:
+        """Call back with (path, old, new) on each change; returns how to stop.
+
+        With `clear`, secrets are not hidden, and their changes are told.
+        """
         ...
 
     def set(self, path: str, value: Any) -> None: ...

@@ -1,5 +1,6 @@
 """Tools, what they see of a session, and the policy that judges their calls."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -51,6 +52,14 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
     text: str
     answered: bool = True
+
+
+class Stopped(asyncio.CancelledError):
+    """A cancelled tool's last word: what it had to show until then."""
+
+    def __init__(self, outcome: "Outcome") -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 class ToolEnv(Protocol):
