@@ -30,7 +30,7 @@ def test_the_lock_file(tmp_path):
     assert lock.owner(path) == os.getpid()
     held.release()
     assert lock.owner(path) is None
-    assert os.path.exists(path + ".lock")
+    assert not os.path.exists(path + ".lock")
     lock.hold(path).release()
 
 

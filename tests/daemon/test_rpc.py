@@ -41,8 +41,8 @@ def chosen(words):
 
 def run(env, *words, said="", within=20, cwd=None):
     done = subprocess.run(
-        [*COMMAND, *chosen(words)], input=said.encode(), env=env, capture_output=True, timeout=within,
-        cwd=cwd,
+        [*COMMAND, *chosen(words)], input=said.encode(), env=env, capture_output=True,
+        timeout=within, cwd=cwd,
     )  # fmt: skip
     frames = [json.loads(line) for line in done.stdout.split(b"\n") if line]
     return done.returncode, frames, done.stderr.decode()

@@ -112,7 +112,8 @@ def test_a_refused_connection_is_tried_again_soon_and_told(env):
 
 def test_pipelined_commands_are_answered_in_order(env):
     lines = [
-        {"id": "1", "type": "hello"}, {"id": "2", "type": "ping"}, {"id": "3", "type": "get_models"},
+        {"id": "1", "type": "hello"}, {"id": "2", "type": "ping"},
+        {"id": "3", "type": "get_models"},
         {"id": "4", "type": "frob"}, {"id": "5", "type": "ping"}, {"id": "6", "type": "get_state"},
         {"id": "7", "type": "prompt", "message": 5}, {"id": "8", "type": "clear"},
         {"id": "9", "type": "ping"},

@@ -35,6 +35,7 @@ async def summarise(
         raise BadInput("nothing to compact")
     if len(messages) <= KEEP:
         raise BadInput("nothing to compact: keep-tail covers the whole transcript")
+    turn.compacting(automatic=automatic)
     keep = KEEP
     while keep and messages[len(messages) - keep].role == "tool":
         keep -= 1  # results go where their calls go

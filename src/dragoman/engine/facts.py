@@ -30,6 +30,7 @@ class Facts(msgspec.Struct):
     mcp: Callable[[], Sequence[dict[str, Any]]] = tuple
     budget: Callable[[str], Mapping[str, float]] | None = None
     without_key: Callable[[], Sequence[str]] = tuple  # providers
+    built_in: Mapping[str, frozenset[str]] = {}  # names of tools and providers that are taken
     connected_apps: Callable[[], list[dict[str, Any]]] = list
     memory: Callable[[str], Any] | None = None  # of an agent
     logs: object | None = None  # an `observe.feed.Feed`

@@ -23,6 +23,12 @@ OBSERVABLE = INTERCEPTABLE | {
     "message_sent",
     "session_start",
     "session_end",
+    "llm_input",
+    "llm_output",
+    "before_compaction",
+    "after_compaction",
+    "gateway_start",
+    "gateway_stop",
 }
 
 
@@ -114,6 +120,41 @@ class Session(Payload, frozen=True, kw_only=True):
     """`session_start`, `session_end`."""
 
     id: str
+
+
+class ModelAsked(Payload, frozen=True, kw_only=True):
+    """`llm_input`: a model is about to be asked."""
+
+    step: int
+    model: str
+    prompt: str  # what the user said last
+    messages: int
+
+
+class ModelAnswered(Payload, frozen=True, kw_only=True):
+    """`llm_output`: what it said."""
+
+    step: int
+    model: str
+    text: str
+    stop: str
+    input: int
+    output: int
+    cost: float
+
+
+class Compaction(Payload, frozen=True, kw_only=True):
+    """`before_compaction`, `after_compaction`; the second one has the summary."""
+
+    automatic: bool
+    messages: int
+    summary: str = ""
+
+
+class GatewayLife(Payload, frozen=True, kw_only=True):
+    """`gateway_start`, `gateway_stop`: the host serves, or stops serving."""
+
+    address: str = ""
 
 
 P = TypeVar("P", bound=Payload)

@@ -7,7 +7,7 @@ from . import events as ev
 from .calls import Calls
 from .content import Message, PlanEntry, Text, ToolCall, Usage, text_of
 from .faults import Fault
-from .hooks import Block, context_of
+from .hooks import Block, Compaction, ModelAnswered, ModelAsked, context_of
 from .hooks import Message as Outgoing
 from .hosted import Hosted
 from .info import SessionInfo
@@ -61,6 +61,16 @@ class Turn:
         self._now.held = None
         self._now.spoken = False
         self._emit(ev.StepBegan(self.id, step))
+        if self._ledger.home.hooks.observed("llm_input"):
+            state = self._ledger.state
+            said = (text_of(one.content) for one in reversed(state.messages) if one.role == "user")
+            asked = ModelAsked(
+                step=step,
+                model=state.model,
+                prompt=next(said, ""),
+                messages=len(state.messages),
+            )
+            self._calls.tell("llm_input", asked)
 
     def stream_opened(self, step: int) -> None:
         self._draft.opened = True
@@ -134,6 +144,17 @@ class Turn:
         else:  # most likely the last word: it is committed together with the turn's end
             self._now.tail.append(body)
         home.spent(self._ledger.state, cost)
+        if home.hooks.observed("llm_output"):
+            answered = ModelAnswered(
+                step=step,
+                model=model,
+                text=text,
+                stop=stop,
+                input=usage.input,
+                output=usage.output,
+                cost=cost,
+            )
+            self._calls.tell("llm_output", answered)
         if text and home.hooks.observed("message_sent"):
             self._calls.tell("message_sent", self._outgoing(text))
 
@@ -179,6 +200,16 @@ class Turn:
     ) -> None:
         await self._ledger.keep(self._now, ev.Compacted(summary, kept, usage, cost, automatic))
         self._ledger.home.spent(self._ledger.state, cost)
+        self._compaction("after_compaction", automatic, summary)
+
+    def compacting(self, *, automatic: bool) -> None:
+        """The history is about to be made short."""
+        self._compaction("before_compaction", automatic)
+
+    def _compaction(self, hook: str, automatic: bool, summary: str = "") -> None:
+        count = len(self._ledger.state.messages)
+        data = Compaction(automatic=automatic, messages=count, summary=summary)
+        self._calls.tell(hook, data)
 
     async def note(self, level: ev.Level, title: str, text: str = "", **data: Any) -> None:
         await self._ledger.keep(self._now, ev.Noted(level, title, text, data or None))

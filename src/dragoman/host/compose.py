@@ -1,7 +1,7 @@
 """Puts a host together: settings, store, models, agents, engine. The only place that knows all."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -156,6 +156,7 @@ async def compose(
     )
     if loaded.settings.sandbox.backend not in ("auto", "none"):
         _sandbox(loaded.settings)  # asked for by name: refuse to begin without it
+    facts.built_in = _BuiltIn()
     facts.sandbox = cache(lambda: _sandbox(loaded.settings))
     recollection = Recollection(lambda: config.settings, where, host)
     roster.parts.append(recollection.tools)
@@ -217,6 +218,27 @@ def _offer_hosted(models: ModelRegistry, settings: Settings) -> None:
         models.offer(profiles.HOSTED, Elsewhere(), found)
     else:
         models.withdraw(profiles.HOSTED)
+
+
+class _BuiltIn(Mapping[str, frozenset[str]]):
+    """Names that apps cannot take: they would be granted and never used. Looked up when asked."""
+
+    def __getitem__(self, kind: str) -> frozenset[str]:
+        if kind == "tool":
+            from dragoman.tools.registry import NAMES
+
+            return frozenset(NAMES)
+        if kind == "provider":
+            from dragoman.providers.presets import ALIASES, PRESETS
+
+            return frozenset(PRESETS) | frozenset(ALIASES)
+        raise KeyError(kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("tool", "provider"))
+
+    def __len__(self) -> int:
+        return 2
 
 
 class Elsewhere:

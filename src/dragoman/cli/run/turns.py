@@ -312,7 +312,7 @@ async def _same_model(host: Any, wish: Wish, env: Mapping[str, str]) -> bool:
     try:
         for alias in (wish.agent,) if wish.agent else profiles.names(settings):
             ref = profiles.model_ref(settings, alias, lambda _: models.default_ref())
-            if models.resolve(ref, alias)[1].ref != rows.get(alias):
+            if rows.get(alias) != ref and models.resolve(ref, alias)[1].ref != rows.get(alias):
                 return False
     except Fault:
         return False  # told by the host of this process

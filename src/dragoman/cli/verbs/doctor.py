@@ -17,13 +17,32 @@ def _attacked(where: "Any") -> "list[Any]":
     return list(attack(load(where.config_file).settings))
 
 
+def _beside(args: "Any") -> "list[Any]":
+    """What only a running daemon knows: its apps and servers."""
+    from dragoman.client.problems import NotRunning
+    from dragoman.host.doctor import Row
+
+    from ..reach import daemon
+
+    try:
+        with daemon(args) as host:
+            found = host.call("doctor/run")["results"]
+    except NotRunning:
+        return []
+    return [
+        Row(one["severity"], one["category"], one["message"])
+        for one in found
+        if one["category"] in ("apps", "mcp")
+    ]
+
+
 def run(args: "Any") -> int:
     """Print one row per finding, each with its way out."""
     from dragoman.host.doctor import examine
     from dragoman.observe.redact import scrub
 
     where = find(args.config_dir)
-    rows = _attacked(where) if args.attack else examine(where)
+    rows = _attacked(where) if args.attack else [*examine(where), *_beside(args)]
     counts = {name: sum(1 for row in rows if row.severity == name) for name in _MARKS}
     if args.json:
         shown = [

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
+from dragoman.engine.hooks import GatewayLife, HookContext
 from dragoman.engine.traits import Correspondent
 from dragoman.observe.log import get_log
 
@@ -150,6 +151,9 @@ class Desk:
         for grant in seat.grants.values():
             grant.offer()
         log.info("ready", app=seat.name)
+        if "gateway_start" in seat.hears and not self.door.stopping:  # it began before the app did
+            address = self.door.facts.gateway or ""
+            seat.push("gateway_start", GatewayLife(address=address), HookContext())
 
     def shut_down(self, seat: Seat, reason: str, timeout: float | None) -> None:
         """The app is about to go: nobody shall begin to use it any more."""
@@ -199,6 +203,8 @@ class Desk:
 
     async def close(self) -> None:
         """The kernel stops: end the streams, take everything back, close the connections."""
+        gone = GatewayLife(address=self.door.facts.gateway or "")
+        self.door.hooks.tell("gateway_stop", gone, HookContext())
         for conn in tuple(self.conns):
             for watch in conn.watches:
                 watch.finish()

@@ -60,7 +60,7 @@ def declared(manifest: Manifest, kind: str) -> frozenset[str]:
 class Grant:
     """One capability that an app was granted."""
 
-    __slots__ = ("config", "id", "kind", "name", "offered", "seat")
+    __slots__ = ("answered", "config", "id", "kind", "name", "offered", "seat")
 
     def __init__(self, seat: "Seat", kind: str, name: str, config: dict[str, Any], id: str) -> None:
         self.seat = seat
@@ -69,6 +69,7 @@ class Grant:
         self.config = config
         self.id = id
         self.offered = False
+        self.answered = False  # at least once, when it was used
 
     def offer(self) -> None:
         """Let everybody use it: from the moment the app is ready."""
@@ -110,6 +111,9 @@ def register(seat: "Seat", kind: str, config: dict[str, Any], id: str = "") -> G
     if name not in declared(seat.manifest, kind):
         return f'{rule.label} "{name}" not declared in manifest capabilities.{rule.section}'
     desk = seat.desk
+    taken = desk.door.facts.built_in.get(kind, ())
+    if name in taken or (kind == "tool" and invoke.tool_name(name) in taken):
+        return f'{rule.label} "{name}" is built in: choose another name'
     if rule.sole and (owner := desk.owner(kind, name)) is not None:
         return f'{rule.label} "{name}" is already registered by app "{owner.name}"'
     grant = Grant(seat, kind, name, config, id or str(uuid4()))

@@ -19,6 +19,7 @@ from dragoman.engine.content import Image, Text, ToolKind
 from dragoman.engine.hooks import HookContext, Message
 from dragoman.engine.offers import Invoke
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.observe.log import get_log
 from dragoman.wire.codec import encode
 
 from . import hooks
@@ -26,6 +27,8 @@ from .faults import Wrong, reported
 
 if TYPE_CHECKING:
     from .grants import Grant
+
+log = get_log("apps")
 
 _MOST_PARTS = 10_000
 _KINDS = frozenset(get_args(ToolKind))
@@ -82,6 +85,7 @@ class Call:
                     raise Wrong("TIMEOUT", text) from None
                 if isinstance(said, Wrong):
                     raise said
+                grant.answered = True
                 if isinstance(said, dict) and said.get("error") and said.get("done") is not False:
                     raise reported(said["error"])
                 yield None if said is UNSET else said
@@ -108,6 +112,11 @@ async def once(grant: "Grant", params: Any, context: dict[str, Any]) -> Any:
 # --- tools ---
 
 
+def tool_name(name: str) -> str:
+    """A tool's name as model providers accept it."""
+    return _ODD.sub("_", name)[:_NAME]
+
+
 class AppTool:
     """A tool of an app, as sessions use it."""
 
@@ -120,7 +129,7 @@ class AppTool:
         kind = config.get("kind")
         description = config.get("description")
         self.spec = ToolSpec(
-            _ODD.sub("_", grant.name)[:_NAME],
+            tool_name(grant.name),
             description if isinstance(description, str) else f"A tool of {grant.seat.name}.",
             {"type": "object", **schema},
             kind if isinstance(kind, str) and kind in _KINDS else "other",  # type: ignore[arg-type]
@@ -147,8 +156,20 @@ class AppTool:
                     if is_part(last) and isinstance(last.get("progress"), str):
                         env.progress(last["progress"])
         except Wrong as wrong:
+            if wrong.wire == "TIMEOUT" and not self._grant.answered:
+                return await self._withdrawn(env, wrong)
             return Outcome((Text(wrong.message),), is_error=True)
         return outcome(last)
+
+    async def _withdrawn(self, env: ToolEnv, wrong: Wrong) -> Outcome:
+        """The app offers a tool and does not serve it: nobody shall wait for it again."""
+        grant = self._grant
+        grant.withdraw()
+        title = f"The tool {grant.name} of {grant.seat.name} was withdrawn"
+        log.warning("withdrew a tool that is not served", app=grant.seat.name, tool=grant.name)
+        grant.seat.send("capability:withdrawn", {"capabilityId": grant.id, "name": grant.name})
+        await grant.seat.desk.door.note(env.session, "warning", title, wrong.message)
+        return Outcome((Text(f"{wrong.message}. The tool is not offered any more."),), True)
 
 
 def outcome(result: Any) -> Outcome:

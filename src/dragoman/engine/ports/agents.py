@@ -167,6 +167,10 @@ class TurnPort(Protocol):
         """Append what was said to the running turn to `messages`; True when there was something."""
         ...
 
+    def compacting(self, *, automatic: bool) -> None:
+        """Tell that the history is about to be made short."""
+        ...
+
     async def compacted(
         self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
     ) -> None: ...
