@@ -69,9 +69,9 @@ def test_an_unknown_variable_of_ours_is_an_error_and_of_theirs_a_warning() -> No
         "DRAGOMAN_acp__max_sesions in the environment: unknown key acp.max_sesions; "
         "did you mean acp.max_sessions?"
     )
-    loaded = load("", {"ZEROCLAW_canals__telegram__bot": "x"})
+    loaded = load("", {"ZEROCLAW_zzzzz__telegram__bot": "x"})
     assert loaded.warnings == (
-        "ZEROCLAW_canals__telegram__bot in the environment: unknown key canals. It is ignored.",
+        "ZEROCLAW_zzzzz__telegram__bot in the environment: unknown key zzzzz. It is ignored.",
     )
 
 

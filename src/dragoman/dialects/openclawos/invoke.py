@@ -167,7 +167,6 @@ class AppTool:
         grant.withdraw()
         title = f"The tool {grant.name} of {grant.seat.name} was withdrawn"
         log.warning("withdrew a tool that is not served", app=grant.seat.name, tool=grant.name)
-        grant.seat.send("capability:withdrawn", {"capabilityId": grant.id, "name": grant.name})
         await grant.seat.desk.door.note(env.session, "warning", title, wrong.message)
         return Outcome((Text(f"{wrong.message}. The tool is not offered any more."),), True)
 
