@@ -56,6 +56,7 @@ class Daemon:
         self._tasks: list[asyncio.Task[Any]] = []
         self._gateway: Any = None
         self._apps: Any = None
+        self._telemetry: Any = None
 
     def _state_facts(self) -> None:
         """What dialects may show of the process, and cannot know by themselves."""
@@ -103,6 +104,10 @@ class Daemon:
         if self.with_gateway:
             await self._open_gateway()
         await self._start_apps()
+        if self.composed.settings.telemetry.enabled:
+            from dragoman.daemon.telemetry import Telemetry
+
+            self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
         tidy = keep_tidy(self.composed.places.data_dir)
         for work in (self._watch_file(), self._sweep(), self._take_up(), settle(), tidy):
             self._tasks.append(asyncio.ensure_future(work))
@@ -239,6 +244,8 @@ class Daemon:
         await self.guests.dismiss(0.0 if self.forced else _FAREWELL_SECONDS)
         if self._gateway is not None:
             await self._gateway.close()
+        if self._telemetry is not None:
+            await self._telemetry.close()
         self._feed.close()
         await self.composed.close()
         self.listening.release()

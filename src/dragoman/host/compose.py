@@ -267,6 +267,7 @@ def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
             file=path,
             as_json=settings.log.json,
             limit=settings.log.max_bytes,
+            parts=settings.log.levels,
         )
     except OSError as problem:
         notices.append(f"The log {path} cannot be written ({problem.strerror}); it is on stderr.")

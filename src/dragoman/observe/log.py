@@ -11,7 +11,7 @@ joins libraries that use it.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -29,16 +29,25 @@ _bound: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("dragoman_log", def
 class _Sink:
     """Where lines go, shared by all logs of the process."""
 
-    __slots__ = ("as_json", "fd", "level", "limit", "lost", "path", "size")
+    __slots__ = ("as_json", "fd", "level", "limit", "lost", "parts", "path", "size")
 
     def __init__(self) -> None:
-        self.level = WARNING
+        self.level = WARNING  # the least of any part
+        self.parts: dict[str, int] = {}  # areas with a level of their own; "" is all others
         self.as_json = False
         self.path = ""
         self.fd = -1  # -1: stderr
         self.size = 0
         self.limit = 0
         self.lost = 0  # lines that could not be written (disk full, pipe closed)
+
+    def wants(self, area: str, level: int) -> bool:
+        """Whether the area's own level, or that of the nearest one above it, lets a line pass."""
+        if not self.parts:
+            return self.level <= level
+        while area not in self.parts:
+            area = area.rpartition(".")[0]
+        return self.parts[area] <= level
 
     def write(self, line: str) -> None:
         data = line.encode("utf-8", "backslashreplace")
@@ -112,7 +121,7 @@ class Log:
 
     def wants(self, level: str) -> bool:
         """Whether a line of this level is written; ask before making a costly value."""
-        return _sink.level <= LEVELS[level]
+        return _sink.wants(self.area, LEVELS[level])
 
 
 def get_log(area: str) -> Log:
@@ -121,16 +130,26 @@ def get_log(area: str) -> Log:
 
 
 def configure(
-    level: str = "warning", file: str | None = None, *, as_json: bool = False, limit: int = 0
+    level: str = "warning",
+    file: str | None = None,
+    *,
+    as_json: bool = False,
+    limit: int = 0,
+    parts: Mapping[str, str] | None = None,
 ) -> None:
     """Say what is logged and where; `limit` is the size in bytes at which a file is turned over.
 
-    Raises OSError when the file cannot be opened, ValueError for an unknown level.
+    `parts` are areas with levels of their own, which hold for the areas below them, too. Raises
+    OSError when the file cannot be opened, ValueError for an unknown level.
     """
-    if level not in LEVELS:
-        raise ValueError(f"unknown log level {level!r}: use one of {', '.join(LEVELS)}")
+    for one in (level, *(parts or {}).values()):
+        if one not in LEVELS:
+            raise ValueError(f"unknown log level {one!r}: use one of {', '.join(LEVELS)}")
     _sink.close()
-    _sink.level = LEVELS[level]
+    _sink.parts = {area: LEVELS[one] for area, one in parts.items()} if parts else {}
+    if _sink.parts:
+        _sink.parts.setdefault("", LEVELS[level])
+    _sink.level = min(_sink.parts.values(), default=LEVELS[level])
     _sink.as_json = as_json
     _sink.limit = limit
     if file:
@@ -187,6 +206,8 @@ def capture(level: str = "warning") -> None:
 
 
 def _write(level: str, area: str, event: str, pairs: dict[str, Any]) -> None:
+    if _sink.parts and not _sink.wants(area, LEVELS[level]):
+        return
     now = time.time()
     stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"
     items = [(name, value) for name, value in _bound.get() if name not in pairs]

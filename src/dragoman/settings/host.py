@@ -196,12 +196,26 @@ class Checkpoints(Section, frozen=True):
     max_files: Annotated[Positive, says("Files of one folder that are looked at.")] = 20_000
 
 
+class Telemetry(Section, frozen=True):
+    """`[telemetry]`: traces and figures for OpenTelemetry (`pip install 'dragoman[telemetry]'`)."""
+
+    enabled: Annotated[bool, says("Send traces and figures; off: nothing leaves.")] = False
+    endpoint: Annotated[
+        str, says("The collector's address for OTLP over HTTP; empty: OTEL_EXPORTER_OTLP_ENDPOINT.")
+    ] = ""
+    contents: Annotated[bool, says("Also names of files and commands that tools get.")] = False
+
+
 class Log(Section, frozen=True):
     """`[log]`"""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error", "off"], says("The least that is written.")
     ] = "info"
+    levels: Annotated[
+        dict[str, Literal["debug", "info", "warning", "error", "off"]],
+        says("Other levels for single parts: store, gateway, dialect.acp, ..."),
+    ] = {}
     file: Annotated[str, says("The file; empty: daemon.log in the data directory.")] = ""
     json: Annotated[bool, says("One JSON object per line.")] = False
     max_bytes: Annotated[Whole, says("Size at which the file is turned over; 0: never.")] = (

@@ -17,6 +17,7 @@ from .host import (
     Provider,
     Sandbox,
     Store,
+    Telemetry,
 )
 from .kinds import Section, says
 from .protocols import Acp, Humanlayer, Openclawos, Zeroclaw
@@ -61,4 +62,5 @@ class Settings(Section, frozen=True):
     sandbox: Annotated[Sandbox, says("What tools run in.")] = Sandbox()
     memory: Annotated[Memory, says("What agents remember across sessions.")] = Memory()
     log: Annotated[Log, says("The log.")] = Log()
+    telemetry: Annotated[Telemetry, says("Traces and figures for OpenTelemetry.")] = Telemetry()
     limits: Annotated[Limits, says("Bounds of the whole host.")] = Limits()

@@ -1,0 +1,217 @@
+"""Traces and figures for OpenTelemetry, made from the events that every client could see.
+
+One trace per turn: the turn, its model calls, its tools, its waits for a human. Names follow the
+conventions for generative models as far as they have one. Prompts, answers and results never leave.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Span, TracerProvider
+from opentelemetry.trace import Status, StatusCode, set_span_in_context
+
+from dragoman import __version__
+from dragoman.engine import events
+from dragoman.engine.events import Event, Who
+from dragoman.observe.log import get_log
+
+if TYPE_CHECKING:
+    from dragoman.engine.door import Door
+    from dragoman.settings.host import Telemetry as Settings
+
+_MOST = 10_000  # spans that are open at once; more are not traced
+_NANO = 1_000_000  # nanoseconds of a millisecond
+_WHO = Who("telemetry")
+log = get_log("telemetry")
+
+
+class Telemetry:
+    """`hub.Shape` that says nothing and turns events into spans."""
+
+    def __init__(
+        self, traces: TracerProvider, figures: MeterProvider, *, contents: bool = False
+    ) -> None:
+        self._traces = traces
+        self._figures = figures
+        self._contents = contents
+        self._tracer = traces.get_tracer("dragoman", __version__)
+        meter = figures.get_meter("dragoman", __version__)
+        self._duration = meter.create_histogram(
+            "gen_ai.client.operation.duration", "s", "How long a model call took"
+        )
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage", "{token}", "Tokens read and written by model calls"
+        )
+        self._tools = meter.create_histogram("dragoman.tool.duration", "s", "How long a tool ran")
+        self._waits = meter.create_histogram(
+            "dragoman.approval.wait", "s", "How long a question waited for its answer"
+        )
+        self._cost = meter.create_counter("dragoman.cost", "USD", "Spent on models")
+        self._open: dict[tuple[str, str], tuple[Span, int]] = {}
+        self._watch: Any = None
+
+    @classmethod
+    def begin(cls, door: "Door", settings: "Settings") -> "Telemetry | None":
+        """Send to the configured collector; None, with a word in the log, when that cannot be."""
+        try:
+            made = cls(*_providers(settings.endpoint), contents=settings.contents)
+        except ImportError:
+            log.error("not installed", hint="pip install 'dragoman[telemetry]'")
+            return None
+        made.attach(door)
+        return made
+
+    def attach(self, door: "Door") -> None:
+        """Hear of every session from now on."""
+        self._watch = door.watch_all(_WHO, self, lambda said: None)
+
+    async def close(self) -> None:
+        """Send what is left."""
+        if self._watch is not None:
+            self._watch.close()
+        for span, _ in self._open.values():
+            span.end()
+        self._open.clear()
+        await asyncio.to_thread(self._traces.shutdown)
+        await asyncio.to_thread(self._figures.shutdown)
+
+    def speak(self, told: Sequence[Event]) -> None:
+        for event in told:
+            take = _TAKES.get(type(event.body))
+            if take is not None:
+                take(self, event, event.body)
+        return None
+
+    # What each event means. A span is known by its session and what it is about.
+
+    def _turn_began(self, event: Event, body: events.TurnBegan) -> None:
+        self._begin(event, body.turn, "invoke_agent", None, {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.conversation.id": event.session,
+            "dragoman.turn": body.turn,
+            "dragoman.client": body.by.dialect if body.by else "",
+        })  # fmt: skip
+
+    def _step_began(self, event: Event, body: events.StepBegan) -> None:
+        self._begin(event, f"step {body.turn}", "chat", body.turn, {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.conversation.id": event.session,
+            "dragoman.step": body.step,
+        })  # fmt: skip
+
+    def _spoke(self, event: Event, body: events.Spoke) -> None:
+        provider, _, model = body.model.partition("/")
+        provider = provider.partition("@")[0]
+        shared = {"gen_ai.request.model": model or body.model, "gen_ai.provider.name": provider}
+        used = body.usage
+        taken = used.input + used.cache_read + used.cache_write
+        seconds = self._end(event, f"step {body.turn}", body.error, {
+            **shared,
+            "gen_ai.usage.input_tokens": taken,
+            "gen_ai.usage.output_tokens": used.output,
+            "gen_ai.response.finish_reasons": (str(body.stop),),
+            "dragoman.cost_usd": body.cost,
+        }, name=f"chat {model or body.model}")  # fmt: skip
+        if seconds is not None:
+            self._duration.record(seconds, {"gen_ai.operation.name": "chat", **shared})
+        self._tokens.record(taken, {"gen_ai.token.type": "input", **shared})
+        self._tokens.record(used.output, {"gen_ai.token.type": "output", **shared})
+        if body.cost > 0:
+            self._cost.add(body.cost, shared)
+
+    def _call_started(self, event: Event, body: events.CallStarted) -> None:
+        about: dict[str, Any] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": body.name,
+            "gen_ai.tool.call.id": body.call_id,
+        }
+        if self._contents:
+            for name in ("command", "path", "url", "pattern"):
+                if isinstance(value := (body.args or {}).get(name), str):
+                    about[f"dragoman.tool.{name}"] = value[:1_000]
+        key = f"call {body.call_id}"
+        self._begin(event, key, f"execute_tool {body.name}", body.turn, about)
+
+    def _call_ended(self, event: Event, body: events.CallEnded) -> None:
+        problem = str(body.outcome) if body.is_error else ""
+        about = {"dragoman.outcome": str(body.outcome)}
+        seconds = self._end(event, f"call {body.call_id}", problem, about)
+        if seconds is not None:
+            self._tools.record(seconds, {"gen_ai.tool.name": body.name, **about})
+
+    def _asked(self, event: Event, body: events.Asked) -> None:
+        ask = body.ask
+        turn = getattr(ask, "turn", "") or ""
+        self._begin(event, f"ask {ask.id}", "approval", turn, {
+            "dragoman.approval": ask.id,
+            "gen_ai.tool.name": getattr(ask, "tool", "") or "",
+        })  # fmt: skip
+
+    def _settled(self, event: Event, body: events.Settled) -> None:
+        about = {"dragoman.verdict": str(body.verdict)}
+        if body.by is not None:
+            about["dragoman.client"] = body.by.dialect
+        seconds = self._end(event, f"ask {body.ask_id}", "", about)
+        if seconds is not None:
+            self._waits.record(seconds, about)
+
+    def _turn_ended(self, event: Event, body: events.TurnEnded) -> None:
+        problem = body.error if body.outcome == "failed" else ""
+        self._end(event, f"step {body.turn}", problem, {})  # a call that never came to an end
+        self._end(event, body.turn, problem, {"dragoman.outcome": str(body.outcome)})
+
+    def _begin(
+        self, event: Event, key: str, name: str, turn: str | None, about: dict[str, Any]
+    ) -> None:
+        if len(self._open) >= _MOST or (event.session, key) in self._open:
+            return
+        above = self._open.get((event.session, turn)) if turn else None
+        context = set_span_in_context(above[0]) if above else None
+        span = self._tracer.start_span(name, context, attributes=about, start_time=event.at * _NANO)
+        if isinstance(span, Span):  # not when sampled out
+            self._open[(event.session, key)] = (span, event.at)
+
+    def _end(
+        self, event: Event, key: str, problem: str, about: dict[str, Any], name: str = ""
+    ) -> float | None:
+        found = self._open.pop((event.session, key), None)
+        if found is None:
+            return None  # it began before we listened
+        span, began = found
+        span.set_attributes(about)
+        if name:
+            span.update_name(name)
+        if problem:
+            span.set_status(Status(StatusCode.ERROR, problem[:200]))
+        span.end(end_time=event.at * _NANO)
+        return max(0, event.at - began) / 1_000
+
+
+_TAKES: dict[type, Any] = {
+    events.TurnBegan: Telemetry._turn_began,
+    events.StepBegan: Telemetry._step_began,
+    events.Spoke: Telemetry._spoke,
+    events.CallStarted: Telemetry._call_started,
+    events.CallEnded: Telemetry._call_ended,
+    events.Asked: Telemetry._asked,
+    events.Settled: Telemetry._settled,
+    events.TurnEnded: Telemetry._turn_ended,
+}
+
+
+def _providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    base = endpoint.rstrip("/")
+    spans = OTLPSpanExporter(endpoint=f"{base}/v1/traces") if base else OTLPSpanExporter()
+    figures = OTLPMetricExporter(endpoint=f"{base}/v1/metrics") if base else OTLPMetricExporter()
+    resource = Resource.create({"service.name": "dragoman", "service.version": __version__})
+    traces = TracerProvider(resource=resource)
+    traces.add_span_processor(BatchSpanProcessor(spans))
+    return traces, MeterProvider([PeriodicExportingMetricReader(figures)], resource=resource)

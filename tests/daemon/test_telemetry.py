@@ -1,0 +1,113 @@
+"""Traces and figures: spans of a real turn, and what a real collector is sent."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from tests.cli.living import Living
+
+from dragoman.client import connect
+from dragoman.daemon.telemetry import Telemetry
+from dragoman.engine.events import Who
+from dragoman.engine.opening import OpenSpec
+from dragoman.testing.host import EchoTool, memory_door
+from dragoman.testing.script import Scripted, call
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.spans = InMemorySpanExporter()
+        self.reader = InMemoryMetricReader()
+        traces = TracerProvider()
+        traces.add_span_processor(SimpleSpanProcessor(self.spans))
+        self.telemetry = Telemetry(traces, MeterProvider([self.reader]))
+
+
+async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
+    kept = Kept()
+    door = memory_door(Scripted([call("echo", text="hidden words"), "done"]), [EchoTool()])
+    kept.telemetry.attach(door)
+    session = await door.open(OpenSpec(cwd="/", mode="full"))
+    await door.prompt(session.id, "my secret words", Who("test"))
+    await door.idle(session.id)
+    spans = {span.name.split()[0]: span for span in kept.spans.get_finished_spans()}
+    assert {"invoke_agent", "chat", "execute_tool"} <= set(spans)
+    root = spans["invoke_agent"]
+    for span in spans.values():
+        assert span is root or span.parent.span_id == root.context.span_id
+        assert span.end_time >= span.start_time
+    assert root.attributes["gen_ai.conversation.id"] == session.id
+    assert spans["execute_tool"].attributes["gen_ai.tool.name"] == "echo"
+    said = json.dumps([json.loads(span.to_json()) for span in spans.values()])
+    assert "secret words" not in said and "hidden words" not in said
+    data = json.loads(kept.reader.get_metrics_data().to_json())
+    names = {one["name"] for one in data["resource_metrics"][0]["scope_metrics"][0]["metrics"]}
+    assert {"gen_ai.client.token.usage", "gen_ai.client.operation.duration"} <= names
+    await kept.telemetry.close()
+    assert not kept.telemetry._open
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    got: list[tuple[str, bytes]] = []
+    came = threading.Event()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            import gzip
+
+            body = gzip.decompress(body)
+        self.got.append((self.path, body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def collector() -> Iterator[http.server.HTTPServer]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    Collector.got = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_a_daemon_sends_them_to_a_collector(
+    collector: http.server.HTTPServer, tmp_path: Path
+) -> None:
+    living = Living(tmp_path)
+    living.env["DRAGOMAN_telemetry__enabled"] = "true"
+    living.env["DRAGOMAN_telemetry__endpoint"] = f"http://127.0.0.1:{collector.server_port}"
+    living.start()
+    async with connect(living.socket) as host:
+        session = await host.open(cwd=str(living.work), mode="full")
+        async for _ in host.prompt(session.id, "run echo hello"):
+            pass
+    living.stop()
+    paths = {path for path, _ in Collector.got}
+    assert paths == {"/v1/traces", "/v1/metrics"}
+    spans = set()
+    for path, body in Collector.got:
+        if path == "/v1/traces":
+            for one in ExportTraceServiceRequest.FromString(body).resource_spans:
+                spans |= {span.name for scope in one.scope_spans for span in scope.spans}
+        else:
+            assert ExportMetricsServiceRequest.FromString(body).resource_metrics
+    assert {"invoke_agent", "execute_tool bash"} <= spans
+    assert b"echo hello" not in b"".join(body for _, body in Collector.got)
