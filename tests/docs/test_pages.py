@@ -38,13 +38,13 @@ set -euo pipefail
 each() {  # a line that may go on for ever
     echo "\\$ $1"
     local code=0
-    timeout -s INT -k 3 1 bash -c "$1" </dev/null || code=$?
+    timeout -s INT -k 20 1 bash -c "$1" </dev/null || code=$?
     case $code in 0|124|130) ;; *) echo "exit $code"; return 1;; esac
 }
 in_terminal() {
     echo "\\$ $1"
     local code=0
-    timeout -s TERM -k 3 1.5 script -qec "$1" /dev/null </dev/null >/dev/null || code=$?
+    timeout -s TERM -k 20 1.5 script -qec "$1" /dev/null </dev/null >/dev/null || code=$?
     case $code in 0|124|143) ;; *) echo "exit $code"; return 1;; esac
 }
 export -f each in_terminal

@@ -162,16 +162,16 @@ def test_library_logs_are_captured(capsys: pytest.CaptureFixture[str]) -> None:
 def test_parts_have_levels_of_their_own(tmp_path):
     file = tmp_path / "log"
     levels = {"store": "debug", "dialect": "off", "dialect.acp": "info"}
-    log.configure("warning", str(file), parts=levels)
+    logs.configure("warning", str(file), parts=levels)
     try:
         for area in ("store", "store.worker", "dialect.zot", "dialect.acp", "gateway", "storeroom"):
-            one = log.get_log(area)
+            one = logs.get_log(area)
             assert one.wants("debug") == (area in ("store", "store.worker"))
             one.debug("deep")
             one.info("said")
             one.error("bad")
     finally:
-        log.configure()
+        logs.configure()
     found = [(row.split()[2], row.split()[3]) for row in file.read_text().splitlines()]
     assert found == [
         ("store", "deep"), ("store", "said"), ("store", "bad"),
@@ -182,4 +182,4 @@ def test_parts_have_levels_of_their_own(tmp_path):
 
 def test_an_unknown_level_of_a_part_is_refused():
     with pytest.raises(ValueError, match="loud"):
-        log.configure("info", parts={"store": "loud"})
+        logs.configure("info", parts={"store": "loud"})
