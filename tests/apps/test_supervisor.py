@@ -151,7 +151,10 @@ def test_what_doctor_says():
     kept = [{"id": "a", "state": "crashed", "problem": "ended with 3", "restarts": 5},
             {"id": "b", "state": "waiting", "problem": "ended with 1", "restarts": 1},
             {"id": "c", "state": "running", "problem": "", "restarts": 0}]  # fmt: skip
-    connected = [{"id": "c", "state": "ready", "stale": False}, {"id": "d", "stale": True}]
+    connected = [
+        {"id": "c", "state": "ready", "stale": False, "passed_over": False},
+        {"id": "d", "stale": True},
+    ]
     rows = apps.findings(kept, connected)
     assert [row.severity for row in rows] == ["error", "warn", "ok", "warn"]
     assert rows[0].message == "a ended with 3 (5 restarts)"

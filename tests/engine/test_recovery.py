@@ -6,7 +6,7 @@ from tests.engine.tape import ME, Tape
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.events import Who
-from dragoman.engine.faults import Busy, InUse, UnknownSession, WrongState
+from dragoman.engine.faults import Busy, GoesOn, InUse, UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import EchoTool, host_of, memory_door
@@ -189,7 +189,7 @@ async def test_what_was_acknowledged_runs_in_order_after_the_restart(reopen, end
         await kill(door)
     else:
         await host_of(door).stop()
-        with pytest.raises(Busy, match="kept and runs"):
+        with pytest.raises(GoesOn, match="kept and runs"):
             await works[0].done
     door = await reopen(Scripted(["ok"] * 5), [EchoTool()])
     await host_of(door).recover()
@@ -239,7 +239,7 @@ async def test_what_cannot_run_any_more_is_told(reopen):
     await tape.until(ev.Dropped, lambda e: e.body.id == one.turn)
     assert (await one.done).outcome == "cancelled"
     await door.close(sid)
-    with pytest.raises(Busy, match="closed"):
+    with pytest.raises(GoesOn, match="closed"):
         await two.done
     assert [body.id for body in tape.of(ev.Dropped)] == [one.turn, two.turn]
     await door.load(sid)

@@ -179,5 +179,5 @@ def who(by: "dict[str, Any] | None", otherwise: str) -> str:
     """A client, as people call it."""
     if not by:
         return otherwise
-    name = by.get("name", "")
+    name = by.get("name") or by.get("peer") or by.get("id")
     return say.clean(f"{name} ({by['dialect']})" if name else by["dialect"])

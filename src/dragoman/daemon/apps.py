@@ -255,6 +255,9 @@ def findings(kept: list[dict[str, Any]], connected: list[dict[str, Any]]) -> lis
         if app["stale"]:
             said = f"{app['id']} has sent no heartbeat for a while"
             rows.append(Row("warn", "apps", said, "Restart it."))
+        elif app["passed_over"]:
+            said = f"{app['id']} is passed over: it did not answer its hooks twice in a row"
+            rows.append(Row("warn", "apps", said, "Restart it, or have it answer hook.result."))
         else:
             rows.append(Row("ok", "apps", f"{app['id']} is {app['state']}"))
     return rows

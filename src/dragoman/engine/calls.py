@@ -13,11 +13,11 @@ from typing import Any
 from . import events as ev
 from .ask import Seen
 from .asks import Asks
-from .content import Detail, PlanEntry, Text, ToolCall, text_of
+from .content import Detail, PlanEntry, Text, ToolCall
 from .ending import ABORTED, NOT_RUN
 from .faults import BadInput, Fault, Refused
 from .gear import Gear
-from .hooks import Block, Executed, Executing, Payload, context_of
+from .hooks import Block, Executing, Payload, context_of
 from .keeping import Kept, kept
 from .ledger import Ledger
 from .permit import Grant, No, permit
@@ -181,16 +181,8 @@ class Calls:
             await last.__aexit__()
 
     async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
-        """Keep the result of a call that was run, and tell apps of it."""
+        """Keep the result of a call that was run; the ledger tells apps of it."""
         await self.ledger.keep(self.turn, end)
-        data = Executed(
-            call_id=call.id,
-            tool=call.name,
-            args=call.args or {},
-            is_error=end.is_error,
-            result=text_of(end.content),
-        )
-        self.tell("tool_completed", data)
 
     async def _end(
         self, call: ToolCall, outcome: ev.CallOutcome, text: str, shown: Outcome | None = None

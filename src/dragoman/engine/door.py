@@ -15,6 +15,7 @@ import msgspec
 from . import events as ev
 from .ask import Rule
 from .content import Message, Prompt, ToolCall
+from .ending import rests
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .excerpt import Excerpt
 from .facts import Facts
@@ -325,7 +326,7 @@ class Door:
         state = session.state
         if session.ledger.turn is None and state.turn:  # waits for an answer since before a restart
             words = session.inbox.closing_words("interrupt")
-            words.append(ev.StatusChanged(state.status, "interrupted", "interrupt"))
+            words += rests(state, "interrupted", "interrupt")
             await session.ledger.append(*words)
             session.inbox.go_on()
             return ""

@@ -58,8 +58,31 @@ def cut_off(
         end: ev.CallOutcome = "unknown" if started else "cancelled"
         words.append(ev.CallEnded(state.turn, call.id, call.name, end, (Text(text),), True))
     words += withdrawn
+    words += unsaid(state, state.turn)
     error = RESTARTED if cause == "restart" else ""
     words.append(ev.TurnEnded(state.turn, outcome, "aborted", last_text(state, said), error, cause))
+    return words
+
+
+def unsaid(state: State, turn_id: str) -> list[ev.Steered]:
+    """What was said into a turn and acknowledged, and is not in the history yet."""
+    return [
+        ev.Steered(turn_id, one.content, one.by, one.id)
+        for one in state.queued.values()
+        if one.steers
+    ]
+
+
+def rests(state: State, status: ev.Status, why: str) -> list[ev.Kept]:
+    """The changes to how the session rests; with prompts in the store it is about to start again.
+
+    So a host that comes after a crash finds it among the active ones.
+    """
+    words: list[ev.Kept] = []
+    if status != state.status:
+        words.append(ev.StatusChanged(state.status, status, why))
+    if status not in ev.ACTIVE and any(not one.steers for one in state.queued.values()):
+        words.append(ev.StatusChanged(status, "starting"))
     return words
 
 

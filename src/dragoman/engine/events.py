@@ -407,12 +407,9 @@ def decode_body(data: bytes) -> Kept:
 
 def already(before: Settled) -> AlreadySettled:
     """Says that an approval was answered before, by whom, and how."""
-    who = before.by
-    name = (who.name or who.peer or who.dialect) if who else "the host"
-    dialect = who.dialect if who else "dragoman"
+    by = before.by or "the host over dragoman"
     return AlreadySettled(
-        f"Approval {before.ask_id} was already decided: {before.verdict} "
-        f"(by {name} over {dialect}).",
+        f"Approval {before.ask_id} was already decided: {before.verdict} (by {by}).",
         by=before.by,
         verdict=before.verdict,
         ask=before.ask_id,

@@ -72,6 +72,12 @@ class Busy(Fault):
     code = "busy"
 
 
+class GoesOn(Fault):
+    """The host stops; what was asked for goes on when it is back and is not to be sent again."""
+
+    code = "goes_on"
+
+
 class NothingRunning(Fault):
     code = "nothing_running"
 

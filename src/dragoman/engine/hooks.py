@@ -5,7 +5,9 @@ made of the data. Observers are told and never waited for.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -13,6 +15,9 @@ import msgspec
 from .events import Outcome
 from .state import State
 from .traits import Correspondent
+
+REMEMBER_SECONDS = 60.0  # in which apps come back after a start
+_MOST_REMEMBERED = 256
 
 INTERCEPTABLE = frozenset({"message_sending", "tool_executing"})
 OBSERVABLE = INTERCEPTABLE | {
@@ -175,10 +180,22 @@ class Subscriber(Protocol):
         ...
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What was told before anybody could listen."""
+
+    at: float
+    hook: str
+    data: Payload
+    context: HookContext
+
+
 class Hooks:
     """Who listens at which hook."""
 
-    __slots__ = ("_interceptors", "_observers", "fail_closed", "on_trouble", "timeout", "timeouts")
+    __slots__ = (
+        "_interceptors", "_observers", "_remembered", "fail_closed", "on_trouble", "recovering",
+        "timeout", "timeouts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -190,6 +207,9 @@ class Hooks:
         self.timeouts = dict(timeouts or {})
         self.fail_closed = fail_closed
         self.on_trouble: Callable[[str, str, str], None] = lambda hook, who, what: None
+        # The host takes up what a dead process left: nobody may listen yet, so it is remembered.
+        self.recovering = False
+        self._remembered: deque[Told] = deque(maxlen=_MOST_REMEMBERED)
         self._interceptors: dict[str, list[Subscriber]] = {}
         self._observers: dict[str, list[Subscriber]] = {}
 
@@ -225,10 +245,26 @@ class Hooks:
             except Exception as error:
                 self.on_trouble(hook, subscriber.name, f"broke: {type(error).__name__}: {error}")
 
+    def told(self, hook: str) -> bool:
+        """Whether it is worth telling: somebody listens, or will be told later."""
+        return hook in self._observers or self.recovering
+
     def tell_of(self, hook: str, data: Payload, state: State, turn: str = "") -> None:
         """Tell the observers of something in a session; never waits."""
-        if hook in self._observers:
-            self.tell(hook, data, context_of(state, turn))
+        if self.told(hook):
+            context = context_of(state, turn)
+            if self.recovering:
+                self._remembered.append(Told(monotonic(), hook, data, context))
+            self.tell(hook, data, context)
+
+    def recall(self, subscriber: Subscriber) -> None:
+        """Tell one that has come after a start what the start itself ended."""
+        late = monotonic() - REMEMBER_SECONDS
+        for told in tuple(self._remembered):
+            if told.at < late:
+                self._remembered.popleft()
+            elif subscriber in self._observers.get(told.hook, ()):
+                subscriber.observe(told.hook, told.data, told.context)
 
     async def run(self, hook: str, data: P, context: HookContext) -> P | Block:
         """Pass data through the interceptors, then tell the observers what came out."""

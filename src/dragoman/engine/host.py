@@ -402,6 +402,7 @@ class Host:
         for session_id in active:
             if session_id in self.live or session_id in self._loading:
                 continue
+            self.hooks.recovering = True  # apps come back later
             try:
                 owner = await self.store.owner(session_id)
                 if owner and owner != self.owner and self.is_alive(owner):
@@ -412,6 +413,8 @@ class Host:
                 continue  # its process lives
             except Exception as problem:  # one that cannot be read must not keep the others
                 self.trouble("a session could not be taken up", problem, session=session_id)
+            finally:
+                self.hooks.recovering = False
         return found
 
     def take_up(self, session_id: str) -> None:

@@ -52,7 +52,8 @@ class Watch:
 
     __slots__ = (
         "_after", "again", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact",
-        "floor", "held", "hub", "is_paused", "read", "replaying", "shape", "weight", "who",
+        "floor", "held", "hub", "is_paused", "passed", "read", "replaying", "shape", "weight",
+        "who",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +81,7 @@ class Watch:
         self.floor = 0  # kept events up to here came by a replay and are not told again
         self.held: list[Event] | None = None
         self.weight = 0
+        self.passed = 0  # passing events among those held, before they were merged
         self.dropped = 0
         self.replaying = False
         self.again = False  # more is to be read when the replay that runs is over
@@ -109,16 +111,18 @@ class Watch:
         """Keep events for a client that does not read, merged and bounded."""
         held = self.held if self.held is not None else []
         held.extend(events)
+        self.passed += sum(1 for event in events if not event.seq)
         self.weight += sum(weight_of(event) for event in events)
         if self.weight > HOLD_BYTES or len(held) > 4_096:
             held = list(merge(held))
             self.weight = sum(weight_of(event) for event in held)
             if self.weight > HOLD_BYTES or len(held) > 4_096:
                 # Too much: forget it all. Kept events come back from the store.
-                self.dropped += sum(1 for event in held if not event.seq)
+                self.dropped += self.passed
                 held = []
-                self.weight = 0
-                self.dropped = max(self.dropped, 1)
+                self.weight = self.passed = 0
+                self.behind = True
+                self.again = self.again or self.replaying
         self.held = held
 
     def resume(self) -> None:
@@ -130,7 +134,7 @@ class Watch:
         if self.dropped or self.behind:
             self.hub.replay(self)
             return
-        held, self.held, self.weight = self.held, None, 0
+        held, self.held, self.weight, self.passed = self.held, None, 0, 0
         self.give(held if self.exact else merge(held))
         self.caught_up()
 
@@ -459,7 +463,7 @@ class Hub:
         if self.early:
             self._wait(watch)
             return
-        watch.held, watch.weight = None, 0
+        watch.held, watch.weight, watch.passed = None, 0, 0
         watch.floor = watch.cursor if self.by_gseq else 0
         draft = self._draft() if watch.draft else ()
         watch.give(drafted(rest, draft) if draft else rest)

@@ -14,7 +14,7 @@ from .calls import Calls
 from .content import Prompt, text_of
 from .cut import Noting, left
 from .events import Who
-from .faults import Busy, Fault, NothingRunning, WrongState
+from .faults import Busy, Fault, GoesOn, NothingRunning, WrongState
 from .gear import Gear
 from .hooks import Completed, Starting
 from .ids import token
@@ -103,8 +103,14 @@ class Inbox:
 
     def _store(self, work: Work) -> None:
         work.stored = True
-        queued = ev.Queued(work.turn, work.content, work.by, work.key, work.metadata)
-        self._ledger.put(queued).add_done_callback(lambda done: self._stored(work, done))
+        ledger = self._ledger
+        words: list[ev.Kept] = [
+            ev.Queued(work.turn, work.content, work.by, work.key, work.metadata)
+        ]
+        status = ledger.state.status
+        if status not in ev.ACTIVE:  # the turn before it has just ended
+            words.append(ev.StatusChanged(status, "starting"))
+        ledger.put(*words).add_done_callback(lambda done: self._stored(work, done))
 
     def _stored(self, work: Work, done: "asyncio.Future[None]") -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
@@ -120,7 +126,11 @@ class Inbox:
         ledger = self._ledger
         if not work.stored or work.turn not in ledger.state.queued:
             return
-        ledger.put(ev.Dropped(work.turn, reason)).add_done_callback(ledger.unheard)
+        words: list[ev.Kept] = [ev.Dropped(work.turn, reason)]
+        others = (one for one in ledger.state.queued.values() if one.id != work.turn)
+        if ledger.state.status == "starting" and all(one.steers for one in others):
+            words.append(ev.StatusChanged("starting", "idle"))  # it was all there was to start
+        ledger.put(*words).add_done_callback(ledger.unheard)
         data = Completed(outcome=outcome, text="", error=reason)
         ledger.home.hooks.tell_of("agent_completed", data, ledger.state, work.turn)
 
@@ -152,10 +162,9 @@ class Inbox:
         while self.waiting:
             work = self.waiting.pop(0)
             if work.stored:
-                text = "The host is shutting down: this prompt is kept and runs when it is back."
-                work.fail(Busy(text, "Do not send it again."))
+                work.fail(_goes_on(work, "is kept and runs"))
             else:
-                work.fail(Busy("The host is shutting down.", "Connect again when it is back."))
+                work.fail(_stopped())
 
     async def idle(self) -> None:
         """Wait until nothing runs and nothing waits."""
@@ -174,7 +183,10 @@ class Inbox:
                 try:
                     await self._do(work)
                 except asyncio.CancelledError:
-                    work.fail(Busy("The host is shutting down.", "Connect again when it is back."))
+                    if ledger.state.turn == work.turn:  # it waits for a human, in the store
+                        work.fail(_goes_on(work, "waits for an answer and goes on"))
+                    else:
+                        work.fail(_stopped())
                     raise
                 except Exception as error:
                     ledger.turn = None
@@ -199,14 +211,10 @@ class Inbox:
             if work.kind == "resume":
                 if state.turn != work.turn:
                     raise WrongState(f"Turn {work.turn} is over.", status=state.status)
-                turn.steer = [
-                    ev.Steered(turn.id, one.content, one.by, one.id)
-                    for one in state.queued.values()
-                    if one.steers
-                ]
             elif state.turn:  # its end could not be stored
                 await ledger.append(*self.closing_words("superseded"))
                 state = ledger.state
+            turn.steer = [*ending.unsaid(state, turn.id), *turn.steer]
             admitted: asyncio.Future[None] | None = None
             first: list[ev.Kept] = []
             if work.kind == "prompt":
@@ -237,8 +245,9 @@ class Inbox:
         finally:
             turn.closed = True
             ledger.turn = None
-        data = Completed(outcome=finished.outcome, text=finished.text, error=finished.error)
-        ledger.home.hooks.tell_of("agent_completed", data, ledger.state, turn.id)
+        if work.kind == "compact":  # which no fact ends
+            data = Completed(outcome=finished.outcome, text=finished.text, error=finished.error)
+            ledger.home.hooks.tell_of("agent_completed", data, ledger.state, turn.id)
         work.finish(finished)
 
     def _may_begin(self, work: Work) -> bool:
@@ -342,11 +351,7 @@ class Inbox:
         if kind != "compact":
             text = ending.last_text(state, tail)
             bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
-        rest = ending.rest(state, outcome, kind)
-        if cause == "shutdown" and any(not one.steers for one in state.queued.values()):
-            rest = "starting"  # with the host, which looks for such sessions
-        if rest != state.status:
-            bodies.append(ev.StatusChanged(state.status, rest, cause or error))
+        bodies += ending.rests(state, ending.rest(state, outcome, kind), cause or error)
         if bodies:
             await ledger.append(*bodies)
         return Finished(turn.id, outcome, stop, text, error, cause)
@@ -384,7 +389,7 @@ class Inbox:
         outcome: ev.Outcome = "interrupted" if interrupt else "cancelled"
         words = ending.cut_off(state, self._asks.withdraw(turn_id), cause, outcome)
         rest = ending.rest(state, outcome, "prompt")
-        words.append(ev.StatusChanged(state.status, rest, cause))
+        words += ending.rests(state, rest, cause)
         ledger.put(*words).add_done_callback(ledger.unheard)
         self.go_on()
         return turn_id
@@ -436,6 +441,15 @@ class Inbox:
             turn.steer.append(ev.Steered(id, content, by, queued.id))
         await asyncio.shield(stored)
         return id
+
+
+def _goes_on(work: Work, how: str) -> GoesOn:
+    text = f"The host is shutting down: this prompt {how} when it is back."
+    return GoesOn(text, "Do not send it again; look at the session then.", turn=work.turn)
+
+
+def _stopped() -> Busy:
+    return Busy("The host is shutting down.", "Connect again when it is back.")
 
 
 def _release(left: "asyncio.Future[None]") -> None:

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import msgspec
 
 from . import events as ev
+from .content import text_of
 from .events import Event, Who
 from .faults import StaleEpoch
-from .hooks import Hooks
+from .hooks import Completed, Executed, Hooks, Payload
 from .hub import Hub, Watch
 from .ports import Agents, Batch, Budget, Clock, Entry, Store
 from .ports.checkpoints import Checkpoints
@@ -23,6 +24,7 @@ from .state import State
 from .underway import Underway
 
 _ASKING = frozenset({ev.Asked, ev.Settled})
+_HOOKED = frozenset({ev.CallStarted, ev.CallEnded, ev.TurnEnded})
 
 
 class Home(Protocol):
@@ -62,10 +64,17 @@ class Home(Protocol):
 class Commit:
     """Facts on their way to the store. `done` is resolved when they are stored and told."""
 
-    __slots__ = ("done", "events", "others", "state", "stored")
+    __slots__ = ("done", "events", "hooks", "others", "state", "stored")
 
-    def __init__(self, events: list[Event], state: State, done: "asyncio.Future[None]") -> None:
+    def __init__(
+        self,
+        events: list[Event],
+        state: State,
+        done: "asyncio.Future[None]",
+        hooks: Sequence[tuple[str, Payload, str]] = (),
+    ) -> None:
         self.events = events
+        self.hooks = hooks  # to be told after them: hook, data, turn
         self.state = state  # what they were folded into
         self.done = done  # of whoever brought them; cancelled when it left
         self.others: list[asyncio.Future[None]] | None = None  # of those who only wait
@@ -95,8 +104,8 @@ class Ledger:
     """What a session is, and the only way to change it. Its parts hold this, never each other."""
 
     __slots__ = (
-        "_committing", "_hub", "_mending", "closing", "epoch", "home", "id", "parked", "seen",
-        "state", "turn",
+        "_committing", "_hub", "_mending", "_run", "closing", "epoch", "home", "id", "parked",
+        "seen", "state", "turn",
     )  # fmt: skip
 
     def __init__(self, home: Home, state: State, epoch: int, hub: Hub | None = None) -> None:
@@ -109,6 +118,7 @@ class Ledger:
         self.closing = False  # the session is being let go
         self.parked = False  # the host stopped: nothing more is written here
         self._committing: tuple[Commit, ...] = ()  # oldest first
+        self._run: dict[str, dict[str, Any]] | None = None  # calls under way, as they are run
         self._mending: asyncio.Task[None] | None = None
         self._hub: Hub | None = None
         if hub is not None:
@@ -188,7 +198,10 @@ class Ledger:
         entries, events = [], []
         facts = [ev.storable(body) for body in bodies]  # may fail: before anything is folded
         asks = False
+        hooks: list[tuple[str, Payload, str]] = []
         for body, data in facts:
+            if type(body) in _HOOKED:
+                hooks += self._hook_of(body)
             seq = state.apply(body, at)
             kind = type(body)
             asks = asks or kind in _ASKING
@@ -198,11 +211,38 @@ class Ledger:
         settled = [b for b in bodies if type(b) is ev.Settled] if asks else ()
         batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        commit = Commit(events, state, done)
+        commit = Commit(events, state, done, hooks)
         self._committing = (*self._committing, commit)
         posted = home.store.post(batch, patient=patient)
         posted.add_done_callback(lambda future: self._posted(commit, future))
         return done
+
+    def _hook_of(self, body: ev.Kept) -> list[tuple[str, Payload, str]]:
+        """What apps are told of a fact, whoever wrote it: a call that ran ended, a turn ended."""
+        match body:
+            case ev.CallStarted():
+                self._run = {**(self._run or {}), body.call_id: body.args or {}}
+            case ev.CallEnded(turn=turn, call_id=call_id):
+                run = self._run or {}
+                args = run.pop(call_id, None)
+                started = self.state.journal.get(call_id, ("", False))[1]
+                if not run:
+                    self._run = None
+                if not started or not self.home.hooks.told("tool_completed"):
+                    return []
+                if args is None:  # it was started by another process
+                    found = (one for one in self.state.unanswered() if one.id == call_id)
+                    args = next((one.args for one in found), None)
+                result = text_of(body.content)
+                data = Executed(
+                    call_id=call_id, tool=body.name, args=args or {}, is_error=body.is_error,
+                    result=result,
+                )  # fmt: skip
+                return [("tool_completed", data, turn)]
+            case ev.TurnEnded(turn=turn) if self.home.hooks.told("agent_completed"):
+                ended = Completed(outcome=body.outcome, text=body.text, error=body.error)
+                return [("agent_completed", ended, turn)]
+        return []
 
     async def told(self) -> None:
         """Wait until all that is folded now is told."""
@@ -235,6 +275,8 @@ class Ledger:
             first, *rest = self._committing
             self._committing = tuple(rest)
             self._tell(first.events)
+            for hook, data, turn in first.hooks:
+                self.home.hooks.tell_of(hook, data, self.state, turn)
             first.end()
 
     async def _lost(self, error: BaseException, commit: Commit) -> None:

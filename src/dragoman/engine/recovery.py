@@ -3,8 +3,7 @@
 from . import events as ev
 from .content import Text
 from .cut import found
-from .ending import UNKNOWN
-from .events import ACTIVE
+from .ending import UNKNOWN, rests, unsaid
 from .session import Session
 
 
@@ -30,10 +29,11 @@ async def mend(session: Session) -> None:
     words = list(await found(session.ledger.home.store, state))
     if state.turn:
         words += session.inbox.closing_words("restart", words)
-    for one in state.queued.values():
-        if one.steers:  # said into a turn that is over: the next one sees it
-            words.append(ev.Steered(state.turn, one.content, one.by, one.id))
-    if state.status in ACTIVE:
+    else:
+        words += unsaid(state, "")  # said into a turn that is over: the next one sees it
+    if state.turn or state.status in ("running", "interrupting", "waiting_input"):
+        words += rests(state, "interrupted", "restart")
+    elif state.status == "starting" and not any(not one.steers for one in state.queued.values()):
         words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
     if words:
         await session.ledger.append(*words)

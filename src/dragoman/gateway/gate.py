@@ -33,7 +33,7 @@ _GUARD_SECONDS = 1.0
 STATUS = {
     "bad_input": 400, "unknown_session": 404, "unknown_agent": 404, "unknown_model": 404,
     "unknown_approval": 404, "unknown_rule": 404, "changed": 409, "already_settled": 409,
-    "busy": 409, "nothing_running": 409,
+    "busy": 409, "goes_on": 503, "nothing_running": 409,
     "limit": 429, "wrong_state": 409, "in_use": 409, "stale_epoch": 409, "store_failed": 503,
     "refused": 403, "provider_failed": 502,
 }  # fmt: skip

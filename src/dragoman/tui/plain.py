@@ -144,9 +144,9 @@ class Plain:
                 self._say(f"turn {outcome}{f': {safe(error)}' if error else ''}")
             case ev.Asked(ask=ask):
                 self._question(ask)
-            case ev.Settled(ask_id=ask_id, verdict=verdict):
+            case ev.Settled(ask_id=ask_id, verdict=verdict, by=by):
                 if self._asks.pop(ask_id, None) is not None:
-                    self._say(f"answered elsewhere: {verdict}")
+                    self._say(f"answered elsewhere: {verdict} by {safe(str(by or 'the host'))}")
             case ev.Noted(title=title, text=text):
                 self._say(f"note: {safe(title)} {safe(text)}")
 

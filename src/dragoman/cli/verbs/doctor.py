@@ -17,32 +17,28 @@ def _attacked(where: "Any") -> "list[Any]":
     return list(attack(load(where.config_file).settings))
 
 
-def _beside(args: "Any") -> "list[Any]":
-    """What only a running daemon knows: its apps and servers."""
-    from dragoman.client.problems import NotRunning
-    from dragoman.host.doctor import Row
-
-    from ..reach import daemon
+def _examined(args: "Any", where: "Any") -> "list[Any]":
+    """As the daemon sees it when one runs: its environment and its apps count, not the shell's."""
+    from dragoman.client.address import socket_path
+    from dragoman.client.plain import Plain
+    from dragoman.engine.faults import Fault
+    from dragoman.host.doctor import Row, examine
 
     try:
-        with daemon(args) as host:
-            found = host.call("doctor/run")["results"]
-    except NotRunning:
-        return []
-    return [
-        Row(one["severity"], one["category"], one["message"])
-        for one in found
-        if one["category"] in ("apps", "mcp")
-    ]
+        with Plain(socket_path(args.config_dir), "dragoman doctor") as daemon:
+            rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
+            pid = daemon.call("dragoman/status")["pid"]
+    except Fault:  # none runs here, or one that cannot say: look from this shell
+        return examine(where)
+    return [Row("ok", "daemon", f"runs as process {pid}; all this is as it sees it"), *rows]
 
 
 def run(args: "Any") -> int:
     """Print one row per finding, each with its way out."""
-    from dragoman.host.doctor import examine
     from dragoman.observe.redact import scrub
 
     where = find(args.config_dir)
-    rows = _attacked(where) if args.attack else [*examine(where), *_beside(args)]
+    rows = _attacked(where) if args.attack else _examined(args, where)
     counts = {name: sum(1 for row in rows if row.severity == name) for name in _MARKS}
     if args.json:
         shown = [

@@ -13,6 +13,7 @@ DOCUMENT: dict[str, int] = {
     "unknown_session": -32000,
     "limit": -32001,
     "busy": -32002,
+    "goes_on": -32002,
     "bad_input": INVALID_PARAMS,
     "unknown_agent": INVALID_PARAMS,
     "unknown_model": INVALID_PARAMS,
@@ -27,12 +28,14 @@ ECOSYSTEM: dict[str, int] = DOCUMENT | {
     "unknown_session": -32002,
     "limit": INTERNAL_ERROR,
     "busy": INVALID_PARAMS,
+    "goes_on": INVALID_PARAMS,
 }
 
 _NAMES = {
     "unknown_session": "SESSION_NOT_FOUND",
     "limit": "SESSION_LIMIT_REACHED",
     "busy": "SESSION_BUSY",
+    "goes_on": "SESSION_GOES_ON",
     "bad_input": "INVALID_PARAMS",
     "in_use": "SESSION_IN_USE",
 }

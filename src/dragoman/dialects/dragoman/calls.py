@@ -17,6 +17,7 @@ class Entry(NamedTuple):
 CALLS: dict[str, Entry] = {
     "dragoman/hello": Entry(watching.hello, shapes.Name),
     "dragoman/status": Entry(host.status),
+    "dragoman/doctor": Entry(host.doctor),
     "dragoman/pair": Entry(host.pair, shapes.Pair),
     "dragoman/agents": Entry(host.agents),
     "dragoman/models": Entry(host.models, shapes.Models),

@@ -57,6 +57,25 @@ async def status(conn: "Caller", _: None) -> Any:
     }
 
 
+async def doctor(conn: "Caller", _: None) -> Any:
+    """What `dragoman doctor` says, as this process sees it: its environment, its apps."""
+    examine = conn.door.facts.doctor
+    if examine is None:
+        raise BadInput("This host has no doctor.", "Use: dragoman doctor")
+    rows = await examine()
+    return {
+        "rows": [
+            {
+                "severity": row.severity,
+                "category": row.category,
+                "message": row.message,
+                "fix": row.fix,
+            }
+            for row in rows
+        ]
+    }
+
+
 async def pair(conn: "Caller", params: Pair) -> Any:
     pairing = conn.door.facts.pairing
     if pairing is None:

@@ -233,7 +233,7 @@ def _settled(door: Door, event: Event, body: ev.Settled) -> Saying:
     if body.call_id:
         data["tool_use_id"] = body.call_id
     if body.by is not None:
-        data["decided_by"] = body.by.name or body.by.peer or body.by.dialect
+        data["decided_by"] = str(body.by)  # client and dialect
     return [(RESOLVED, data)]
 
 

@@ -1,5 +1,6 @@
 """What all connections of this dialect share: the apps, what they own, and who comes back."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from time import monotonic
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 import msgspec
 
+from dragoman.engine.faults import Fault
 from dragoman.engine.hooks import GatewayLife, HookContext
 from dragoman.engine.traits import Correspondent
 from dragoman.observe.log import get_log
@@ -154,6 +156,19 @@ class Desk:
         if "gateway_start" in seat.hears and not self.door.stopping:  # it began before the app did
             address = self.door.facts.gateway or ""
             seat.push("gateway_start", GatewayLife(address=address), HookContext())
+        asyncio.get_running_loop().call_soon(self.door.hooks.recall, seat)  # after the answer
+
+    def passed_over(self, name: str, hook: str, session: str) -> None:
+        """Tell the session's people that an app is waited for no longer."""
+        title = f"The app {name} is passed over"
+        text = f"It did not answer {hook} twice in a row. It is asked again once it answers."
+        self.door.spawn(self._note(session, title, text))
+
+    async def _note(self, session: str, title: str, text: str) -> None:
+        try:
+            await self.door.note(session, "warning", title, text)
+        except Fault as fault:  # the session is gone: the log has it
+            log.info("not noted", session=session, problem=str(fault))
 
     def shut_down(self, seat: Seat, reason: str, timeout: float | None) -> None:
         """The app is about to go: nobody shall begin to use it any more."""
@@ -194,6 +209,7 @@ class Desk:
             "version": seat.manifest.version,
             "state": state,
             "stale": self._is_stale(seat),
+            "passed_over": seat.muted,
             "since": seat.since,
             "last_heartbeat": seat.beat_at,
             "status": seat.status,

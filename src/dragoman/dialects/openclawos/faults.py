@@ -18,6 +18,7 @@ _OF_FAULTS = {
     "unknown_approval": "NOT_FOUND",
     "already_settled": "CONFLICT",
     "busy": "CONFLICT",
+    "goes_on": "CONFLICT",
     "nothing_running": "CONFLICT",
     "limit": "CONFLICT",
     "wrong_state": "CONFLICT",

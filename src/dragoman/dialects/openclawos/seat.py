@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .hear import OpenclawosHearer
 
 log = get_log("apps")
+_MOST_UNANSWERED = 2  # interceptions in a row after which an app is passed over
 
 
 class Pending(Protocol):
@@ -62,7 +63,7 @@ class Seat:
 
     __slots__ = (
         "beat_at", "conn", "desk", "grants", "gone", "hears", "leaving", "manifest", "muted",
-        "name", "pending", "ready", "since", "status", "token",
+        "name", "pending", "ready", "since", "status", "token", "unanswered",
     )  # fmt: skip
 
     def __init__(
@@ -76,7 +77,8 @@ class Seat:
         self.ready = False
         self.leaving = False
         self.gone = False
-        self.muted = False
+        self.muted = False  # it is told, and not waited for, until it answers again
+        self.unanswered = 0  # interceptions in a row
         self.grants: dict[str, Grant] = {}
         self.hears: dict[str, Heard] = {}  # by the name that the app used
         self.pending: dict[str, Pending] = {}
@@ -115,7 +117,9 @@ class Seat:
         if asked is None:
             return None
         event_id = self.push(asked, data, context)
-        if self.muted and hook == "message_sending":
+        if self.muted:
+            if hook in self.desk.door.hooks.fail_closed:
+                raise ConnectionError("is passed over: it did not answer twice in a row")
             return None
         waiting = Verdict(asked)
         self.pending[event_id] = waiting
@@ -125,18 +129,27 @@ class Seat:
         try:
             result = await waiting.future
         except asyncio.CancelledError:
-            late = asyncio.get_running_loop().time() - began >= 0.9 * limit
-            if late and hook == "message_sending" and self.owns_channel():
-                # A channel app that only sends never answers: do not wait for it every time.
-                self.muted = True
-                log.warning("no longer asked about messages", app=self.name)
+            if asyncio.get_running_loop().time() - began >= 0.9 * limit:
+                # A channel app that only sends never answers messages: once is enough to know.
+                sends = hook == "message_sending" and self.owns_channel()
+                self._missed(hook, context.session, _MOST_UNANSWERED if sends else 1)
             raise
         finally:
             self.pending.pop(event_id, None)
+        if result is not UNSET:
+            self.unanswered = 0
         if (heard := self.hears.get(asked)) is not None and result is not UNSET:
             heard.answered += 1
         said = hooks.verdict(result)
         return hooks.changed(data, said) if isinstance(said, dict) else said
+
+    def _missed(self, hook: str, session: str, count: int) -> None:
+        """An interception was not answered in time: after some, it is waited for no longer."""
+        self.unanswered += count
+        if self.unanswered >= _MOST_UNANSWERED and not self.muted:
+            self.muted = True
+            log.warning("passed over until it answers again", app=self.name, hook=hook)
+            self.desk.passed_over(self.name, hook, session)
 
     def _delivers(self, hook: str, data: Payload) -> bool:
         """Whether this message comes to the app as its delivery, so not as a hook beside."""
@@ -185,7 +198,9 @@ class Seat:
         """Take a `hook.result`; False when nothing waited for it."""
         waiting = self.pending.get(event_id)
         if waiting is None:
-            self.muted = False  # it does answer after all
+            if self.muted:  # it does answer after all
+                self.muted, self.unanswered = False, 0
+                log.info("asked again", app=self.name)
             return False
         if isinstance(waiting, Verdict):
             del self.pending[event_id]

@@ -24,6 +24,7 @@ _CODES = {
     "unknown_rule": INVALID_PARAMS,
     "changed": INVALID_PARAMS,
     "busy": SESSION_BUSY,
+    "goes_on": SESSION_BUSY,
     "in_use": SESSION_BUSY,
     "limit": SESSION_LIMIT,
     "wrong_state": INVALID_PARAMS,

@@ -312,7 +312,7 @@ function ask(item) {
 function settledWords(settled) {
   const words = { allow: "Allowed", allow_always: "Always allowed", deny: "Denied", deny_always: "Always denied", edit: "Answered instead", answer: "Answered", cancelled: "Withdrawn", expired: "Expired" }[settled.verdict] || settled.verdict;
   const by = settled.by;
-  const who = by ? (by.dialect === "dashboard" ? by.name : by.name ? `${by.name} over ${by.dialect}` : by.dialect) : "";
+  const who = by ? (by.dialect === "dashboard" ? by.name : [by.name || by.peer || by.id, by.dialect].filter(Boolean).join(" over ")) : "";
   return [words, who ? `by ${who}` : by ? "here" : "", settled.text && settled.verdict === "answer" ? `“${settled.text}”` : "", settled.comment ? `“${settled.comment}”` : "", settled.scope ? `(remembered: ${settled.scope})` : ""].filter(Boolean).join(" ");
 }
 
