@@ -239,7 +239,7 @@ async def test_what_cannot_run_any_more_is_told(reopen):
     await tape.until(ev.Dropped, lambda e: e.body.id == one.turn)
     assert (await one.done).outcome == "cancelled"
     await door.close(sid)
-    with pytest.raises(GoesOn, match="closed"):
+    with pytest.raises(Busy, match="closed"):
         await two.done
     assert [body.id for body in tape.of(ev.Dropped)] == [one.turn, two.turn]
     await door.load(sid)
