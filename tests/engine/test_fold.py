@@ -42,6 +42,7 @@ EDGES = [
     ((BEGAN,), {"turn": "t1", "turns": 1, "query": "hi", "keys": {"k1": "t1"}}),
     ((BEGAN, CALLS), {"journal": {"c1": ("echo", False)}, "cost": 0.5, "steps": 1}),
     ((BEGAN, CALLS, ev.CallStarted("t1", "c1", "echo")), {"journal": {"c1": ("echo", True)}}),
+    ((BEGAN, CALLS, ev.CallRefined("t1", "c1", "echo", {"text": "b"})), {"steps": 1}),
     ((BEGAN, CALLS, ev.CallEnded("t1", "c1", "echo", "done")), {"journal": {}}),
     ((BEGAN, ev.Spoke("t1", 1, (), "aborted")), {"steps": 1, "turn": "t1"}),
     ((BEGAN, ev.TurnEnded("t1", "failed", "error", error="no")), {"turn": "", "error": "no"}),

@@ -8,23 +8,27 @@ from .events import Event
 
 MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
 _KINDS = frozenset(MERGED)
+_TEXTS = frozenset({ev.TextDelta, ev.ThoughtDelta})
 _ENDS = frozenset({ev.Spoke, ev.CallEnded, ev.TurnEnded})  # what streamed before is part of it
 _DRAFTED = _KINDS | {ev.StepBegan, ev.StreamOpened, ev.CallDrafted, ev.CallReady, ev.Retrying}
 
 
 class Run:
-    """Neighbouring deltas of one kind, turn and call, not joined yet."""
+    """Neighbouring deltas of one kind, turn and part of it, not joined yet.
 
-    __slots__ = ("at", "call_id", "kind", "session", "size", "texts", "turn")
+    The part is a call's id, or the number of the step whose text it is.
+    """
+
+    __slots__ = ("at", "kind", "part", "session", "size", "texts", "turn")
 
     def __init__(
-        self, session: str, at: int, kind: type[Any], turn: str, call_id: str, text: str
+        self, session: str, at: int, kind: type[Any], turn: str, part: str | int, text: str
     ) -> None:
         self.session = session
         self.at = at
         self.kind = kind
         self.turn = turn
-        self.call_id = call_id
+        self.part = part
         self.texts = [text]
         self.size = len(text)
 
@@ -37,9 +41,9 @@ class Run:
 
     def _event(self, text: str) -> Event:
         kind = self.kind
-        if kind is ev.TextDelta or kind is ev.ThoughtDelta:
-            return Event(self.session, self.at, kind(self.turn, text))
-        return Event(self.session, self.at, kind(self.turn, self.call_id, text))
+        if kind in _TEXTS:
+            return Event(self.session, self.at, kind(self.turn, text, self.part))
+        return Event(self.session, self.at, kind(self.turn, self.part, text))
 
 
 def joined(items: Iterable[Event | Run]) -> list[Event]:
@@ -59,7 +63,7 @@ def single(items: Iterable[Event | Run]) -> list[Event]:
 
 
 def merge(events: Sequence[Event]) -> Sequence[Event]:
-    """Join neighbouring deltas of the same kind, turn and call into one."""
+    """Join neighbouring deltas of the same kind, turn and part into one."""
     if len(events) < 2:
         return events
     items: list[Event | Run] = []
@@ -71,17 +75,17 @@ def merge(events: Sequence[Event]) -> Sequence[Event]:
             run = None
             items.append(event)
             continue
-        call_id = getattr(body, "call_id", "")
+        part = body.step if kind in _TEXTS else body.call_id
         if (
             run is not None
             and run.kind is kind
             and run.turn == body.turn
-            and run.call_id == call_id
+            and run.part == part
             and run.session == event.session
         ):
             run.texts.append(text_of(body))
         else:
-            run = Run(event.session, event.at, kind, body.turn, call_id, text_of(body))
+            run = Run(event.session, event.at, kind, body.turn, part, text_of(body))
             items.append(run)
     return joined(items)
 

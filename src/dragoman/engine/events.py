@@ -281,14 +281,16 @@ class StreamOpened(msgspec.Struct, frozen=True, tag="stream_opened", gc=False):
     step: int
 
 
-class TextDelta(msgspec.Struct, frozen=True, tag="text_delta", gc=False):
+class TextDelta(msgspec.Struct, frozen=True, tag="text_delta", omit_defaults=True, gc=False):
     turn: str
     text: str
+    step: int = 0
 
 
-class ThoughtDelta(msgspec.Struct, frozen=True, tag="thought_delta", gc=False):
+class ThoughtDelta(msgspec.Struct, frozen=True, tag="thought_delta", omit_defaults=True, gc=False):
     turn: str
     text: str
+    step: int = 0
 
 
 class CallDrafted(msgspec.Struct, frozen=True, tag="call_drafted", gc=False):

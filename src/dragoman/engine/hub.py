@@ -308,8 +308,8 @@ class Hub:
             return
         body = event.body
         if isinstance(body, MERGED):
-            call_id = getattr(body, "call_id", "")
-            self.stream(event.session, type(body), body.turn, text_of(body), call_id)
+            part = body.call_id if isinstance(body, ev.Progress | ev.CallArgs) else body.step
+            self.stream(event.session, type(body), body.turn, text_of(body), part)
             return
         self._pending.append(event)
         self._run = None
@@ -340,18 +340,16 @@ class Hub:
             if not watch.closed:
                 self.replay(watch)
 
-    def stream(
-        self, session: str, kind: type[Any], turn: str, text: str, call_id: str = ""
-    ) -> None:
+    def stream(self, session: str, kind: type[Any], turn: str, text: str, part: str | int) -> None:
         """Emit a delta: the way of most of what a model says, so no object is made for each."""
         run = self._run
-        if run is not None and run.kind is kind and run.turn == turn and run.call_id == call_id:
+        if run is not None and run.kind is kind and run.turn == turn and run.part == part:
             run.texts.append(text)
             run.size += len(text)
             if run.size > MOST_CHARS:
                 self.flush()
             return
-        self._run = Run(session, self.clock.now_ms(), kind, turn, call_id, text)
+        self._run = Run(session, self.clock.now_ms(), kind, turn, part, text)
         self._pending.append(self._run)
         if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)

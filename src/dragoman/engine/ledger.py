@@ -329,11 +329,11 @@ class Ledger:
                 self._hub.emit(event)
             home.hub.emit(event)
 
-    def stream(self, kind: type[Any], turn: str, text: str, call_id: str = "") -> None:
+    def stream(self, kind: type[Any], turn: str, text: str, part: str | int) -> None:
         """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
         hub = self._hub
         if hub is not None and hub.watches:
-            hub.stream(self.id, kind, turn, text, call_id)
+            hub.stream(self.id, kind, turn, text, part)
         hub = self.home.hub
         if hub.watches:
-            hub.stream(self.id, kind, turn, text, call_id)
+            hub.stream(self.id, kind, turn, text, part)

@@ -82,13 +82,13 @@ class Turn:
             return
         self._draft.add(False, delta)
         if not now.closed:
-            self._ledger.stream(ev.TextDelta, self.id, delta)
+            self._ledger.stream(ev.TextDelta, self.id, delta, self._draft.step)
 
     def thought(self, delta: str) -> None:
         if delta:
             self._draft.add(True, delta)
             if not self._now.closed:
-                self._ledger.stream(ev.ThoughtDelta, self.id, delta)
+                self._ledger.stream(ev.ThoughtDelta, self.id, delta, self._draft.step)
 
     def call_drafted(self, call_id: str, name: str) -> None:
         self._draft.calls[call_id] = name
@@ -179,7 +179,7 @@ class Turn:
         else:
             final = result.content
         self._draft.add(False, final)
-        self._emit(ev.TextDelta(self.id, final))
+        self._emit(ev.TextDelta(self.id, final, self._draft.step))
         if final == text:
             return content
         rest = tuple(block for block in content if not isinstance(block, Text))

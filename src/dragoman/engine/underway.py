@@ -43,7 +43,7 @@ class Draft:
             bodies.append(ev.StreamOpened(turn, self.step))
         for thought, pieces in self.texts:
             kind = ev.ThoughtDelta if thought else ev.TextDelta
-            bodies.append(kind(turn, "".join(pieces)))
+            bodies.append(kind(turn, "".join(pieces), self.step))
         for call_id, name in self.calls.items():
             bodies.append(ev.CallDrafted(turn, call_id, name))
             bodies.append(ev.CallArgs(turn, call_id, "".join(self.args.get(call_id, ()))))

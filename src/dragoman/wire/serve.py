@@ -116,6 +116,10 @@ class Shell:
         self._tasks: dict[asyncio.Task[None], Call | None] | None = None
         self._lanes: dict[str, Lane] | None = None
 
+    def use(self, table: Table) -> None:
+        """Serve by another table from the next request on: the client chose a version."""
+        self._table = table
+
     # --- JSON-RPC ---
 
     def hear(self, lines: list[bytes]) -> None:
@@ -136,6 +140,7 @@ class Shell:
                 continue
             else:
                 at_hand = None
+                table = self._table
                 verb = table.verbs.get(message.method)
                 if verb is not None and verb.quick is not None and not self._must_wait(verb):
                     id, params = message.id, message.params

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Text, Thinking, text_of
 from dragoman.engine.faults import UnknownSession
 from dragoman.engine.hub import Watch
 from dragoman.engine.seat import Seat
@@ -222,10 +222,10 @@ class Attachment:
         rest = words[known:]
         if rest and place == 0:
             self._texts += len(rest)
-            self.send([self.speaker.text(rest)])
+            self.send([self.speaker.text(rest, said.id)])
         elif rest:
             self._thoughts += len(rest)
-            self.send([self.speaker.thought(rest)])
+            self.send([self.speaker.thought(rest, said.id)])
 
     def _on_step(self, body: ev.StepBegan) -> None:
         """A step that is told a second time (to a reader that fell behind) begins anew."""
@@ -248,28 +248,13 @@ class Attachment:
         self.last_used = self.connection.desk.monotonic()
         if self.notes and not self.replaying:
             notes, self.notes = self.notes, []
-            self.send([self.speaker.thought(note + "\n") for note in notes])
+            self.send([self.speaker.thought(note + "\n", f"{body.turn}.0") for note in notes])
 
     def _on_spoke(self, body: ev.Spoke) -> None:
         """Send what the message has beyond what was streamed of it."""
         texts, thoughts, self._texts, self._thoughts = self._texts, self._thoughts, 0, 0
         self._again, self._step = None, ("", 0)
-        lines: list[bytes] = []
-        cut = body.stop in ("aborted", "error")
-        if not texts and not thoughts:
-            for block in body.content:
-                if isinstance(block, Thinking) and block.text:
-                    lines.append(self.speaker.thought(block.text))
-                elif isinstance(block, Text) and block.text:
-                    lines.append(self.speaker.text(block.text, cut=cut))
-        else:
-            thought = "".join(b.text for b in body.content if isinstance(b, Thinking))
-            text = text_of(body.content)
-            if len(thought) > thoughts:
-                lines.append(self.speaker.thought(thought[thoughts:]))
-            if len(text) > texts:
-                lines.append(self.speaker.text(text[texts:], cut=cut))
-        self.send(lines)
+        self.send(self.speaker.rest(body, texts, thoughts))
 
     def _on_retry(self, body: ev.Retrying) -> None:
         self._texts = self._thoughts = 0
@@ -298,6 +283,10 @@ class Attachment:
         if now - self._shown_at >= _PROGRESS_SECONDS:
             self._shown_at = now
             self.show(body.call_id, [text_content(text)])
+
+    def say(self, text: str) -> None:
+        """Say something as the agent, to this client alone."""
+        self.send([self.speaker.text(text, f"own.{uuid4().hex[:12]}")])
 
     def show(self, call_id: str, content: list[dict[str, Any]]) -> None:
         """Replace what a running tool call shows."""

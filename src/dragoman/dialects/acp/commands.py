@@ -22,12 +22,16 @@ def all_commands(kept: Mapping[str, Command]) -> Commands:
     return Commands.of(OWN, kept)
 
 
-def listed(commands: Commands) -> list[dict[str, Any]]:
-    """The members of `availableCommands`."""
+def listed(commands: Commands, *, second: bool = False) -> list[dict[str, Any]]:
+    """The members of `availableCommands`; version 2 says of everything what it is."""
     found = []
     for command in commands.found.values():
         shown: dict[str, Any] = {"name": command.name, "description": command.description}
+        if second:
+            shown["type"] = "command"
         if command.hint:
-            shown["input"] = {"hint": command.hint}
+            shown["input"] = {"type": "text", "hint": command.hint} if second else {
+                "hint": command.hint
+            }
         found.append(shown)
     return found

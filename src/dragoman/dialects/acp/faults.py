@@ -4,9 +4,11 @@ import asyncio
 from typing import Any
 
 from dragoman.engine.faults import Fault
-from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 CANCELLED = -32800
+UNSUPPORTED_VERSION = -32022
+AUTH_REQUIRED = -32000
 
 # The protocol document's numbers: an unknown session is -32000, a busy one -32002.
 DOCUMENT: dict[str, int] = {
@@ -22,6 +24,9 @@ DOCUMENT: dict[str, int] = {
     "unknown_approval": INVALID_PARAMS,
     "unknown_rule": INVALID_PARAMS,
     "changed": INVALID_PARAMS,
+    "unsupported_version": UNSUPPORTED_VERSION,
+    "logged_out": AUTH_REQUIRED,
+    "out_of_turn": INVALID_REQUEST,
 }
 # Today's specification keeps -32000 for "sign in first" and -32002 for "no such thing".
 ECOSYSTEM: dict[str, int] = DOCUMENT | {
@@ -53,6 +58,24 @@ class AlreadyActive(Fault):
         )  # fmt: skip
 
 
+class UnsupportedVersion(Fault):
+    """The client asks for a version that was never spoken."""
+
+    code = "unsupported_version"
+
+
+class LoggedOut(Fault):
+    """Somebody logged out; nothing is begun before somebody logs in."""
+
+    code = "logged_out"
+
+
+class OutOfTurn(Fault):
+    """A request that may not come now, or not in this form."""
+
+    code = "out_of_turn"
+
+
 class TurnFailed(Fault):
     """The turn ended with an error."""
 
@@ -73,6 +96,8 @@ def text_of(fault: Fault) -> str:
 
 def data_of(fault: Fault, session_id: str = "") -> dict[str, Any]:
     """What a program may read beside the message."""
+    if isinstance(fault, UnsupportedVersion):
+        return dict(fault.data)
     data: dict[str, Any] = {"code": _NAMES.get(fault.code, fault.code.upper())}
     session_id = session_id or str(fault.data.get("session") or "")
     if session_id:

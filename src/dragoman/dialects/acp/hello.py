@@ -4,6 +4,7 @@ from typing import Any
 
 MAX_LINE = 16 * 1024 * 1024  # on every transport
 VERSION = 1
+LATEST = 2
 
 
 def hello(
@@ -14,14 +15,13 @@ def hello(
     max_sessions: int,
     timeout: float,
     version: str,
+    login: Any = None,
 ) -> dict[str, Any]:
     """What works here and now. `keeps`: sessions survive this process."""
-    from importlib.util import find_spec
-
-    sessions: dict[str, Any] = {"additionalDirectories": {}}
+    sessions: dict[str, Any] = {"additionalDirectories": {}, **_MORE}
     if keeps:
         sessions = {"resume": {}, "close": {}, "list": {}, "delete": {}, **sessions}
-    mcp = find_spec("mcp") is not None
+    mcp = _has_mcp()
     about: dict[str, Any] = {"defaultModel": model} if model else {}
     about["maxSessions"] = max_sessions
     about["sessionTimeoutSecs"] = int(timeout) if float(timeout).is_integer() else timeout
@@ -32,8 +32,67 @@ def hello(
             "promptCapabilities": {"image": vision, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": mcp, "sse": mcp},
             "sessionCapabilities": sessions,
+            "auth": {"logout": {}, "status": {}},
         },
         "agentInfo": {"name": "dragoman", "title": "Dragoman", "version": version},
-        "authMethods": [],
+        "authMethods": [login] if login else [],
         "_meta": {"dragoman": about, "zeroclaw": about},
     }
+
+
+def hello2(*, vision: bool, version: str, login: Any = None, about: Any = None) -> dict[str, Any]:
+    """The same in version 2."""
+    prompt: dict[str, Any] = {"embeddedContext": {}}
+    if vision:
+        prompt["image"] = {}
+    mcp: dict[str, Any] = {"stdio": {}, "http": {}} if _has_mcp() else {}
+    session = {"prompt": prompt, "mcp": mcp, "delete": {}, "additionalDirectories": {}, **_MORE}
+    answer: dict[str, Any] = {
+        "protocolVersion": LATEST,
+        "info": {"name": "dragoman", "title": "Dragoman", "version": version},
+        "capabilities": {"session": session, "auth": {"status": {}}},
+        "authMethods": [login] if login else [],
+    }
+    if about:
+        answer["_meta"] = {"dragoman": about}
+    return answer
+
+
+_MORE: dict[str, Any] = {"fork": {}, "title": {}, "archive": {}, "status": {}}
+
+
+def wants_second(params: Any) -> bool:
+    """Whether `initialize` asks for version 2 or a later one, in a way that is beyond doubt."""
+    asked = params.get("protocolVersion") if isinstance(params, dict) else None
+    if type(asked) is not int or not LATEST <= asked <= 65535:
+        return False
+    return asked > LATEST or isinstance(params.get("info"), dict)
+
+
+def login_method(capabilities: Any, *, second: bool = False) -> dict[str, Any] | None:
+    """How to log in, for a client that opens a terminal for it."""
+    said = capabilities if isinstance(capabilities, dict) else {}
+    auth, meta = said.get("auth"), said.get("_meta")
+    offered = auth.get("terminal") if isinstance(auth, dict) else None
+    legacy = meta.get("terminal-auth") if isinstance(meta, dict) else None
+    if not (offered is True or isinstance(offered, dict) or legacy is True):
+        return None
+    name = "Choose a model provider"
+    what = {
+        "name": name,
+        "description": "Enter a key, or use Ollama, in a terminal: dragoman login",
+        "type": "terminal",
+        "args": ["login"],
+    }
+    if second:
+        return {"methodId": "login", **what}
+    import sys
+
+    run = {"label": name, "command": sys.executable, "args": ["-m", "dragoman", "login"]}
+    return {"id": "login", **what, "_meta": {"terminal-auth": run}}
+
+
+def _has_mcp() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("mcp") is not None

@@ -13,6 +13,7 @@ _MODES = {
 }
 _EFFORTS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 _DEFAULT = "default"
+_EDITS = "auto_accept_edits"
 _MOST_MODELS = 300
 
 
@@ -25,8 +26,8 @@ def modes(info: SessionInfo) -> dict[str, Any]:
     }
 
 
-def options(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
-    """The complete list of options, as they stand."""
+def options(door: Door, info: SessionInfo, *, booleans: bool = False) -> list[dict[str, Any]]:
+    """The complete list of options, as they stand; switches only for those who show them."""
     found = [
         {
             "id": "mode",
@@ -63,7 +64,22 @@ def options(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
                 ],
             }
         )
+    if booleans:
+        found.append(
+            {
+                "id": _EDITS,
+                "name": "Accept edits",
+                "description": "Write and edit files without asking, where that may be allowed.",
+                "type": "boolean",
+                "currentValue": bool(info.extra.get(_EDITS)),
+            }
+        )
     return found
+
+
+def second(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The options in version 2's words."""
+    return [{"configId": one["id"], **{k: v for k, v in one.items() if k != "id"}} for one in listed]
 
 
 def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
@@ -109,6 +125,11 @@ def _thinks(door: Door, info: SessionInfo) -> bool:
 
 async def set_option(door: Door, info: SessionInfo, option: Any, value: Any, by: Any) -> None:
     """Change one option. Raises BadInput for what is not in the list."""
+    if option == _EDITS:
+        if not isinstance(value, bool):
+            raise BadInput("Parameter 'value' must be true or false")
+        await door.set_extra(info.id, {_EDITS: value or None}, by)
+        return
     if not isinstance(value, str):
         raise BadInput("Parameter 'value' must be one of the option's values")
     match option:

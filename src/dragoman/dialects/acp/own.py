@@ -19,7 +19,7 @@ async def run_own(
         text = await acts[name](conn, attachment, running, words)
     except Fault as fault:
         text = str(fault)
-    attachment.send([attachment.speaker.text(text)])
+    attachment.say(text)
     return text
 
 

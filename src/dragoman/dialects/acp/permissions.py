@@ -124,6 +124,8 @@ class Questions:
     # --- the ways to ask ---
 
     def _permission(self, ask: Ask) -> dict[str, Any]:
+        if self._connection.second:
+            return self._permission2(ask)
         cwd = self._connection.cwd_of(ask.session)
         real = self._connection.quirks.real_call_ids and ask.call_id
         known = self._connection.kind_of(ask.session, ask.tool)
@@ -144,13 +146,60 @@ class Questions:
             "_meta": {"dragoman": _meta(ask)},
         }
 
+    def _permission2(self, ask: Ask) -> dict[str, Any]:
+        """Version 2: the prompt in words, and what it is about as its subject."""
+        connection = self._connection
+        cwd = connection.cwd_of(ask.session)
+        command = (ask.args or {}).get("command")
+        kind = calls.kind_of(ask.tool, connection.kind_of(ask.session, ask.tool))
+        subject: dict[str, Any]
+        if kind == "execute" and isinstance(command, str) and command:
+            subject = {"type": "command", "command": command, "cwd": ask.cwd or cwd}
+            if ask.call_id:
+                subject["toolCallId"] = ask.call_id
+        else:
+            call: dict[str, Any] = {
+                "toolCallId": ask.call_id or f"approval-{ask.id}",
+                "title": calls.title_of(ask.tool, ask.args),
+                "name": ask.tool,
+                "kind": kind,
+                "status": "pending",
+                "rawInput": ask.args or {},
+            }
+            if ask.changes:
+                from .changes import diff_of
+
+                call["content"] = [diff_of((one.path, one.old, one.new) for one in ask.changes)]
+            if places := calls.locations_of(ask.tool, ask.args, cwd):
+                call["locations"] = places
+            subject = {"type": "tool_call", "toolCall": call}
+        said = [part.text for part in shown.parts(ask) if part.kind != "diff" and part.text]
+        params = {
+            "sessionId": ask.session,
+            "title": shown.title(ask),
+            "subject": subject,
+            "options": options_of(ask),
+            "_meta": {"dragoman": _meta(ask)},
+        }
+        if said:
+            params["description"] = "\n".join(said)
+        return params
+
     def _choice(self, ask: Ask) -> dict[str, Any]:
+        offered = [
+            {"optionId": f"choice-{place}", "name": visible(choice), "kind": "allow_once"}
+            for place, choice in enumerate(ask.choices)
+        ]
+        if self._connection.second:
+            return {
+                "sessionId": ask.session,
+                "title": visible(ask.title),
+                "options": offered,
+                "_meta": {"dragoman": _meta(ask)},
+            }
         return {
             "sessionId": ask.session,
-            "options": [
-                {"optionId": f"choice-{place}", "name": visible(choice), "kind": "allow_once"}
-                for place, choice in enumerate(ask.choices)
-            ],
+            "options": offered,
             "toolCall": {
                 "toolCallId": f"ask-user-{ask.id}",
                 "title": visible(ask.title),

@@ -14,6 +14,7 @@ class Quirks(msgspec.Struct, frozen=True):
     codes: str = ""  # "": as configured; "zeroclaw" or "acp"
     object_output: bool = False  # `rawOutput` must be an object
     closed_updates: bool = False  # knows only the first updates of the protocol
+    message_ids: bool = False  # takes `messageId` on what is said
     real_call_ids: bool = False  # shows a permission with the call it is about
 
 
@@ -35,10 +36,14 @@ def quirks_of(name: str, capabilities: object = None) -> Quirks:
     """
     words = name.strip().lower().replace("_", "-")
     found = _BY_NAME.get(words) or _BY_NAME.get(words.split(" ")[0]) or Quirks()
+    if words.startswith("zeroclaw"):
+        return found
     made = isinstance(capabilities, dict) and ("fs" in capabilities or "terminal" in capabilities)
-    if made and not words.startswith("zeroclaw"):
-        return msgspec.structs.replace(found, object_output=True)
-    return found
+    return msgspec.structs.replace(
+        found,
+        object_output=found.object_output or made,
+        message_ids=capabilities is not None and not found.closed_updates,
+    )
 
 
 def codes_of(quirks: Quirks, configured: str) -> dict[str, int]:

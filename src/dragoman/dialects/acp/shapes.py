@@ -18,6 +18,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_sessions: int = 10
     session_timeout_secs: float = 3600
     error_codes: str = "zeroclaw"
+    version_2: bool = True
 
 
 def whole_path(path: str, what: str) -> str:
@@ -52,6 +53,13 @@ class Initialize(msgspec.Struct, rename="camel"):
     protocol_version: Any = None
     client_capabilities: Any = None
     client_info: Any = None
+    capabilities: Any = None  # version 2
+    info: Any = None
+
+    @property
+    def asked(self) -> Any:
+        """What the client says it can do, in either version's word."""
+        return self.client_capabilities if self.capabilities is None else self.capabilities
 
 
 class Connection(msgspec.Struct):
@@ -110,19 +118,22 @@ class OldSession(
     rename={
         "camel": "sessionId", "snake": "session_id",
         "servers": "mcpServers", "directories": "additionalDirectories", "meta": "_meta",
+        "replay": "replayFrom",
     },
 ):  # fmt: skip
-    """Parameters of session/load and session/resume."""
+    """Parameters of session/load, session/resume and session/fork."""
 
     cwd: Any = None
     servers: Any = None
     directories: Any = None
+    replay: Any = None  # version 2
     meta: Any = None
 
 
 class ListSessions(msgspec.Struct):
     cwd: str | None = None
     cursor: str | None = None
+    archived: str | None = None
 
 
 class Prompt(ForSession):
@@ -145,7 +156,16 @@ class SetOption(
     rename={"camel": "sessionId", "snake": "session_id", "option": "configId"},
 ):
     option: Any = None
+    type: Any = None
     value: Any = None
+
+
+class SetTitle(ForSession):
+    title: Any = None
+
+
+class Nothing(msgspec.Struct):
+    """A method without parameters of its own."""
 
 
 class CancelRequest(msgspec.Struct, rename="camel"):
@@ -168,6 +188,10 @@ class ClientSide(msgspec.Struct, frozen=True):
     forms: bool = False
     notices: bool = False
     compaction: bool = False
+    urls: bool = False
+    booleans: bool = False
+    plans: bool = False
+    subagents: bool = False
 
 
 def client_side(given: Any) -> ClientSide:
@@ -183,6 +207,10 @@ def client_side(given: Any) -> ClientSide:
         forms=isinstance(asking.get("form"), dict),
         notices=isinstance(session.get("notices"), dict),
         compaction=isinstance(session.get("compaction"), dict),
+        urls=isinstance(asking.get("url"), dict),
+        booleans=isinstance(_table(session.get("configOptions")).get("boolean"), dict),
+        plans=isinstance(top.get("plan"), dict),
+        subagents=isinstance(top.get("subagents"), dict),
     )
 
 

@@ -10,7 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Image, Message, Text, Thinking, ToolCall, ToolResult
+from dragoman.engine.content import (
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
@@ -22,7 +30,7 @@ from . import calls, options
 from .quirks import Quirks
 
 _TITLE = 80
-_CUT = b'},"_meta":{"dragoman":{"cut":true}}}}}'
+_CUT = b',"_meta":{"dragoman":{"cut":true}}}}}'
 
 
 class Said:
@@ -32,7 +40,7 @@ class Said:
     lines carry of the model's own text or thought.
     """
 
-    __slots__ = ("blob", "body", "live", "seq", "text_size", "thought_size", "words")
+    __slots__ = ("blob", "body", "id", "live", "seq", "text_size", "thought_size", "words")
 
     def __init__(
         self,
@@ -41,7 +49,9 @@ class Said:
         live: Sequence[bytes] = (),
         words: str = "",
         thought: bool = False,
+        id: str = "",
     ) -> None:
+        self.id = id  # of the message that the words are part of
         self.blob = Blob(lines) if lines else None
         self.live = Blob(live) if live else None
         self.body = body
@@ -68,29 +78,41 @@ class Speaker:
         self._text_head = self._head + chunk % b"agent_message"
         self._thought_head = self._head + chunk % b"agent_thought"
         self._user_head = self._head + chunk % b"user_message"
+        self._tails = ("\0", b"")
 
     # --- lines ---
 
     def line(self, update: dict[str, Any]) -> bytes:
         return self._head + to_safe(encode(update)) + b"}}"
 
-    def text(self, text: str, *, cut: bool = False) -> bytes:
-        end = _CUT if cut else b"}}}}"
-        return self._text_head + to_safe(encode(text)) + end
+    def text(self, text: str, id: str, *, cut: bool = False) -> bytes:
+        """A piece of the message with this id; `cut`: the message was not finished."""
+        end = self._tail(id)
+        return self._text_head + to_safe(encode(text)) + (end[:-3] + _CUT if cut else end)
 
-    def thought(self, text: str) -> bytes:
-        return self._thought_head + to_safe(encode(text)) + b"}}}}"
+    def thought(self, text: str, id: str) -> bytes:
+        return self._thought_head + to_safe(encode(text)) + self._tail(id)
 
-    def user(self, block: Text | Image) -> bytes:
+    def user(self, block: Text | Image, id: str) -> bytes:
         if isinstance(block, Text):
-            return self._user_head + to_safe(encode(block.text)) + b"}}}}"
+            return self._user_head + to_safe(encode(block.text)) + self._tail(id)
         update = {"sessionUpdate": "user_message_chunk", "content": calls.block_of(block)}
+        if self._quirks.message_ids:
+            update["messageId"] = id
         return self.line(update)
 
     def place(self, seq: int, texts: int, thoughts: int) -> bytes:
         """How far a client of our own has come: it gives that back when it comes again."""
         params = {"sessionId": self.id, "seq": seq, "texts": texts, "thoughts": thoughts}
         return notification("_dragoman/place", params)
+
+    def _tail(self, id: str) -> bytes:
+        """What closes a chunk; the same for all chunks of one message."""
+        known = self._tails
+        if known[0] != id:
+            tail = b',"messageId":' + encode(id) if self._quirks.message_ids else b""
+            known = self._tails = (id, b"}" + tail + b"}}}")
+        return known[1]
 
     # --- events ---
 
@@ -106,21 +128,44 @@ class Speaker:
         return said or None
 
     def _delta(self, body: ev.TextDelta, event: Event) -> Said:
-        return Said((self.text(body.text),), words=body.text)
+        id = said_id(body.turn, body.step)
+        return Said((self.text(body.text, id),), words=body.text, id=id)
 
     def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
-        return Said((self.thought(body.text),), words=body.text, thought=True)
+        id = said_id(body.turn, body.step)
+        return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
-        lines = [self.user(block) for block in body.content]
+        lines = [self.user(block, body.turn) for block in body.content]
         return Said(lines, body, live=self._first_title(event.at))
 
     def _steered(self, body: ev.Steered, event: Event) -> Said:
-        return Said([self.user(block) for block in body.content], body)
+        id = steered_id(body, event)
+        return Said([self.user(block, id) for block in body.content], body)
 
     def _spoke(self, body: ev.Spoke, event: Event) -> Said:
         lines = [self._call(block) for block in body.content if isinstance(block, ToolCall)]
         return Said(lines, body, live=self._usage() if body.usage.context else ())
+
+    def rest(self, body: ev.Spoke, texts: int, thoughts: int) -> list[bytes]:
+        """What a message has beyond the characters of it that were streamed."""
+        id = said_id(body.turn, body.step)
+        lines: list[bytes] = []
+        cut = body.stop in ("aborted", "error")
+        if not texts and not thoughts:
+            for block in body.content:
+                if isinstance(block, Thinking) and block.text:
+                    lines.append(self.thought(block.text, id))
+                elif isinstance(block, Text) and block.text:
+                    lines.append(self.text(block.text, id, cut=cut))
+            return lines
+        thought = "".join(b.text for b in body.content if isinstance(b, Thinking))
+        text = text_of(body.content)
+        if len(thought) > thoughts:
+            lines.append(self.thought(thought[thoughts:], id))
+        if len(text) > texts:
+            lines.append(self.text(text[texts:], id, cut=cut))
+        return lines
 
     def _started(self, body: ev.CallStarted, event: Event) -> Said:
         update: dict[str, Any] = {
@@ -213,24 +258,24 @@ class Speaker:
 
     def _seeded(self, body: ev.Seeded, event: Event) -> Said:
         lines: list[bytes] = []
-        for message in body.messages:
-            lines += self.message(message)
+        for place, message in enumerate(body.messages):
+            lines += self.message(message, seeded_id(place))
         return Said(lines, body)
 
     # --- parts ---
 
-    def message(self, message: Message) -> list[bytes]:
+    def message(self, message: Message, id: str) -> list[bytes]:
         """A whole message of the past."""
         lines: list[bytes] = []
         for block in message.content:
             match block:
                 case Text() | Image() if message.role == "user":
-                    lines.append(self.user(block))
+                    lines.append(self.user(block, id))
                 case Text():
-                    lines.append(self.text(block.text, cut=message.cut is True))
+                    lines.append(self.text(block.text, id, cut=message.cut is True))
                 case Thinking():
                     if block.text:
-                        lines.append(self.thought(block.text))
+                        lines.append(self.thought(block.text, id))
                 case ToolCall():
                     lines.append(self._call(block))
                 case ToolResult():
@@ -306,6 +351,20 @@ class Speaker:
         return self.line(
             {"sessionUpdate": "session_info_update", "title": title, "updatedAt": stamp(at)}
         )
+
+
+def said_id(turn: str, step: int) -> str:
+    """The id of what the model says in one step: known from the first word, and kept."""
+    return f"{turn}.{step}"
+
+
+def steered_id(body: ev.Steered, event: Event) -> str:
+    return body.queued or f"{body.turn}.s{event.seq}"
+
+
+def seeded_id(place: int) -> str:
+    """The id of a message that was taken over from another session."""
+    return f"seed.{place}"
 
 
 def short_title(query: str) -> str:

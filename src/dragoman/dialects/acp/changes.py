@@ -1,0 +1,96 @@
+"""Changes of files as version 2 shows them: what was done to which path, and a Git patch."""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from typing import Any
+
+Fields = dict[str, Any]
+_CONTEXT = 3
+_COMPARED = 2_000  # lines; larger files are shown as replaced
+_QUOTED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+def diff_of(changes: Iterable[tuple[str, str | None, str | None]]) -> Fields:
+    """One `diff` of (path, before, after); None: there is no such file."""
+    listed: list[Fields] = []
+    patch: list[str] = []
+    for path, old, new in changes:
+        operation = "add" if old is None else "delete" if new is None else "modify"
+        binary = "\0" in (old or "") or "\0" in (new or "")
+        kind = "binary" if binary else "text"
+        listed.append({"operation": operation, "path": path, "fileType": kind})
+        patch.append(_section(path, old, new, binary))
+    return {
+        "type": "diff",
+        "changes": listed,
+        "patch": {"format": "git_patch", "text": "".join(patch)},
+    }
+
+
+def _section(path: str, old: str | None, new: str | None, binary: bool) -> str:
+    name = _quoted(path)
+    before = "/dev/null" if old is None else name
+    after = "/dev/null" if new is None else name
+    head = f"diff --git {name} {name}\n"
+    if old is None:
+        head += "new file mode 100644\n"
+    elif new is None:
+        head += "deleted file mode 100644\n"
+    if binary:
+        return head + f"Binary files {before} and {after} differ\n"
+    hunks = _hunks(_lines(old or ""), _lines(new or ""))
+    return head + (f"--- {before}\n+++ {after}\n{hunks}" if hunks else "")
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only LF ends one, as Git sees it."""
+    found = [line + "\n" for line in text.split("\n")]
+    last = found.pop()[:-1]
+    return [*found, last] if last else found
+
+
+def _hunks(old: list[str], new: list[str]) -> str:
+    out: list[str] = []
+    if len(old) > _COMPARED or len(new) > _COMPARED:
+        groups = [[("replace", 0, len(old), 0, len(new))]] if old != new else []
+    else:
+        groups = list(SequenceMatcher(None, old, new, False).get_grouped_opcodes(_CONTEXT))
+    for group in groups:
+        before = _range(group[0][1], group[-1][2])
+        after = _range(group[0][3], group[-1][4])
+        out.append(f"@@ -{before} +{after} @@\n")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                out += (_line(" ", line) for line in old[i1:i2])
+            else:
+                out += (_line("-", line) for line in old[i1:i2])
+                out += (_line("+", line) for line in new[j1:j2])
+    return "".join(out)
+
+
+def _range(start: int, end: int) -> str:
+    size = end - start
+    if size == 1:
+        return f"{start + 1}"
+    return f"{start + 1 if size else start},{size}"
+
+
+def _line(mark: str, line: str) -> str:
+    if line.endswith("\n"):
+        return mark + line
+    return f"{mark}{line}\n\\ No newline at end of file\n"
+
+
+def _quoted(path: str) -> str:
+    """A path as Git writes it: in quotes when it holds something unusual."""
+    if path.isascii() and path.isprintable() and '"' not in path and "\\" not in path:
+        return path
+    out = []
+    for char in path:
+        if char in _QUOTED:
+            out.append(_QUOTED[char])
+        elif char.isascii() and char.isprintable():
+            out.append(char)
+        else:
+            out += (f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
+    return f'"{"".join(out)}"'
