@@ -39,3 +39,5 @@ class Facts(msgspec.Struct):
     check_config: Callable[[], str] | None = None  # what is wrong with the file
     doctor: Callable[[], Awaitable[list[Any]]] | None = None
     pairing: Callable[..., Awaitable[dict[str, Any]]] | None = None
+    logged_in: Callable[[], Sequence[str]] | None = None  # providers whose key login kept
+    log_out: Callable[[], Awaitable[None]] | None = None

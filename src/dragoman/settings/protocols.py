@@ -21,6 +21,9 @@ class Acp(Section, frozen=True):
         Literal["zeroclaw", "acp"],
         says("Numbers of errors: zeroclaw (-32000 not found) or acp (-32002 not found)."),
     ] = "zeroclaw"
+    version_2: Annotated[
+        bool, says("Speak the draft of version 2 with clients that ask for it.")
+    ] = True
 
 
 class Zeroclaw(Section, frozen=True):

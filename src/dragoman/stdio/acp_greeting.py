@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 
 from dragoman import __version__
-from dragoman.dialects.acp.hello import MAX_LINE, hello
+from dragoman.dialects.acp.hello import (
+    LATEST,
+    MAX_LINE,
+    hello,
+    hello2,
+    is_modern,
+    login_method,
+    wants_second,
+)
 from dragoman.settings.places import Places
 from dragoman.wire.link import Hearer, Link
 
@@ -19,6 +27,7 @@ _SQLITE = b"SQLite format 3\0"
 # A variable with one of these in its name may choose a provider: then the host must be asked.
 _CHOOSING = ("API_KEY", "OLLAMA_HOST")
 _OLLAMA = ("127.0.0.1", 11434)
+_MODEL = "demo/demo"
 _MAX_SESSIONS, _TIMEOUT = 10, 3600
 
 
@@ -108,21 +117,37 @@ class Porter:
         number = message.get("id")
         if type(number) not in (int, str) or not isinstance(message.get("params", {}), dict):
             return False
-        kept = keeps(self._where)
-        if kept is None:
+        params = message.get("params", {})
+        result = self._hello(params)
+        if result is None:
             return False
-        result = hello(
-            keeps=kept,
-            model="demo/demo",
-            vision=False,
-            max_sessions=self._limits.get("acp.max_sessions", _MAX_SESSIONS),
-            timeout=self._limits.get("acp.session_timeout_secs", _TIMEOUT),
-            version=__version__,
-        )
         answer = {"jsonrpc": "2.0", "result": result, "id": number}
         self.link.send(msgspec.json.encode(answer))
         self._met = msgspec.json.encode(message.get("params", {}))
         return True
+
+    def _hello(self, params: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer, in the version that is asked for; None: the host must judge."""
+        asked = params.get("protocolVersion")
+        if wants_second(params):
+            login = login_method(params.get("capabilities"), second=True)
+            about = {"defaultModel": _MODEL}
+            return hello2(vision=False, version=__version__, login=login, about=about)
+        if "info" in params or asked == LATEST:
+            return None
+        kept = keeps(self._where)
+        if kept is None:
+            return None
+        return hello(
+            keeps=kept,
+            model=_MODEL,
+            vision=False,
+            max_sessions=self._limits.get("acp.max_sessions", _MAX_SESSIONS),
+            timeout=self._limits.get("acp.session_timeout_secs", _TIMEOUT),
+            version=__version__,
+            login=login_method(params.get("clientCapabilities")),
+            more=is_modern(asked),
+        )
 
     def _keep(self, act: Callable[[Hearer], None]) -> None:
         self._kept.append(act)

@@ -6,34 +6,44 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = ROOT / "tests/interop/node/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
+SCHEMAS = ROOT / "tests/interop/node/node_modules/@agentclientprotocol/sdk/schema"
 # Members beside the schema's that the protocol document of our family asks for.
 EXTRA = {
     "NewSessionResponse": {"workspaceDir"},
     "PromptResponse": {"sessionId", "content"},
 }
+# Beside the stable schema, these optional parts of the unstable one are spoken: methods, and
+# members that clients which do not know them ignore.
+UNSTABLE = {
+    "session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status",
+    "auth/status", "mcp/message",
+}  # fmt: skip
+_MORE = {"PromptResponse": {"usage"}}
 _ALWAYS = {"_meta"}
 
 
 @functools.cache
-def _schema() -> dict[str, Any] | None:
-    return json.loads(SCHEMA.read_text()) if SCHEMA.exists() else None
+def _schema(version: str) -> dict[str, Any] | None:
+    """Of "v1", "v2", or with ".unstable" behind it."""
+    name, _, more = version.partition(".")
+    path = SCHEMAS / name / (f"schema.{more}.json" if more else "schema.json")
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 @functools.cache
-def _validator(name: str) -> Any:
+def _validator(version: str, name: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    schema = _schema()
+    schema = _schema(version)
     assert schema is not None
     return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]})
 
 
 @functools.cache
-def _by_method() -> tuple[dict[str, str], dict[str, str]]:
+def _by_method(version: str) -> tuple[dict[str, str], dict[str, str]]:
     """What an agent sends: (requests and notifications, results), method -> definition."""
     sent, results = {}, {}
-    schema = _schema()
+    schema = _schema(version)
     assert schema is not None
     for name, one in schema["$defs"].items():
         method, side = one.get("x-method"), one.get("x-side")
@@ -44,18 +54,19 @@ def _by_method() -> tuple[dict[str, str], dict[str, str]]:
     return sent, results
 
 
-def check(message: dict[str, Any], asked: dict[Any, str]) -> None:
+def check(message: dict[str, Any], asked: dict[Any, str], version: str = "v1") -> None:
     """Assert that a line of ours is valid. `asked` maps ids of requests to their methods."""
     assert message.get("jsonrpc") == "2.0", message
-    if _schema() is None:
+    if _schema(version) is None:
         return
-    sent, results = _by_method()
     if "method" in message:
         method = message["method"]
         if method.startswith("_"):
             return
+        version = f"{version}.unstable" if method in UNSTABLE or _is_new(message) else version
+        sent = _by_method(version)[0]
         assert method in sent, f"{method} is nothing an agent sends"
-        _judge(sent[method], message.get("params"))
+        _judge(version, sent[method], message.get("params"))
         return
     assert ("result" in message) != ("error" in message), message
     if "error" in message:
@@ -63,17 +74,31 @@ def check(message: dict[str, Any], asked: dict[Any, str]) -> None:
         assert isinstance(error["code"], int) and error["message"].strip(), message
         assert "\n" not in error["message"], message
         return
-    name = results.get(asked.get(message["id"], ""))
+    method = asked.get(message["id"], "")
+    version = f"{version}.unstable" if method in UNSTABLE else version
+    name = _by_method(version)[1].get(method)
     if name is not None:
-        _judge(name, message["result"])
+        _judge(version, name, message["result"])
 
 
-def _judge(name: str, value: Any) -> None:
-    errors = sorted(_validator(name).iter_errors(value), key=lambda one: len(one.path))
+def _is_new(message: dict[str, Any]) -> bool:
+    """Updates that only clients get which asked for them."""
+    update = message.get("params", {}).get("update", {})
+    return update.get("sessionUpdate") in ("plan_update", "subagent_update")
+
+
+def _judge(version: str, name: str, value: Any) -> None:
+    errors = sorted(_validator(version, name).iter_errors(value), key=lambda one: len(one.path))
     assert not errors, f"{name}: {errors[0].message[:500]}\nin {json.dumps(value)[:1000]}"
-    schema = _schema()
+    schema = _schema(version)
     assert schema is not None
-    known = set(schema["$defs"][name].get("properties", {}))
-    if known and isinstance(value, dict) and "anyOf" not in schema["$defs"][name]:
-        odd = set(value) - known - EXTRA.get(name, set()) - _ALWAYS
+    _check_members(schema, name, value)
+
+
+def _check_members(schema: dict[str, Any], name: str, value: Any) -> None:
+    """No members of our own where the protocol allows none."""
+    made = schema["$defs"][name]
+    known = set(made.get("properties", {}))
+    if known and isinstance(value, dict) and "anyOf" not in made:
+        odd = set(value) - known - EXTRA.get(name, set()) - _MORE.get(name, set()) - _ALWAYS
         assert not odd, f"{name}: members that are not in the schema: {odd}"

@@ -26,6 +26,7 @@ class Talker:
         self.waiting: deque[dict[str, Any]] = deque()  # came while something else was waited for
         self.answers: dict[str, Answer] = {}
         self._next = 0
+        self.version = "v1"
 
     def send(self, message: dict[str, Any]) -> None:
         self.end.send(json.dumps(message).encode())
@@ -51,7 +52,7 @@ class Talker:
     async def next(self, within: float = 5.0) -> dict[str, Any]:
         """The next line, whatever it is; requests are answered when an answer is known."""
         message = json.loads(await self.end.receive(within))
-        check(message, self.asked)
+        check(message, self.asked, self.version)
         self.heard.append(message)
         if "method" in message and "id" in message:
             answer = self.answers.get(message["method"])
@@ -112,6 +113,23 @@ class Talker:
         if name:
             params["clientInfo"] = {"name": name, "version": "1"}
         return await self.call("initialize", params)
+
+    async def greet2(self, **capabilities: Any) -> dict[str, Any]:
+        """Choose version 2."""
+        self.version = "v2"
+        info = {"name": "tester", "version": "1"}
+        params = {"protocolVersion": 2, "info": info, "capabilities": capabilities}
+        return await self.call("initialize", params)
+
+    async def new2(self, cwd: str = "/tmp") -> str:
+        return (await self.call("session/new", {"cwd": cwd}))["sessionId"]
+
+    async def state(self, wanted: str) -> dict[str, Any]:
+        """Wait for a state of version 2."""
+        while True:
+            update = await self.update("state_update")
+            if update["state"] == wanted:
+                return update
 
     async def new(self, cwd: str = "/tmp", **more: Any) -> str:
         result = await self.call("session/new", {"cwd": cwd, "mcpServers": [], **more})

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dragoman.engine import events as ev
-from dragoman.engine.faults import UnknownSession
+from dragoman.engine.content import Usage
+from dragoman.engine.faults import NothingRunning, UnknownSession
 from dragoman.engine.hub import Watch
 from dragoman.engine.seat import Seat
 from dragoman.engine.work import Work
@@ -15,7 +16,7 @@ from dragoman.wire.link import Blob
 from .calls import text_content
 from .client_side import ClientFiles, ClientTerminals
 from .permissions import Questions
-from .speak import Said, Speaker
+from .speak import Said
 
 if TYPE_CHECKING:
     from .hear import AcpHearer
@@ -38,6 +39,9 @@ class Running:
         self.cancelled = False
         self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    def is_cancelled(self) -> bool:
+        return self.cancelled
+
     def tell(self) -> None:
         """The last update of the turn is on its way: it may be answered."""
         if not self.told.done():
@@ -49,16 +53,19 @@ class Attachment:
 
     __slots__ = (
         "_again", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
-        "call_id", "catching_up", "commands", "connection", "files", "id", "last_used", "notes",
-        "place", "questions", "replaying", "running", "seat", "speaker", "stopping", "terminals",
+        "_reset", "call_id", "catching_up", "commands", "connection", "files", "held", "id",
+        "last_used", "notes", "place", "questions", "replaying", "running", "seat", "speaker",
+        "spent", "stopping", "terminals",
     )  # fmt: skip
 
     def __init__(self, connection: "AcpHearer", session_id: str) -> None:
         self.connection = connection
         self._link = connection.link
         self.id = session_id
-        self.seat: Seat[Speaker] = connection.door.seat(session_id, connection.link)
-        self.speaker = connection.new_speaker(session_id)
+        self.seat: Seat[Any] = connection.door.seat(session_id, connection.link)
+        self.speaker: Any = connection.new_speaker(session_id)  # Speaker or Speaker2
+        self.held: dict[str, Running] = {}  # prompts of version 2 that were not begun, by key
+        self.spent = Usage()  # by the model in this turn
         self.questions = Questions(connection, self)
         self.running: Running | None = None
         self.stopping = False
@@ -73,6 +80,7 @@ class Attachment:
         self._thoughts = 0
         self._step: tuple[str, int] = ("", 0)  # turn and step that were streamed last
         self._again: list[int] | None = None  # characters of text, thoughts that come once more
+        self._reset = False  # what is streamed first may be told a second time
         self._progress: dict[str, str] = {}
         self._shown_at = 0.0
         can = connection.client
@@ -149,6 +157,25 @@ class Attachment:
             self.send(self.speaker.usage_of(state))
         return place
 
+    async def replay_second(self) -> int:
+        """The same in version 2: each thing once, as it is now."""
+        from .speak2 import Replay
+
+        past = Replay(self.speaker)
+        place = await self._beginning()
+        while events := await self.seat.read(place, _PAGE):
+            self.send(past.lines(events))
+            place = events[-1].seq
+            if len(events) < _PAGE:
+                break
+            await self.connection.drained()
+        self.send(past.rest())
+        state = await self.connection.door.look(self.id)
+        if state.last_usage.context:
+            self.send(self.speaker.usage_of(state))
+        self._reset = True
+        return place
+
     async def catch_up(self, since: int, texts: int, thoughts: int) -> int:
         """Send what happened while the client was away; returns the place up to which.
 
@@ -198,15 +225,18 @@ class Attachment:
                 if self._again is not None:
                     self._send_rest(one, self._again)
                     continue
+                if self._reset:
+                    self._reset = False
+                    for kind in ("agent_thought", "agent_message"):
+                        self.send([self.speaker.whole(kind, one.id, ())])
                 self._texts += one.text_size
                 self._thoughts += one.thought_size
                 if one.blob is not None:
                     link.send_blob(one.blob)
                 continue
             act = _ACTS.get(type(body))
-            if act is not None and act(self, body):
-                continue
-            if one.blob is not None and self._wants(body):
+            done = act is not None and act(self, body)
+            if one.blob is not None and not done and self._wants(body):
                 link.send_blob(one.blob)
             if one.live is not None and not self.replaying:
                 link.send_blob(one.live)
@@ -235,7 +265,7 @@ class Attachment:
         self._step = step
 
     def _wants(self, body: Any) -> bool:
-        if not isinstance(body, ev.TurnBegan) or self.replaying:
+        if not isinstance(body, ev.TurnBegan) or self.replaying or self.connection.second:
             return True
         # Who typed a prompt has it on the screen already.
         steady = self.connection.steady
@@ -245,6 +275,8 @@ class Attachment:
 
     def _on_began(self, body: ev.TurnBegan) -> None:
         self._texts = self._thoughts = 0
+        self._reset = False
+        self.spent = Usage()
         self.last_used = self.connection.desk.monotonic()
         if self.notes and not self.replaying:
             notes, self.notes = self.notes, []
@@ -252,6 +284,8 @@ class Attachment:
 
     def _on_spoke(self, body: ev.Spoke) -> None:
         """Send what the message has beyond what was streamed of it."""
+        self.spent += body.usage
+        self._reset = False
         texts, thoughts, self._texts, self._thoughts = self._texts, self._thoughts, 0, 0
         self._again, self._step = None, ("", 0)
         self.send(self.speaker.rest(body, texts, thoughts))
@@ -277,6 +311,8 @@ class Attachment:
 
     def _on_progress(self, body: ev.Progress) -> None:
         """Show a running tool's output now and then; its result brings the rest."""
+        if self.connection.second:
+            return  # the speaker tells it
         text = (self._progress.get(body.call_id, "") + body.text)[-_PROGRESS_TAIL:]
         self._progress[body.call_id] = text
         now = self.connection.desk.monotonic()
@@ -315,22 +351,50 @@ class Attachment:
 
     def _on_noted(self, body: ev.Noted) -> None:
         if self.replaying or self.connection.shows_notices or body.level == "info":
-            return
+            return  # nothing, or the speaker tells it
         self.notes.append(f"{body.title}: {body.text}" if body.text else body.title)
         del self.notes[:-_NOTES]
 
     def _on_deleted(self, body: ev.Deleted) -> None:
         self.connection.forget(self)
 
+    async def all_told(self) -> None:
+        """Wait until the client was given what happened so far."""
+        if self.watch is not None and not self._link.closed:
+            told = asyncio.Event()
+            self.seat.then(told.set)
+            await told.wait()
+
     # --- stopping ---
 
     def cancel(self, cause: str = "client") -> None:
-        """Stop the turn that runs, or the prompt that is about to begin one; else do nothing."""
+        """Stop the turn that runs, or the prompt that is about to begin one; else do nothing.
+
+        Prompts of version 2 that wait behind it are taken back.
+        """
+        for key in tuple(self.held):
+            self.take_back(key)
         if self.running is not None:
             self.running.cancelled = True
             if self.running.work is None:
                 return  # it is stopped as soon as there is something to stop
         self.seat.cancel(cause)
+
+    def take_back(self, key: str) -> bool:
+        """Take a prompt back that waits for its turn; False: it has begun, or there is none."""
+        running = self.held.get(key)
+        if running is None:
+            return False
+        session = self.connection.door.live(self.id)
+        if running.work is not None and (session is None or session.turn == running.work.turn):
+            return False
+        if running.work is not None:
+            try:
+                self.connection.door.retract(self.id, key)
+            except NothingRunning:
+                return False  # it begins this very moment
+        running.cancelled = True
+        return True
 
 
 _ACTS: dict[type, Any] = {

@@ -30,8 +30,8 @@ def listed(commands: Commands, *, second: bool = False) -> list[dict[str, Any]]:
         if second:
             shown["type"] = "command"
         if command.hint:
-            shown["input"] = {"type": "text", "hint": command.hint} if second else {
-                "hint": command.hint
-            }
+            shown["input"] = (
+                {"type": "text", "hint": command.hint} if second else {"hint": command.hint}
+            )
         found.append(shown)
     return found

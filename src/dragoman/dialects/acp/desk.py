@@ -10,6 +10,7 @@ from dragoman.engine.door import Door
 from dragoman.engine.faults import TooMany, UnknownSession
 from dragoman.wire.link import Link
 
+from .faults import LoggedOut
 from .shapes import Settings
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Desk:
         self.active: dict[str, set[Attachment]] = {}
         self.page: tuple[Any, Any] | None = None  # the list that was encoded last, as JSON
         self.opening = 0  # sessions on their way in
+        self.logged_out = False  # somebody logged out, and nobody in
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.Task[Any] | None = None
 
@@ -43,6 +45,11 @@ class Desk:
 
     def new_id(self) -> str:
         return f"acp-{uuid4().hex[:12]}"
+
+    def require_login(self) -> None:
+        """Raises LoggedOut when somebody logged out and nobody in."""
+        if self.logged_out:
+            raise LoggedOut("Authentication required", "Log in with: dragoman login")
 
     # --- how many ---
 

@@ -13,6 +13,7 @@ import msgspec
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault, TooMany, UnknownSession
+from dragoman.engine.info import SessionInfo
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -20,6 +21,7 @@ from dragoman.wire.jsonrpc import (
     Invalid,
     Outbound,
     Reader,
+    Request,
     Response,
     Rules,
     error,
@@ -29,8 +31,9 @@ from dragoman.wire.serve import Shell, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
-from .faults import CANCELLED, TurnFailed, code_of, data_of, line_of, text_of
-from .hello import MAX_LINE
+from .faults import CANCELLED, OutOfTurn, TurnFailed, code_of, data_of, line_of, text_of
+from .hello import MAX_LINE, wants_second
+from .options import options, second
 from .quirks import codes_of, quirks_of
 from .shapes import ClientSide, Initialize
 from .speak import Speaker
@@ -52,7 +55,8 @@ class AcpHearer:
 
     __slots__ = (
         "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes", "desk",
-        "door", "greeted", "link", "max_line", "places", "quirks", "shell", "steady",
+        "door", "greeted", "heard_more", "link", "max_line", "places", "prompts", "quirks",
+        "second", "shell", "steady",
     )  # fmt: skip
     limit_counts_newline = False
     max_pending = 0
@@ -67,6 +71,9 @@ class AcpHearer:
         self.quirks = _NO_QUIRKS
         self.codes = codes_of(_NO_QUIRKS, desk.settings.error_codes)
         self.greeted = False  # the client said who it is
+        self.second = False  # it speaks version 2
+        self.heard_more = False  # than `initialize`
+        self.prompts = 0  # of version 2, to tell them apart
         self.places = False  # the client is told how far it has come in each session
         self.steady = ""  # a name that the client keeps when it connects again
         self._who: Who | None = None
@@ -109,9 +116,31 @@ class AcpHearer:
     def met(self, params: bytes) -> None:
         """Somebody else answered this client's `initialize`; take in what it said."""
         try:
-            meet(self, msgspec.json.decode(params or b"{}", type=Initialize))
+            told = msgspec.json.decode(params or b"{}", type=Initialize)
         except msgspec.DecodeError:
             return  # it said nothing that could be understood
+        asked = {"protocolVersion": told.protocol_version, "info": told.info}
+        meet(self, told, second=self.desk.settings.version_2 and wants_second(asked))
+
+    def speaks(self, second: bool) -> None:
+        """The client chose a version of the protocol."""
+        self.second = second
+        if second:
+            from .verbs.second import TABLE2
+
+            self.shell.use(TABLE2)
+        else:
+            self.shell.use(TABLE)
+
+    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
+        """Why a request of version 2 may not pass now."""
+        if request.id is None:
+            return OutOfTurn("Invalid request: the id is null", "Give a number or a text.")
+        if verb is not VERBS["initialize"]:
+            self.heard_more = True
+        elif self.heard_more:
+            return OutOfTurn("Invalid request: initialize comes before everything else")
+        return None
 
     def overlong(self, size: int) -> None:
         text = f"Invalid request: the line is longer than {self.max_line} bytes"
@@ -182,6 +211,10 @@ class AcpHearer:
     def cancel_request(self, request_id: Any) -> None:
         """Stop what answers a request; it is still answered."""
         for attachment in self.attached.values():
+            for key, held in attachment.held.items():
+                if is_same(held.request, request_id):
+                    attachment.take_back(key)
+                    return
             running = attachment.running
             if running is not None and is_same(running.request, request_id):
                 attachment.cancel()
@@ -216,21 +249,37 @@ class AcpHearer:
 
     @property
     def shape_key(self) -> Any:
-        return ("acp", self.quirks, self.shows_notices, self.shows_compaction)
+        if self.second:
+            return "acp2"
+        can = self.client
+        return ("acp", self.quirks, self.shows_notices, self.shows_compaction, can.plans,
+                can.booleans)  # fmt: skip
 
     @property
     def shows_notices(self) -> bool:
+        if self.second:
+            return True
         return self.client.notices and not self.quirks.closed_updates
 
     @property
     def shows_compaction(self) -> bool:
         return self.client.compaction and not self.quirks.closed_updates
 
-    def new_speaker(self, session_id: str) -> Speaker:
+    def new_speaker(self, session_id: str) -> Any:
+        if self.second:
+            from .speak2 import Speaker2
+
+            return Speaker2(self.door, session_id)
         return Speaker(
             self.door, session_id, self.quirks,
             notices=self.shows_notices, compaction=self.shows_compaction,
+            plans=self.client.plans, booleans=self.client.booleans,
         )  # fmt: skip
+
+    def options(self, info: SessionInfo) -> list[dict[str, Any]]:
+        """A session's options as this client shows them."""
+        found = options(self.door, info, booleans=self.client.booleans or self.second)
+        return second(found) if self.second else found
 
     def active(self, session_id: str) -> Attachment:
         """The session as this connection has it. Raises UnknownSession."""

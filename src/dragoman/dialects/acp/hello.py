@@ -16,9 +16,13 @@ def hello(
     timeout: float,
     version: str,
     login: Any = None,
+    more: bool = False,
 ) -> dict[str, Any]:
-    """What works here and now. `keeps`: sessions survive this process."""
-    sessions: dict[str, Any] = {"additionalDirectories": {}, **_MORE}
+    """What works here and now. `keeps`: sessions survive this process.
+
+    `more`: what the protocol got since, for clients that say which version of it they mean.
+    """
+    sessions: dict[str, Any] = {"additionalDirectories": {}, **(_MORE if more else {})}
     if keeps:
         sessions = {"resume": {}, "close": {}, "list": {}, "delete": {}, **sessions}
     mcp = _has_mcp()
@@ -32,7 +36,7 @@ def hello(
             "promptCapabilities": {"image": vision, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": mcp, "sse": mcp},
             "sessionCapabilities": sessions,
-            "auth": {"logout": {}, "status": {}},
+            **({"auth": {"logout": {}, "status": {}}} if more else {}),
         },
         "agentInfo": {"name": "dragoman", "title": "Dragoman", "version": version},
         "authMethods": [login] if login else [],
@@ -66,7 +70,12 @@ def wants_second(params: Any) -> bool:
     asked = params.get("protocolVersion") if isinstance(params, dict) else None
     if type(asked) is not int or not LATEST <= asked <= 65535:
         return False
-    return asked > LATEST or isinstance(params.get("info"), dict)
+    return isinstance(params.get("info"), dict)  # who writes as version 1 does gets version 1
+
+
+def is_modern(asked: Any) -> bool:
+    """Whether a client means a version of the protocol that was ever published."""
+    return type(asked) is int and asked >= VERSION
 
 
 def login_method(capabilities: Any, *, second: bool = False) -> dict[str, Any] | None:

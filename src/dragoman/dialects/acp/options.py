@@ -28,7 +28,7 @@ def modes(info: SessionInfo) -> dict[str, Any]:
 
 def options(door: Door, info: SessionInfo, *, booleans: bool = False) -> list[dict[str, Any]]:
     """The complete list of options, as they stand; switches only for those who show them."""
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "id": "mode",
             "name": "Mode",
@@ -79,7 +79,10 @@ def options(door: Door, info: SessionInfo, *, booleans: bool = False) -> list[di
 
 def second(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The options in version 2's words."""
-    return [{"configId": one["id"], **{k: v for k, v in one.items() if k != "id"}} for one in listed]
+    return [
+        {"configId": one["id"], **{key: value for key, value in one.items() if key != "id"}}
+        for one in listed
+    ]
 
 
 def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:

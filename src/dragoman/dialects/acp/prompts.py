@@ -16,18 +16,23 @@ _LINES = re.compile(r"L?(\d{1,9})(?:C\d+)?(?:[:-]L?(\d{1,9})(?:C\d+)?)?")  # #L1
 _BLOB_LIMIT = 10 * 1024 * 1024
 
 
-def read_prompt(raw: msgspec.Raw, *, vision: bool) -> Prompt:
-    """The prompt for the engine. Raises BadInput for what cannot be used."""
+def read_prompt(raw: msgspec.Raw, *, vision: bool, strict: bool = False) -> Prompt:
+    """The prompt for the engine. Raises BadInput for what cannot be used.
+
+    `strict`: every part says of what type it is, as version 2 wants it.
+    """
     if not raw:
         raise BadInput("Missing required parameter: prompt")
     given = _decode(raw)
-    if isinstance(given, str):
+    if isinstance(given, str) and not strict:
         return (Text(given),)
     if not isinstance(given, list):
         raise BadInput("Parameter 'prompt' must be a string or an array of content parts")
     texts: list[str] = []
     pictures: list[Image] = []
     for place, part in enumerate(given):
+        if strict and not (isinstance(part, dict) and isinstance(part.get("type"), str)):
+            raise BadInput(f"prompt[{place}] must be an object with a type")
         _read_part(part, f"prompt[{place}]", texts, pictures, vision)
     if not texts and not pictures:
         raise BadInput("Parameter 'prompt' array must contain at least one text part")

@@ -65,13 +65,23 @@ class Speaker:
     """Implements `engine.hub.Shape` for one session."""
 
     def __init__(
-        self, door: Door, session_id: str, quirks: Quirks, *, notices: bool, compaction: bool
+        self,
+        door: Door,
+        session_id: str,
+        quirks: Quirks,
+        *,
+        notices: bool,
+        compaction: bool,
+        plans: bool = False,
+        booleans: bool = False,
     ) -> None:
         self._door = door
         self.id = session_id
         self._quirks = quirks
         self._notices = notices
         self._compaction = compaction
+        self._plans = plans
+        self._booleans = booleans
         head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
         self._head = head + encode(session_id) + b',"update":'
         chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
@@ -216,7 +226,11 @@ class Speaker:
             {"content": one.content, "priority": one.priority, "status": one.status}
             for one in body.entries
         ]
-        return Said((self.line({"sessionUpdate": "plan", "entries": entries}),), body)
+        update: dict[str, Any] = {"sessionUpdate": "plan", "entries": entries}
+        if self._plans:
+            plan = {"type": "items", "planId": "main", "entries": entries}
+            update = {"sessionUpdate": "plan_update", "plan": plan}
+        return Said((self.line(update),), body)
 
     def _renamed(self, body: ev.Renamed, event: Event) -> Said | None:
         if self._quirks.closed_updates:
@@ -335,7 +349,7 @@ class Speaker:
         session = self._door.live(self.id)
         if session is None or self._quirks.closed_updates:
             return ()
-        listed = options.options(self._door, session.info())
+        listed = options.options(self._door, session.info(), booleans=self._booleans)
         update = {"sessionUpdate": "config_option_update", "configOptions": listed}
         return (self.line(update),)
 

@@ -221,9 +221,8 @@ class Speaker2:
 
     def _settled(self, body: ev.Settled, event: Event) -> Said:
         session = self._door.live(self.id)
-        open_ones = [id for id in (session.asks if session is not None else ()) if id != body.ask_id]
-        waits = bool(open_ones) or session is None or not session.busy
-        return Said((), body, live=() if waits else (self.state("running"),))
+        goes_on = session is not None and session.busy and not session.asks.keys() - {body.ask_id}
+        return Said((), body, live=(self.state("running"),) if goes_on else ())
 
     def _over(self, body: ev.TurnEnded, event: Event) -> Said:
         self._commands.clear()

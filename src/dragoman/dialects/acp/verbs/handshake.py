@@ -7,7 +7,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault
 
 from ..faults import ECOSYSTEM, UnsupportedVersion
-from ..hello import LATEST, VERSION, hello, hello2, login_method, wants_second
+from ..hello import LATEST, VERSION, hello, hello2, is_modern, login_method, wants_second
 from ..quirks import codes_of, quirks_of
 from ..shapes import Connection, Initialize, client_side
 
@@ -34,6 +34,7 @@ def initialize(conn: "AcpHearer", params: Initialize) -> dict[str, Any]:
         timeout=settings.session_timeout_secs,
         version=version,
         login=login,
+        more=is_modern(params.protocol_version),
     )
 
 
@@ -78,7 +79,7 @@ def meet(conn: "AcpHearer", params: Initialize, *, second: bool) -> None:
     info = given if isinstance(given, dict) else {}
     name = info.get("name") if isinstance(info.get("name"), str) else ""
     conn.client = client_side(params.asked)
-    said = (params.asked or {}) if params.protocol_version else None
+    said = (params.asked or {}) if is_modern(params.protocol_version) else None
     conn.quirks = quirks_of(name or "", said)
     conn.codes = codes_of(conn.quirks, conn.desk.settings.error_codes)
     conn.speaks(second)

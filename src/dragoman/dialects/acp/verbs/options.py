@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
 
-from ..options import options, set_option
+from ..options import set_option
 from ..shapes import SetMode, SetOption
 
 if TYPE_CHECKING:
@@ -25,5 +25,11 @@ async def set_config_option(conn: "AcpHearer", params: SetOption) -> dict[str, A
     attachment = conn.active(params.session_id)
     await attachment.renew()
     info = await conn.door.info(attachment.id)
+    if conn.second and params.type not in ("id", "boolean"):
+        raise BadInput('Parameter \'type\' must be "id" or "boolean"')
+    if params.type == "id" and not isinstance(params.value, str):
+        raise BadInput("Parameter 'value' must be one of the option's values")
+    if params.type == "boolean" and not isinstance(params.value, bool):
+        raise BadInput("Parameter 'value' must be true or false")
     await set_option(conn.door, info, params.option, params.value, conn.who)
-    return {"configOptions": options(conn.door, await conn.door.info(attachment.id))}
+    return {"configOptions": conn.options(await conn.door.info(attachment.id))}

@@ -17,7 +17,7 @@ from dragoman.wire.verbs import After
 from ..attach import Attachment
 from ..commands import all_commands, listed
 from ..faults import AlreadyActive
-from ..options import modes, options
+from ..options import modes
 from ..shapes import ForSession, ListSessions, NewSession, OldSession, whole_path
 from ..speak import short_title, stamp
 
@@ -30,6 +30,7 @@ _REACHED_BY = ("command", "url")
 
 
 def new(conn: "AcpHearer", params: NewSession) -> Coroutine[Any, Any, After]:
+    conn.desk.require_login()
     conn.desk.reserve()
     return _new(conn, params)
 
@@ -38,8 +39,8 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
     door, settings = conn.door, conn.desk.settings
     try:
         alias = params.alias or _alias_in(params.meta) or conn.agent or settings.default_agent
-        servers = _servers(params.servers)
-        roots = _directories(params.directories)
+        servers = read_servers(params.servers)
+        roots = read_directories(params.directories)
         timeout = None
         alias = alias or door.default_agent() or ""
         if settings.session_timeout_secs > 0 and alias:
@@ -51,6 +52,13 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
         attachment = conn.attach(info.id)
     finally:
         conn.desk.release()
+    return await entered(conn, attachment, info, servers)
+
+
+async def entered(
+    conn: "AcpHearer", attachment: Attachment, info: SessionInfo, servers: list[dict[str, Any]]
+) -> After:
+    """The answer for a session that was just made."""
     try:
         await attachment.follow()
         announce = await _commands(conn, attachment, info)
@@ -58,28 +66,31 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
         await conn.desk.let_go(attachment, "abandoned")
         raise
     _equip(conn, info.id, servers)
-    result = {
-        "sessionId": info.id,
-        "workspaceDir": info.cwd,
-        **_choices(conn, info),
-        "_meta": {"dragoman": {"agent": info.agent, "workspaceDir": info.cwd}},
-    }
-    return After(result, announce)
+    about = {"dragoman": {"agent": info.agent, "workspaceDir": info.cwd}}
+    result = {"sessionId": info.id, **_choices(conn, info), "_meta": about}
+    if conn.second:
+        shown = listed(attachment.commands, second=True)
+        return After({**result, "availableCommands": shown}, _nothing)
+    return After({"workspaceDir": info.cwd, **result}, announce)
+
+
+def _nothing() -> None:
+    """What follows an answer that says everything."""
 
 
 def load(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
-    return _enter(conn, params, _replay=True)
+    return enter(conn, params, replay=True)
 
 
 def resume(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
-    return _enter(conn, params, _replay=False)
+    return enter(conn, params, replay=False)
 
 
-def _enter(conn: "AcpHearer", params: OldSession, *, _replay: bool) -> Coroutine[Any, Any, Any]:
+def enter(conn: "AcpHearer", params: OldSession, *, replay: bool) -> Coroutine[Any, Any, Any]:
     session_id = params.session_id
     active = session_id in conn.attached
     if not conn.door.durable:  # nothing was kept; but who asks for it joins what is in memory
-        joins = _joins(params.meta) and conn.door.live(session_id) is not None
+        joins = (conn.second or _joins(params.meta)) and conn.door.live(session_id) is not None
         if active or not joins:
             raise UnknownSession(session_id)
     if active:
@@ -88,7 +99,7 @@ def _enter(conn: "AcpHearer", params: OldSession, *, _replay: bool) -> Coroutine
     # From this very line on: what the client asks of the session next is for the loaded one.
     attachment = conn.attach(session_id)
     conn.desk.release()
-    return _load(conn, params, attachment, _replay)
+    return _load(conn, params, attachment, replay)
 
 
 async def _load(
@@ -107,8 +118,8 @@ async def _loaded(
     conn: "AcpHearer", params: OldSession, attachment: Attachment, replay: bool
 ) -> After:
     door, session_id = conn.door, attachment.id
-    servers = _servers(params.servers)
-    roots = _directories(params.directories)
+    servers = read_servers(params.servers)
+    roots = read_directories(params.directories)
     info = await door.info(session_id)
     _check_directory(params.cwd, info)
     info = await door.load(session_id)
@@ -117,16 +128,21 @@ async def _loaded(
         await door.keep(session_id, Given, conn.who, roots=roots)
     since: int | None = None
     if replay:
-        since = await attachment.replay()
+        second = conn.second
+        since = await (attachment.replay_second() if second else attachment.replay())
     elif (had := _had(params.meta)) is not None and had.since <= info.last_seq:
         since = await attachment.catch_up(had.since, had.texts, had.thoughts)
     announce = await _commands(conn, attachment, info)
     await attachment.follow(since)
     _equip(conn, session_id, servers)
-    if replay or conn.greeted:
+    if conn.second:
+        attachment.send([attachment.speaker.current()])
+    elif replay or conn.greeted:
         announce()  # before the answer: nothing of a load comes after it
     info = await door.info(session_id)
     result = _choices(conn, info)
+    if conn.second:
+        result["availableCommands"] = listed(attachment.commands, second=True)
 
     def after() -> None:
         session = door.live(session_id)
@@ -137,14 +153,17 @@ async def _loaded(
 
 
 def _choices(conn: "AcpHearer", info: SessionInfo) -> dict[str, Any]:
-    return {"modes": modes(info), "configOptions": options(conn.door, info)}
+    if conn.second:
+        return {"configOptions": conn.options(info)}
+    return {"modes": modes(info), "configOptions": conn.options(info)}
 
 
 async def _commands(conn: "AcpHearer", attachment: Attachment, info: SessionInfo) -> Any:
     """Look for slash commands; returns how to announce them."""
     found = all_commands(await asyncio.to_thread(conn.door.commands, info.cwd))
     attachment.commands = found
-    update = {"sessionUpdate": "available_commands_update", "availableCommands": listed(found)}
+    shown = listed(found, second=conn.second)
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": shown}
     return lambda: attachment.send([attachment.speaker.line(update)])
 
 
@@ -154,7 +173,7 @@ def _equip(conn: "AcpHearer", session_id: str, servers: list[dict[str, Any]]) ->
         conn.spawn(conn.door.equip(session_id, servers))
 
 
-def _servers(given: Any) -> list[dict[str, Any]]:
+def read_servers(given: Any) -> list[dict[str, Any]]:
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
@@ -184,7 +203,7 @@ def _check_directory(given: Any, info: SessionInfo) -> None:
         )
 
 
-def _directories(given: Any) -> list[str]:
+def read_directories(given: Any) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, list):
@@ -238,22 +257,23 @@ def close(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str
     """Stop what runs for this client and let the session go; the store keeps it."""
     if not conn.door.durable:  # nothing would bring it back: such a session is stopped, not closed
         raise UnknownSession(params.session_id)
-    return _close(conn, _leaving(conn, params))
+    return leave(conn, leaving(conn, params))
 
 
-def _leaving(conn: "AcpHearer", params: ForSession) -> Attachment:
+def leaving(conn: "AcpHearer", params: ForSession) -> Attachment:
     """The session, which from this very line on takes no more requests."""
     attachment = conn.active(params.session_id)
     attachment.stopping = True
     return attachment
 
 
-async def _close(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
+async def leave(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     await attachment.seat.reached()
-    if attachment.running is not None or _is_alone(conn, attachment):
+    if conn.second or attachment.running is not None or _is_alone(conn, attachment):
         attachment.cancel("close")
         await conn.settled(attachment)
         await conn.door.idle(attachment.id)
+        await attachment.all_told()
     await conn.desk.let_go(attachment, "close")
     return {}
 
@@ -267,7 +287,7 @@ def _is_alone(conn: "AcpHearer", attachment: Attachment) -> bool:
 
 def stop(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
     """Let the running turn end, then let the session go."""
-    return _stop(conn, _leaving(conn, params))
+    return _stop(conn, leaving(conn, params))
 
 
 async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
@@ -281,15 +301,21 @@ async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     return {"sessionId": attachment.id, "stopped": True}
 
 
+_ARCHIVED: dict[str, bool | None] = {"exclude": False, "include": None, "only": True}
 _FIRST = SessionQuery(archived=False, limit=_PAGE)
 
 
 def list_sessions(conn: "AcpHearer", params: ListSessions) -> Any:
     """A page of sessions; without reading when nothing was written since the last time."""
     query = _FIRST
-    if params.cwd or params.cursor:
+    asked = params.archived or "exclude"
+    if asked not in _ARCHIVED:
+        raise BadInput(f"Unknown value for archived: {asked}", "Use exclude, include or only.")
+    if params.cwd or params.cursor or asked != "exclude":
         cwd = _real(params.cwd) if params.cwd else None
-        query = SessionQuery(cwd=cwd, archived=False, limit=_PAGE, cursor=params.cursor or "")
+        query = SessionQuery(
+            cwd=cwd, archived=_ARCHIVED[asked], limit=_PAGE, cursor=params.cursor or ""
+        )
     page = conn.door.listed(query)
     return _read_page(conn, query) if page is None else _encoded(conn, page)
 
@@ -325,6 +351,8 @@ def _row(info: SessionInfo) -> dict[str, Any]:
     }
     if title := info.title or short_title(info.query):
         row["title"] = title
+    if info.archived:
+        row["archived"] = True
     if roots := Given.of(info.extra).roots:
         row["additionalDirectories"] = list(roots)
     row["_meta"] = {

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.content import Prompt as Content
-from dragoman.engine.content import Text
+from dragoman.engine.content import Text, Usage
 from dragoman.engine.events import Event, TurnEnded
 from dragoman.engine.faults import BadInput, Busy, Fault
 from dragoman.engine.work import Finished
@@ -102,7 +102,10 @@ async def _run(
             if command.body is not None:
                 content = (Text(command.filled(words)), *content[1:])
         finished = await _turn(conn, attachment, running, content, key)
-        return _told(attachment.id, finished)
+        answer = _told(attachment.id, finished)
+        if conn.greeted and conn.quirks.message_ids and attachment.spent.context:
+            answer["usage"] = _usage(attachment.spent)
+        return answer
     finally:
         attachment.running = None
         attachment.last_used = conn.desk.monotonic()
@@ -128,6 +131,18 @@ async def _turn(
     if attachment.watch is not None and not conn.link.closed:
         await running.told  # a client that reads slowly still gets all updates first
     return finished
+
+
+def _usage(spent: Usage) -> dict[str, int]:
+    """What the model took and gave in this turn."""
+    return {
+        "totalTokens": spent.context,
+        "inputTokens": spent.input,
+        "outputTokens": spent.output,
+        "thoughtTokens": spent.reasoning,
+        "cachedReadTokens": spent.cache_read,
+        "cachedWriteTokens": spent.cache_write,
+    }
 
 
 def _told(session_id: str, finished: Finished) -> dict[str, Any]:

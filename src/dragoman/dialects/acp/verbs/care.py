@@ -1,0 +1,80 @@
+"""session/fork, set_title, archive, unarchive, status: sessions that need not be active."""
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.faults import BadInput
+from dragoman.engine.host import OpenSpec
+from dragoman.wire.verbs import After
+
+from ..shapes import ForSession, OldSession, SetTitle
+from .sessions import entered, read_directories, read_servers
+
+if TYPE_CHECKING:
+    from ..hear import AcpHearer
+
+_TITLE = 500
+
+
+def fork(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, After]:
+    """A new session that begins with what was said in another; nothing is replayed."""
+    conn.desk.require_login()
+    conn.desk.reserve()
+    return _fork(conn, params)
+
+
+async def _fork(conn: "AcpHearer", params: OldSession) -> After:
+    door = conn.door
+    try:
+        servers = read_servers(params.servers)
+        roots = read_directories(params.directories)
+        if params.cwd is not None and (not isinstance(params.cwd, str) or not params.cwd):
+            raise BadInput("Parameter 'cwd' must be a path", "Give an absolute path.")
+        await door.info(params.session_id)
+        extra: dict[str, Any] = {"memory": False}
+        if roots:
+            extra["roots"] = roots
+        spec = OpenSpec(cwd=params.cwd or "", extra=extra)
+        info = await door.fork(params.session_id, conn.who, spec)
+        attachment = conn.attach(info.id)
+    finally:
+        conn.desk.release()
+    return await entered(conn, attachment, info, servers)
+
+
+async def set_title(conn: "AcpHearer", params: SetTitle) -> dict[str, Any]:
+    if not isinstance(params.title, str) or not params.title.strip():
+        raise BadInput("Parameter 'title' must be a text that is not empty")
+    title = " ".join(params.title.split())[:_TITLE]
+    await conn.door.info(params.session_id)
+    await conn.door.rename(params.session_id, title, conn.who)
+    return {"title": title}
+
+
+async def archive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    """Put a session away; one that is active here is closed first."""
+    info = await conn.door.info(params.session_id)
+    attachment = conn.attached.get(info.id)
+    if attachment is not None:
+        attachment.stopping = True
+        attachment.cancel("archive")
+        await conn.settled(attachment)
+        await conn.door.idle(info.id)
+        await attachment.all_told()
+        await conn.desk.let_go(attachment, "archive")
+    if not info.archived:
+        await conn.door.archive(info.id, True)
+    return {}
+
+
+async def unarchive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    info = await conn.door.info(params.session_id)
+    if info.archived:
+        await conn.door.archive(info.id, False)
+    return {}
+
+
+async def status(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+    """Whether a session is in memory or only kept; nothing is loaded."""
+    info = await conn.door.info(params.session_id)
+    return {"status": "open" if conn.door.live(info.id) is not None else "saved"}

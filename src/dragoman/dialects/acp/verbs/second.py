@@ -1,0 +1,155 @@
+"""What version 2 does otherwise: prompts are acknowledged when they begin, sessions are resumed."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from dragoman.engine.content import Prompt as Content
+from dragoman.engine.content import Text
+from dragoman.engine.faults import BadInput, Fault, UnknownSession
+from dragoman.wire.verbs import Cancelled, Table
+
+from .. import shapes
+from ..attach import Attachment, Running
+from ..own import run_own
+from ..prompts import read_prompt
+from . import VERBS, account, sessions, verb
+
+if TYPE_CHECKING:
+    from dragoman.wire.serve import Call
+
+    from ..hear import AcpHearer
+
+_MOST_HELD = 32
+
+
+def prompt(call: "Call", params: shapes.Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
+    """Hold a prompt until its turn begins; the answer says under which id."""
+    conn: AcpHearer = call.conn
+    attachment = conn.active(params.session_id)
+    session = conn.door.live(attachment.id)
+    conn.prompts += 1
+    key = f"{conn.steady}:{(type(call.id).__name__, call.id)}" if conn.steady else ""
+    if key and session is not None and key in session.keys:
+        return _known(session.keys[key])
+    key = key or f"acp2:{conn.who.id}:{conn.prompts}"
+    vision = session is not None and session.vision
+    content = read_prompt(params.prompt, vision=vision, strict=True)
+    running = attachment.held[key] = Running(call.id)
+    return _hold(conn, attachment, running, content, key)
+
+
+async def _known(turn: str) -> dict[str, Any]:
+    return {"messageId": turn}
+
+
+async def _hold(
+    conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
+) -> dict[str, Any]:
+    try:
+        await attachment.renew()
+        first = content[0]
+        found = None
+        if isinstance(first, Text) and attachment.commands is not None:
+            found = attachment.commands.match(first.text.strip())
+        if found is not None:
+            command, words = found
+            if command.body is None:
+                return _own(conn, attachment, content, command.name, words)
+            content = (Text(command.filled(words)), *content[1:])
+        if running.is_cancelled():
+            raise Cancelled
+        work = running.work = await attachment.seat.prompt(
+            content, conn.who, key=key, when_busy="queue", limit=_MOST_HELD
+        )
+        if running.is_cancelled():
+            attachment.take_back(key)
+        try:
+            turn = await asyncio.shield(work.started)
+        except Fault:
+            if running.is_cancelled() or attachment.stopping:
+                raise Cancelled from None
+            raise
+        if running.is_cancelled():
+            raise Cancelled
+        return {"messageId": turn}
+    finally:
+        attachment.held.pop(key, None)
+
+
+def _own(
+    conn: "AcpHearer", attachment: Attachment, content: Content, name: str, words: str
+) -> dict[str, Any]:
+    """A command of ours lives like any other prompt, for this client alone."""
+    speaker = attachment.speaker
+    id = f"own.{conn.who.id}.{conn.prompts}"
+    attachment.send([speaker.whole("user_message", id, content), speaker.state("running")])
+    conn.spawn(_run_own(conn, attachment, name, words))
+    return {"messageId": id}
+
+
+async def _run_own(conn: "AcpHearer", attachment: Attachment, name: str, words: str) -> None:
+    running = attachment.running = Running(None)
+    try:
+        await run_own(conn, attachment, running, name, words)
+    finally:
+        attachment.running = None
+        stop = "cancelled" if running.cancelled else "end_turn"
+        attachment.send([attachment.speaker.state("idle", stopReason=stop)])
+
+
+def resume(conn: "AcpHearer", params: shapes.OldSession) -> Coroutine[Any, Any, Any]:
+    """Join a session, with or without what was said before."""
+    conn.desk.require_login()
+    start = params.replay
+    if start is not None and not (isinstance(start, dict) and start.get("type") == "start"):
+        raise BadInput("replayFrom must be null or have the type start")
+    if not isinstance(params.cwd, str) or not params.cwd:
+        raise BadInput("Missing required parameter: cwd", "Give the session's own directory.")
+    return sessions.enter(conn, params, replay=start is not None)
+
+
+def new(conn: "AcpHearer", params: shapes.NewSession) -> Coroutine[Any, Any, Any]:
+    if not isinstance(params.cwd, str) or not params.cwd:
+        raise BadInput("Missing required parameter: cwd", "Give an absolute path.")
+    return sessions.new(conn, params)
+
+
+def close(conn: "AcpHearer", params: shapes.ForSession) -> Any:
+    """Stop the work for everybody; what is not open is closed already."""
+    try:
+        attachment = sessions.leaving(conn, params)
+    except UnknownSession:
+        return {}
+    return sessions.leave(conn, attachment)
+
+
+def not_cancellable(conn: "AcpHearer", params: shapes.ForSession) -> None:
+    raise BadInput("This cannot be cancelled by itself", "Cancel the turn with session/cancel.")
+
+
+_SAME = (
+    "initialize", "_dragoman/connection", "auth/status", "session/list", "session/delete",
+    "session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status",
+    "session/cancel", "session/set_config_option", "$/cancel_request",
+)  # fmt: skip
+
+VERBS2 = {name: VERBS[name] for name in _SAME} | {
+    "auth/login": verb(shapes.Authenticate, account.authenticate),
+    "auth/logout": verb(shapes.Nothing, account.logout),
+    "session/new": verb(shapes.NewSession, new, waits=True),
+    "session/resume": verb(shapes.OldSession, resume, waits=True),
+    "session/close": verb(shapes.ForSession, close, waits=True),
+    "session/prompt": verb(shapes.Prompt, prompt, direct=True, waits=True),
+    "tool_call/cancel": verb(shapes.ForSession, not_cancellable),
+    "terminal/cancel": verb(shapes.ForSession, not_cancellable),
+}
+
+
+def _table() -> Table:
+    from ..hear import TABLE
+
+    return Table(VERBS2, read=TABLE.read, expected=(Fault,), gated=True)
+
+
+TABLE2 = _table()
