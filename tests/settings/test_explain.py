@@ -49,6 +49,7 @@ def test_a_section_lists_its_keys_and_a_map_its_form(file: str) -> None:
         "acp.max_sessions",
         "acp.session_timeout_secs",
         "acp.error_codes",
+        "acp.version_2",
     }
     assert "mcp.<name>.command" in {one.key for one in explain(loaded, "mcp")}
     assert "agents.a.model" in {one.key for one in explain(loaded)}
