@@ -5,6 +5,7 @@ from typing import Any
 from dragoman.engine.door import MODES, Door
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.traits import Waiver
 
 _MODES = {
     "readonly": ("Read only", "Looks around; changes and runs nothing."),
@@ -14,6 +15,7 @@ _MODES = {
 _EFFORTS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 _DEFAULT = "default"
 _EDITS = "auto_accept_edits"
+_EDITING = ("write", "edit")
 _MOST_MODELS = 300
 
 
@@ -71,7 +73,7 @@ def options(door: Door, info: SessionInfo, *, booleans: bool = False) -> list[di
                 "name": "Accept edits",
                 "description": "Write and edit files without asking, where that may be allowed.",
                 "type": "boolean",
-                "currentValue": bool(info.extra.get(_EDITS)),
+                "currentValue": bool(Waiver.of(info.extra).tools),
             }
         )
     return found
@@ -131,7 +133,7 @@ async def set_option(door: Door, info: SessionInfo, option: Any, value: Any, by:
     if option == _EDITS:
         if not isinstance(value, bool):
             raise BadInput("Parameter 'value' must be true or false")
-        await door.set_extra(info.id, {_EDITS: value or None}, by)
+        await door.keep(info.id, Waiver, by, tools=_EDITING if value else ())
         return
     if not isinstance(value, str):
         raise BadInput("Parameter 'value' must be one of the option's values")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.traits import Given
 from dragoman.wire.verbs import After
 
 from ..shapes import ForSession, OldSession, SetTitle
@@ -31,10 +32,8 @@ async def _fork(conn: "AcpHearer", params: OldSession) -> After:
         if params.cwd is not None and (not isinstance(params.cwd, str) or not params.cwd):
             raise BadInput("Parameter 'cwd' must be a path", "Give an absolute path.")
         await door.info(params.session_id)
-        extra: dict[str, Any] = {"memory": False}
-        if roots:
-            extra["roots"] = roots
-        spec = OpenSpec(cwd=params.cwd or "", extra=extra)
+        given = Given(memory=False, roots=tuple(roots))
+        spec = OpenSpec(cwd=params.cwd or "", traits=(given,))
         info = await door.fork(params.session_id, conn.who, spec)
         attachment = conn.attach(info.id)
     finally:
