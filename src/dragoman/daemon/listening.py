@@ -6,6 +6,7 @@ from typing import Protocol
 
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.peer import Doorkeeper
+from dragoman.engine.faults import InUse
 from dragoman.host import lock
 from dragoman.host.compose import Composed
 from dragoman.host.desks import Desks
@@ -59,8 +60,15 @@ class Listening:
     def hold(self) -> None:
         """Take the right to every address. Raises InUse and says who has one."""
         if sys.platform != "win32":  # a pipe's first instance is its own lock
-            for _, path in self.addresses():
-                self._locks.append(lock.hold(path))
+            native = places.native(os.environ) if self._native else ()
+            for name, path in self.addresses():
+                try:
+                    self._locks.append(lock.hold(path))
+                except InUse as fault:
+                    if (name, path) not in native:
+                        raise
+                    hint = "Stop that program, or leave --native (listen.native) out."
+                    raise InUse(fault.message, hint, **fault.data) from None
 
     async def open(self) -> None:
         """Listen everywhere; all or nothing."""

@@ -87,7 +87,8 @@ class Gate:
         secure = _tls(given)
         self._server = await self._listen(given, secure)
         host, port = self._server.sockets[0].getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
+        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # where it is reached
+        shown = f"[{shown}]" if ":" in shown else shown
         self.address = f"{'https' if secure else 'http'}://{shown}:{port}"
         # Cookies do not tell ports apart: two hosts on one machine need two names.
         self.auth.cookie = f"dragoman_{port}"
@@ -100,7 +101,7 @@ class Gate:
             )
         if not secure and not is_loopback(host):
             self._say(
-                f"warning: {self.address} can be reached from other machines without TLS: "
+                f"warning: {host}:{port} can be reached from other machines without TLS: "
                 "tokens and all that is said can be read on the way (set tls_cert and tls_key)"
             )
         self.spawn(self._stay_awake())
@@ -162,7 +163,10 @@ class Gate:
     async def _show_code(self) -> None:
         code = await self.auth.first_code()
         if code:
-            self._say(f"open {self.address}{self.prefix}/ and pair with the code {code}")
+            other = self.settings.host in ("0.0.0.0", "::")
+            from_elsewhere = " (from elsewhere: with this machine's name)" if other else ""
+            place = f"{self.address}{self.prefix}/{from_elsewhere}"
+            self._say(f"open {place} and pair with the code {code}")
 
     async def pairing(self, *, link: bool = False) -> dict[str, Any]:
         """A new code for whoever asks over the Unix socket, or a link that works once."""

@@ -243,7 +243,12 @@ def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
     for alias in profiles.names(loaded.settings):
         own = profiles.agent(loaded.settings, alias)
         if own.backend == "acp":
-            yield Row("ok", "agents", f"{alias} is hosted: {own.command}")
+            program = (own.command or "").partition(" ")[0]
+            if program and shutil.which(program) is None:
+                fix = f"Install {program}, or name its whole path in agents.{alias}.command."
+                yield Row("error", "agents", f"{alias}: {program} is not on PATH", fix)
+            else:
+                yield Row("ok", "agents", f"{alias} is hosted: {own.command}")
             continue
         try:
             ref = profiles.model_ref(
@@ -353,13 +358,6 @@ def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def _programs(loaded: Loaded) -> Iterator[Row]:
-    for alias, agent in loaded.settings.agents.items():
-        if agent.backend == "acp" and agent.command:
-            program = agent.command.split()[0]
-            if shutil.which(program) is None:
-                yield Row(
-                    "error", "agents", f"{alias}: {program} is not on PATH", f"Install {program}."
-                )
     for name, server in loaded.settings.mcp.items():
         if server.enabled and server.command and shutil.which(server.command) is None:
             yield Row(

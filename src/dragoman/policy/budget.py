@@ -152,9 +152,15 @@ def _sum(counts: list[Used], since: int) -> tuple[float, int]:
 def _check_money(agent: str, span: str, used: float, limit: float) -> None:
     if limit and used >= limit:
         raise Refused(
-            f"The budget of {agent} is used up: {used:.2f} of {limit:.2f} USD in the last {span}.",
+            f"The budget of {agent} is used up: {_usd(used)} of {_usd(limit)} USD "
+            f"in the last {span}.",
             f"Wait, or raise max_cost_per_{span}_usd.",
         )
+
+
+def _usd(amount: float) -> str:
+    """Cents, and of less than a dollar three digits that say something."""
+    return f"{amount:.2f}" if amount >= 1 or not amount else f"{amount:.3g}"
 
 
 def _check_actions(agent: str, span: str, used: int, limit: int) -> None:
