@@ -113,8 +113,10 @@ async def test_an_oversized_frame_ends_the_connection():
     async with serving(limits=Limits(max_line_bytes=10_000)) as served:
         async with connect(served.ws + "/acp", **bearer(served)) as ws:
             await ws.send("x" * 20_000)
-            with pytest.raises(websockets.ConnectionClosed) as closed:
-                async with asyncio.timeout(5):
+            async with asyncio.timeout(5):
+                refused = json.loads(await ws.recv())
+                assert refused["error"]["code"] == -32600 and refused["id"] is None, refused
+                with pytest.raises(websockets.ConnectionClosed) as closed:
                     await ws.recv()
             assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
 

@@ -121,7 +121,8 @@ async def _loaded(
     servers = read_servers(params.servers)
     roots = read_directories(params.directories)
     info = await door.info(session_id)
-    _check_directory(params.cwd, info)
+    if not _joins(params.meta):  # who joins another's session need not be where it is
+        _check_directory(params.cwd, info)
     info = await door.load(session_id)
     alone = not door.present(session_id)
     if alone and roots != list(Given.of(info.extra).roots):
