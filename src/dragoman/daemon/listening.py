@@ -6,7 +6,7 @@ from typing import Protocol
 
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.peer import Doorkeeper
-from dragoman.engine.faults import InUse
+from dragoman.engine.faults import Fault, InUse
 from dragoman.host import lock
 from dragoman.host.compose import Composed
 from dragoman.host.desks import Desks
@@ -35,6 +35,7 @@ class Listening:
         self._guests = guests
         self._native = native
         self._locks: list[lock.Lock] = []
+        self._taken: set[tuple[str, str]] = set()
         self._listeners: list[Listener] = []
 
     def addresses(self) -> list[tuple[str, str]]:
@@ -48,6 +49,16 @@ class Listening:
         ]
         if self._native and sys.platform != "win32":
             found += [pair for pair in places.native(os.environ) if pair not in found]
+        return [pair for pair in found if pair not in self._taken]
+
+    def _spare(self) -> set[tuple[str, str]]:
+        """Second places of one family: where another user has one, it can be done without."""
+        known: set[str] = set()
+        found = set()
+        for name, path in places.native(os.environ) if self._native else ():
+            if name in known:
+                found.add((name, path))
+            known.add(name)
         return found
 
     def main(self) -> dict[str, str]:
@@ -61,14 +72,19 @@ class Listening:
         """Take the right to every address. Raises InUse and says who has one."""
         if sys.platform != "win32":  # a pipe's first instance is its own lock
             native = places.native(os.environ) if self._native else ()
-            for name, path in self.addresses():
+            spare = self._spare()
+            for pair in self.addresses():
                 try:
-                    self._locks.append(lock.hold(path))
-                except InUse as fault:
-                    if (name, path) not in native:
+                    self._locks.append(lock.hold(pair[1]))
+                except Fault as fault:
+                    if pair in spare:
+                        self._taken.add(pair)
+                        log.warning("cannot listen", path=pair[1], problem=str(fault))
+                    elif pair in native and isinstance(fault, InUse):
+                        hint = "Stop that program, or leave --native (listen.native) out."
+                        raise InUse(fault.message, hint, **fault.data) from None
+                    else:
                         raise
-                    hint = "Stop that program, or leave --native (listen.native) out."
-                    raise InUse(fault.message, hint, **fault.data) from None
 
     async def open(self) -> None:
         """Listen everywhere; all or nothing."""

@@ -48,7 +48,7 @@ class Daemon:
         self.ephemeral = ephemeral
         self.with_gateway = gateway and settings.gateway.enabled
         self.guests = Guests(settings.limits.max_clients, self._too_many)
-        native = native or settings.listen.native
+        self._native = native = native or settings.listen.native
         self.listening = Listening(composed, self.desks, self.guests, native)
         self.stopped = asyncio.Event()
         self.forced = False
@@ -121,6 +121,10 @@ class Daemon:
         self.composed.door.facts.gateway = self._gateway.address
         self.composed.door.facts.pairing = self._gateway.pairing
         log.info("listening", dialect="gateway", address=self._gateway.address)
+        if self._native or ("humanlayer", "http_port") in self.config.loaded.sources:
+            port = self.composed.settings.humanlayer.http_port
+            address = await self._gateway.open_native(port)
+            log.info("listening", dialect="humanlayer", address=address)
 
     async def _start_apps(self) -> None:
         self.config.applied.append(self._apps_changed)

@@ -67,6 +67,7 @@ class Gate:
         self.auth = Auth(self.door.shelf, required=given.require_pairing, cookie="dragoman")
         self._awake: set[Outlet] = set()
         self._server: asyncio.Server | None = None
+        self._native: asyncio.Server | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
         self._guarding = False
         self._shapes = {passing: EventShape(by_gseq=True, passing=passing)
@@ -139,6 +140,19 @@ class Gate:
                 port = 0
         raise AssertionError
 
+    async def open_native(self, port: int = 0) -> str:
+        """Listen where the HumanLayer daemon's own clients look; returns the address."""
+        from .native import HOST, PORT, Native
+
+        rules = Native(self)
+        loop = asyncio.get_running_loop()
+        try:
+            self._native = await loop.create_server(rules.accept, HOST, port or PORT, backlog=64)
+        except OSError as trouble:
+            self._say(f"the HumanLayer port {port or PORT} cannot be used: {trouble.strerror}")
+            return ""
+        return f"http://{HOST}:{port or PORT}"
+
     def _note_address(self) -> None:
         """Leave the address where the bridge and other commands of this host find it."""
         folder = self.composed.places.data_dir
@@ -183,8 +197,9 @@ class Gate:
 
     async def close(self) -> None:
         """Stop listening, end what is open."""
-        if self._server is not None:
-            self._server.close()
+        for server in (self._server, self._native):
+            if server is not None:
+                server.close()
         for link in tuple(self.links):
             link.close()
         for connection in tuple(self.connections):

@@ -44,6 +44,10 @@ class Humanlayer(Section, frozen=True):
     max_message_bytes: Annotated[Positive, says("The longest line, in bytes.")] = 10_485_760
     heartbeat_secs: Annotated[Seconds, says("Seconds of silence before a heartbeat.")] = 30
     version: Annotated[str, says("The version told to clients.")] = "0.1.0"
+    http_port: Annotated[
+        Positive,
+        says("The port of its REST interface, when it is set or addresses are native."),
+    ] = 7777
 
 
 class App(Section, frozen=True):

@@ -18,6 +18,7 @@ from dragoman.wire.link import Hearer, Link
 from .roster import Roster
 
 if TYPE_CHECKING:
+    from .rest.table import Rest
     from .speak import Filter, Told
     from .waiting import Waiting
 
@@ -54,6 +55,7 @@ class Desk:
         self.settings = settings or Settings()
         self.roster = Roster(door)
         self._waiting: Waiting | None = None
+        self._rest: Rest | None = None
         self.subscriptions = 0
         self._shapes: dict[Filter, tuple[Told, int]] = {}
         self._count = count(1)
@@ -93,6 +95,15 @@ class Desk:
 
             self._waiting = Waiting(self.door)
         return self._waiting
+
+    @property
+    def rest(self) -> "Rest":
+        """The same over HTTP; loaded when it is first asked for."""
+        if self._rest is None:
+            from .rest.table import Rest
+
+            self._rest = Rest(self)
+        return self._rest
 
     # --- encodings that subscriptions with the same filter share ---
 

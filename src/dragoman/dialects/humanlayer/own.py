@@ -8,3 +8,6 @@ class Own(Trait, frozen=True):
 
     run_id: str = ""
     permission_prompt_tool: str = ""
+    draft: str = ""  # what a draft is to begin with
+    editor_state: str = ""  # the desktop app's
+    discarded: bool = False

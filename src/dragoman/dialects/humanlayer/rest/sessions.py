@@ -1,0 +1,328 @@
+"""Sessions and drafts: list, look, begin, change, continue, stop, search."""
+
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.engine.content import Text
+from dragoman.engine.faults import Fault
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.traits import Given
+from dragoman.wire.codec import encode
+
+from .. import shapes as rpc
+from ..conversation import conversation, snapshots
+from ..launch import launch, resume
+from ..models import agent_of, model_of
+from ..own import Own
+from ..rows import state_of, status_of, summary_of
+from ..sessions import (
+    archive,
+    archive_many,
+    change_settings,
+    found,
+    interrupt,
+    recent_paths,
+    rename,
+)
+from . import shapes
+from .files import folder_of, made_folder, whole
+from .table import Answer, Asked, Operation, Refused
+
+_PAGE = 500
+_MOST = 10_000
+
+
+def shown(asked: Asked, info: SessionInfo) -> shapes.Session:
+    """A session as this interface has it."""
+    state = state_of(info, asked.desk.door)
+    known: dict[str, Any] = {}
+    for name in shapes.Session.__struct_fields__:
+        value = getattr(state, name, UNSET)
+        if value is not UNSET:
+            known[name] = value
+    own = Own.of(info.extra)
+    if state.status == "draft":
+        known |= {"query": own.draft, "summary": summary_of(own.draft)}
+        if own.discarded:
+            known["status"] = "discarded"
+    known["editor_state"] = own.editor_state or None
+    known["additional_directories"] = list(Given.of(info.extra).roots) or None
+    known["proxy_enabled"] = False
+    return shapes.Session(**known)
+
+
+async def _all(asked: Asked, **wanted: Any) -> list[SessionInfo]:
+    infos: list[SessionInfo] = []
+    query = SessionQuery(limit=_PAGE, **wanted)
+    while len(infos) < _MOST:
+        page = await asked.desk.door.list(query)
+        infos += page.sessions
+        if not page.cursor:
+            break
+        query = msgspec.structs.replace(query, cursor=page.cursor)
+    return infos
+
+
+def _kind(info: SessionInfo) -> str:
+    """Which of the lists has it: normal, archived, draft, or none (a discarded draft)."""
+    if info.archived:
+        return "archived"
+    if status_of(info) != "draft":
+        return "normal"
+    return "" if Own.of(info.extra).discarded else "draft"
+
+
+async def list_(asked: Asked) -> shapes.SessionsAnswer:
+    query: shapes.ListQuery = asked.query
+    infos = await _all(asked)
+    leaves = query.leavesOnly if query.leafOnly is None else query.leafOnly
+    if leaves:
+        parents = {info.parent for info in infos}
+        infos = [info for info in infos if info.id not in parents]
+    kinds = [_kind(info) for info in infos]
+    counts = shapes.Counts(*(kinds.count(kind) for kind in ("normal", "archived", "draft")))
+    if query.filter:
+        if query.filter not in ("normal", "archived", "draft"):
+            raise Refused(400, f"unknown filter {query.filter}: use normal, archived or draft")
+        chosen = {query.filter}
+    elif query.archivedOnly:
+        chosen = {"archived"}
+    else:
+        chosen = {"normal", "draft", *(["archived"] if query.includeArchived else [])}
+    rows = [shown(asked, info) for info, kind in zip(infos, kinds, strict=True) if kind in chosen]
+    return shapes.SessionsAnswer(rows, counts)
+
+
+async def search(asked: Asked) -> shapes.SessionsAnswer:
+    words = asked.query.query.strip().lower()
+    limit = max(1, min(asked.query.limit, 200))
+    hits = [
+        info
+        for info in await _all(asked)
+        if words in f"{info.title}\n{info.query}\n{info.cwd}".lower()
+    ]
+    return shapes.SessionsAnswer([shown(asked, info) for info in hits[:limit]])
+
+
+async def show(asked: Asked) -> shapes.SessionAnswer:
+    info = await found(asked.desk, asked.path["id"])
+    return shapes.SessionAnswer(shown(asked, info))
+
+
+def _mcp(config: shapes.McpConfig | None) -> dict[str, Any] | None:
+    return None if config is None else msgspec.to_builtins(config)
+
+
+async def create(asked: Asked) -> Any:
+    """Begin a session; with `draft` it waits for its launch."""
+    body: shapes.CreateSession = asked.body
+    if body.proxy_enabled:
+        raise Refused(400, "proxies are not offered here: configure a provider instead")
+    if body.working_dir and body.create_directory_if_not_exists:
+        made_folder(body.working_dir)
+    if body.draft:
+        return await _draft(asked, body)
+    given = {name: getattr(body, name) for name in rpc.Launch.__struct_fields__
+             if name != "mcp_config" and hasattr(body, name)}  # fmt: skip
+    try:
+        made = await launch(
+            asked.desk, asked.who, rpc.Launch(mcp_config=_mcp(body.mcp_config), **given)
+        )
+    except Fault as fault:
+        raise Refused(400, str(fault)) from fault
+    except Exception as problem:
+        if "working directory does not exist" in str(problem):
+            return Answer(422, encode({
+                "error": "directory_not_found", "path": body.working_dir,
+                "message": str(problem), "requires_creation": True,
+            }))  # fmt: skip
+        raise
+    if body.auto_accept_edits:
+        settings = rpc.ChangeSettings(made.session_id, auto_accept_edits=True)
+        await change_settings(asked.desk, asked.who, settings)
+    return shapes.CreatedAnswer(shapes.Created(made.session_id, made.run_id, made.notice))
+
+
+async def _draft(asked: Asked, body: shapes.CreateSession) -> shapes.CreatedAnswer:
+    door, run_id = asked.desk.door, str(uuid4())
+    agent, word = agent_of(door, body.agent, body.model)
+    model, notice = model_of(door, agent, word)
+    place = folder_of(body.working_dir or "")
+    own = Own(run_id, body.permission_prompt_tool or "", body.query or "", body.editor_state or "")
+    roots = tuple(whole(one) for one in body.additional_directories or ())
+    spec = OpenSpec(
+        agent=agent,
+        cwd=place,
+        model=model,
+        title=(body.title or "")[:500],
+        interactive=True,
+        traits=(own, Given(roots=roots)),
+    )
+    info = await door.open(spec, asked.who)
+    settings = rpc.ChangeSettings(
+        info.id,
+        body.auto_accept_edits,
+        body.dangerously_skip_permissions or None,
+        body.dangerously_skip_permissions_timeout,
+    )
+    if body.auto_accept_edits or body.dangerously_skip_permissions:
+        await change_settings(asked.desk, asked.who, settings)
+    return shapes.CreatedAnswer(shapes.Created(info.id, run_id, notice))
+
+
+async def _its_draft(asked: Asked) -> SessionInfo:
+    info = await found(asked.desk, asked.path["id"])
+    if status_of(info) != "draft":
+        raise Refused(400, f"session is not a draft but {status_of(info)}")
+    return info
+
+
+async def launch_draft(asked: Asked) -> shapes.SessionAnswer:
+    info = await _its_draft(asked)
+    prompt = asked.body.prompt or asked.body.query or Own.of(info.extra).draft
+    if not prompt:
+        raise Refused(400, "prompt is required")
+    work = await asked.desk.door.prompt(info.id, (Text(prompt),), asked.who)
+    await work.started
+    return await show(asked)
+
+
+async def delete_draft(asked: Asked) -> None:
+    info = await _its_draft(asked)
+    await asked.desk.door.delete(info.id, asked.who)
+
+
+async def restore_drafts(asked: Asked) -> shapes.OutcomeAnswer:
+    if not asked.body.session_ids:
+        raise Refused(400, "session_ids is required and cannot be empty")
+    failed: list[str] = []
+    for session_id in asked.body.session_ids:
+        try:
+            info = await asked.desk.door.info(session_id)
+            if status_of(info) != "draft":
+                failed.append(session_id)
+            else:
+                await _keep(asked, info, discarded=False)
+        except Fault:
+            failed.append(session_id)
+    return shapes.OutcomeAnswer(shapes.Outcome(not failed, failed))
+
+
+async def _keep(asked: Asked, info: SessionInfo, **fields: Any) -> None:
+    await asked.desk.door.keep(info.id, Own, asked.who, **fields)
+
+
+async def update(asked: Asked) -> shapes.SessionAnswer:
+    """Change what is given, and show the session as it is then."""
+    body: shapes.UpdateSession = asked.body
+    desk, who = asked.desk, asked.who
+    info = await found(desk, asked.path["id"])
+    if body.proxy_enabled:
+        raise Refused(400, "proxies are not offered here: configure a provider instead")
+    if body.working_dir and whole(body.working_dir) != info.cwd:
+        raise Refused(400, "a session keeps its directory: make another one")
+    if body.status is not None:
+        if body.status not in ("discarded", "draft") or status_of(info) != "draft":
+            raise Refused(400, "status can be discarded or draft, and of a draft only")
+        await _keep(asked, info, discarded=body.status == "discarded")
+    if body.editor_state is not None:
+        await _keep(asked, info, editor_state=body.editor_state)
+    if body.title is not None:
+        await rename(desk, who, rpc.Title(info.id, body.title))
+    if body.archived is not None:
+        await archive(desk, who, rpc.Archive(info.id, body.archived))
+    if body.model_id or body.model:
+        word = body.model_id or body.model or ""
+        ref, notice = model_of(desk.door, info.agent, word)
+        if not ref:
+            raise Refused(400, notice or f"unknown model: {word}")
+        await desk.door.set_model(info.id, ref, who)
+    if body.additional_directories is not None:
+        roots = [whole(one) for one in body.additional_directories]
+        await desk.door.keep(info.id, Given, who, roots=roots)
+    if (body.auto_accept_edits, body.dangerously_skip_permissions) != (None, None):
+        settings = rpc.ChangeSettings(
+            info.id,
+            body.auto_accept_edits,
+            body.dangerously_skip_permissions,
+            body.dangerously_skip_permissions_timeout_ms,
+        )
+        await change_settings(desk, who, settings)
+    return await show(asked)
+
+
+async def continue_(asked: Asked) -> shapes.ContinuedAnswer:
+    body: shapes.ContinueSession = asked.body
+    config = _mcp(body.mcp_config)
+    text = msgspec.json.encode(config).decode() if config else None
+    given = {name: getattr(body, name) for name in rpc.Continue.__struct_fields__
+             if name not in ("mcp_config", "session_id") and hasattr(body, name)}  # fmt: skip
+    params = rpc.Continue(session_id=asked.path["id"], mcp_config=text, **given)
+    return shapes.ContinuedAnswer(await resume(asked.desk, asked.who, params))
+
+
+async def stop(asked: Asked) -> shapes.InterruptedAnswer:
+    done = await interrupt(asked.desk, asked.who, rpc.OfSession(asked.path["id"]))
+    return shapes.InterruptedAnswer(done)
+
+
+async def messages(asked: Asked) -> shapes.MessagesAnswer:
+    told = await conversation(asked.desk, asked.who, rpc.Conversation(asked.path["id"]))
+    return shapes.MessagesAnswer(told["events"])
+
+
+async def files(asked: Asked) -> shapes.SnapshotsAnswer:
+    taken = await snapshots(asked.desk, asked.who, rpc.OfSession(asked.path["id"]))
+    return shapes.SnapshotsAnswer(taken["snapshots"])
+
+
+async def bulk_archive(asked: Asked) -> Any:
+    params = rpc.BulkArchive(asked.body.session_ids, asked.body.archived)
+    done = await archive_many(asked.desk, asked.who, params)
+    answer = shapes.OutcomeAnswer(shapes.Outcome(done.success, done.failed_sessions))
+    return answer if done.success else Answer(207, encode(answer))
+
+
+async def paths(asked: Asked) -> shapes.PathsAnswer:
+    limit = max(1, min(asked.query.limit, 100))
+    recent = await recent_paths(asked.desk, asked.who, rpc.Recent(limit))
+    return shapes.PathsAnswer(recent["paths"])
+
+
+OPERATIONS = (
+    Operation("GET", ("/sessions",), "listSessions", "Sessions, newest activity first", list_,
+              query=shapes.ListQuery, returns=shapes.SessionsAnswer),
+    Operation("POST", ("/sessions",), "createSession", "Begin a session, or a draft", create,
+              body=shapes.CreateSession, returns=shapes.CreatedAnswer, status=201),
+    Operation("GET", ("/sessions/search",), "searchSessions", "Sessions by their words", search,
+              query=shapes.SearchQuery, returns=shapes.SessionsAnswer),
+    Operation("POST", ("/sessions/archive",), "bulkArchiveSessions", "Archive many", bulk_archive,
+              body=shapes.BulkArchive, returns=shapes.OutcomeAnswer),
+    Operation("POST", ("/sessions/restore-drafts", "/sessions/restore"), "bulkRestoreDrafts",
+              "Bring discarded drafts back", restore_drafts, body=shapes.SessionIds,
+              returns=shapes.OutcomeAnswer),
+    Operation("GET", ("/sessions/{id}",), "getSession", "One session", show,
+              returns=shapes.SessionAnswer),
+    Operation("PATCH", ("/sessions/{id}",), "updateSession", "Change its settings", update,
+              body=shapes.UpdateSession, returns=shapes.SessionAnswer),
+    Operation("DELETE", ("/sessions/{id}/draft", "/sessions/{id}"), "deleteDraftSession",
+              "Remove a draft for good", delete_draft, status=204),
+    Operation("POST", ("/sessions/{id}/launch", "/sessions/{id}/launch-draft"),
+              "launchDraftSession", "Let a draft begin", launch_draft, body=shapes.LaunchDraft,
+              returns=shapes.SessionAnswer),
+    Operation("POST", ("/sessions/{id}/continue",), "continueSession", "Begin a child of it",
+              continue_, body=shapes.ContinueSession, returns=shapes.ContinuedAnswer, status=201),
+    Operation("POST", ("/sessions/{id}/interrupt",), "interruptSession", "Stop what it does", stop,
+              returns=shapes.InterruptedAnswer),
+    Operation("GET", ("/sessions/{id}/messages",), "getSessionMessages", "Its conversation",
+              messages, returns=shapes.MessagesAnswer),
+    Operation("GET", ("/sessions/{id}/snapshots",), "getSessionSnapshots", "Files that it read",
+              files, returns=shapes.SnapshotsAnswer),
+    Operation("GET", ("/recent-paths", "/sessions/recent-paths"), "getRecentPaths",
+              "Working directories used last", paths, query=shapes.PathsQuery,
+              returns=shapes.PathsAnswer),
+)  # fmt: skip

@@ -1,0 +1,59 @@
+"""Where the HumanLayer daemon's own clients look: loopback, its port, no tokens.
+
+The original asks nobody who he is. Here the gateway's rules stay but for that one: only programs of
+the host's owner are let in, and never a command that an agent runs; pages of other origins are not.
+"""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from .auth import Auth
+from .http import Answer, Refusal, Request, Response, Stream
+from .server import Connection
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+HOST, PORT = "127.0.0.1", 7777
+_BELOW = ("api", "v1")
+
+
+class Native:
+    """What a server on that port asks (`outlet.Rules`); the gateway answers."""
+
+    def __init__(self, gate: "Gate") -> None:
+        self._gate = gate
+        self._auth = Auth(gate.auth.shelf, required=False, cookie="")
+
+    def accept(self) -> Connection:
+        return Connection(self, self.spawn, False)
+
+    def spawn(self, work: Awaitable[Any]) -> Any:
+        return self._gate.spawn(work)
+
+    def limit(self, request: Request) -> int:
+        if request.parts[:2] != _BELOW:
+            raise Refusal(404, "not_found", "Only /api/v1 is served here.")
+        return self._gate.limit(request)
+
+    async def admit(self, request: Request) -> None:
+        if request.method != "OPTIONS":
+            await self._auth.identify(request)
+
+    async def answer(self, request: Request) -> Answer:
+        return await self._gate.answer(request)
+
+    def dress(self, request: Request | None, response: Response | Stream) -> None:
+        self._gate.dress(request, response)
+
+    def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
+        return self._gate.is_owner(peer, here)
+
+    def joined(self, connection: Connection) -> bool:
+        return self._gate.joined(connection)
+
+    def left(self, connection: Connection) -> None:
+        self._gate.left(connection)
+
+    def trouble(self, request: Request, problem: BaseException) -> None:
+        self._gate.trouble(request, problem)
