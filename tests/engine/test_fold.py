@@ -44,6 +44,10 @@ EDGES = [
     ((BEGAN, CALLS, ev.CallStarted("t1", "c1", "echo")), {"journal": {"c1": ("echo", True)}}),
     ((BEGAN, CALLS, ev.CallRefined("t1", "c1", "echo", {"text": "b"})), {"steps": 1}),
     ((BEGAN, CALLS, ev.CallEnded("t1", "c1", "echo", "done")), {"journal": {}}),
+    (
+        (BEGAN, CALLS, ev.CallRefined("t1", "c1", "echo", {"more": 1})),
+        {"journal": {"c1": ("echo", False)}},
+    ),
     ((BEGAN, ev.Spoke("t1", 1, (), "aborted")), {"steps": 1, "turn": "t1"}),
     ((BEGAN, ev.TurnEnded("t1", "failed", "error", error="no")), {"turn": "", "error": "no"}),
     ((BEGAN, ev.TurnEnded("t1", "completed", "end_turn", "x")), {"result": "x", "ended_at": 3}),

@@ -172,7 +172,7 @@ async def test_the_queue_is_first_in_first_out_and_bounded():
     third = await door.prompt(sid, (Text("3"),), ME, limit=3)
     with pytest.raises(Busy, match="3 prompts wait"):
         await door.prompt(sid, (Text("4"),), ME, limit=3)
-    with pytest.raises(Busy, match="active prompt"):
+    with pytest.raises(Busy, match="runs in this session already"):
         await door.prompt(sid, (Text("5"),), ME, when_busy="refuse")
     await tape.until(ev.StreamOpened)
     door.cancel(sid)
