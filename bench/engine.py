@@ -147,5 +147,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    assert Message
+    assert Message  # type: ignore[truthy-function]
     run(main())

@@ -59,7 +59,7 @@ async def trace() -> dict[str, tuple[list[str], list[str]]]:
     from dragoman.transports.memory import Client
     from dragoman.wire.link import Peer
 
-    first = [call("echo", text="warm"), "warm"]
+    first: list[Any] = [call("echo", text="warm"), "warm"]
     script = Scripted([*first, "hello", call("echo", text="x"), "done"])
     door = memory_door(script, [EchoTool()])
     one = Client(zeroclaw.Desk(door, zeroclaw.Settings()).hearer, Peer("one", "memory"))

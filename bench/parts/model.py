@@ -199,7 +199,7 @@ def _our_talks(host: Running, agent: str, count: int) -> Iterator[list[_Talk]]:
             "params": {"sessionId": session, "prompt": "go"},
         }).encode() + b"\n"  # fmt: skip
         talks.append(
-            _Talk(line.socket.fileno(), lambda to=line, p=prompt: to.socket.sendall(p),
+            _Talk(line.socket.fileno(), lambda to=line, p=prompt: to.socket.sendall(p),  # type: ignore[misc]
                   b'"stopReason"')
         )  # fmt: skip
     try:
@@ -221,7 +221,7 @@ def _go_talks(
                 subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
             )
         talks = [
-            _Talk(one.stdout.fileno(), lambda o=one: o.stdin.write(b'{"id":"1","prompt":"go"}\n'),
+            _Talk(one.stdout.fileno(), lambda o=one: o.stdin.write(b'{"id":"1","prompt":"go"}\n'),  # type: ignore[misc]
                   b'"type":"done"')
             for one in running
         ]  # fmt: skip

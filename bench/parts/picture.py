@@ -87,7 +87,7 @@ def hundred(rows: list[Row]) -> str:
         most = max(one[side] for one in pairs if one[3] == unit for side in (1, 2))
         out.append(f'<text x="{left - 10}" y="{y + 22}" text-anchor="end">{escape(what)}</text>')
         for place, (kind, value) in enumerate((("in", ours), ("other", theirs))):
-            size = max(2.0, value / most * _WIDTH)
+            size = max(2.0, value / most * _WIDTH)  # type: ignore[operator]
             label = ("dragoman", "Go")[place]
             out.append(
                 f'<rect class="{kind}" x="{left}" y="{y + place * 18}" width="{size:.0f}" '

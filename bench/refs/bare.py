@@ -21,15 +21,15 @@ class Answers(asyncio.Protocol):
         *lines, self.rest = (self.rest + data).split(b"\n")
         said = [ENCODE({"jsonrpc": "2.0", "id": DECODE(line).get("id")}) for line in lines]
         if said:
-            self.write(b"\n".join(said) + b"\n")
+            self.write(b"\n".join(said) + b"\n")  # type: ignore[misc]
 
     def connection_lost(self, error) -> None:
-        self.ended.set()
+        self.ended.set()  # type: ignore[attr-defined]
 
 
 async def main() -> None:
     loop = asyncio.get_running_loop()
-    Answers.ended = asyncio.Event()
+    Answers.ended = asyncio.Event()  # type: ignore[attr-defined]
     if len(sys.argv) > 1:
         await loop.create_unix_server(Answers, sys.argv[1], backlog=4096)
         await asyncio.Event().wait()
@@ -37,7 +37,7 @@ async def main() -> None:
         answers = Answers()
         answers.write = lambda data: os.write(1, data)
         await loop.connect_read_pipe(lambda: answers, sys.stdin)
-        await answers.ended.wait()
+        await answers.ended.wait()  # type: ignore[attr-defined]
 
 
 asyncio.run(main())

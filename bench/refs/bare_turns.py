@@ -73,7 +73,7 @@ class Turns(asyncio.Protocol):
         self.timer = None
         if self.gathered:
             text, self.gathered = "".join(self.gathered), []
-            self.timer = self.loop.call_later(0.002, self.flush)
+            self.timer = self.loop.call_later(0.002, self.flush)  # type: ignore[assignment]
             update = {"sessionUpdate": "agent_message_chunk", "text": text}
             params = {"sessionId": SESSION, "update": update}
             note = {"jsonrpc": "2.0", "method": "session/update", "params": params}

@@ -84,10 +84,10 @@ class Model(asyncio.Protocol):
             return
         self.data = body[length:]
         if head.split(b" ", 2)[1].endswith(b"/none"):
-            self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")  # type: ignore[attr-defined]
             return
         begin, delta, end = ANTHROPIC if b"/v1/messages" in head else OPENAI
-        self.transport.write(_HEAD + begin)
+        self.transport.write(_HEAD + begin)  # type: ignore[attr-defined]
         if self.every:
             self.left, self.delta, self.end = self.deltas, delta, end
             self.due = self.loop.time() + self.every
@@ -96,18 +96,18 @@ class Model(asyncio.Protocol):
             left = self.deltas
             while left:
                 now = min(64, left)
-                self.transport.write(delta * now)
+                self.transport.write(delta * now)  # type: ignore[attr-defined]
                 left -= now
-            self.transport.write(end + b"0\r\n\r\n")
+            self.transport.write(end + b"0\r\n\r\n")  # type: ignore[attr-defined]
 
     def tick(self) -> None:
         if self.gone:
             return
         if not self.left:
-            self.transport.write(self.end + b"0\r\n\r\n")
+            self.transport.write(self.end + b"0\r\n\r\n")  # type: ignore[attr-defined]
             return
         self.left -= 1
-        self.transport.write(self.delta)
+        self.transport.write(self.delta)  # type: ignore[attr-defined]
         self.due += self.every
         self.loop.call_at(self.due, self.tick)
 

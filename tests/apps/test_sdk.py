@@ -198,7 +198,7 @@ async def test_a_channel_brings_in_and_sends_out_in_order(kernel):
     assert await app.dispatch("chat:room", "by the way")
     async with asyncio.timeout(5):
         assert (await sent.get()).text == "by the way"
-    assert (await app.session("chat:room"))["channelId"] == "chat"
+    assert (await app.session("chat:room"))["channelId"] == "chat"  # type: ignore[index]
     assert [s["key"] for s in await app.sessions(channelId="chat")] == ["chat:room"]
 
 

@@ -49,7 +49,7 @@ def test_questions_are_whole_visible_and_kept_to_their_scope(tmp_path: Path) -> 
             [node, script, address, code, CHROMIUM, *ids], capture_output=True, timeout=100
         )
         assert done.returncode == 0, done.stderr.decode()
-        rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+        rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]  # type: ignore[no-redef]
         long, nasty, kept, big, over = rows
         assert LONG in long["text"]
         assert "echo <U+202E>txt <ESC>[2J<U+200B><CR><U+00A0> <img src=x" in nasty["text"]

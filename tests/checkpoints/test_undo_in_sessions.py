@@ -93,7 +93,7 @@ async def test_the_door_undoes_only_what_rests_and_tells_everybody(tmp_path: Pat
     await scene.door.undo(session, by=ME)
     assert scene.text == "one"
     noted = [e.body for e in await scene.door.history(session) if type(e.body).__name__ == "Noted"]
-    assert noted[-1].title == "Undone" and noted[-1].data["turns"] == [work.turn]
+    assert noted[-1].title == "Undone" and noted[-1].data["turns"] == [work.turn]  # type: ignore[index]
     assert scene.door.live(session).extra["restored"]["files"] == ["a.txt"]
     (scene.work / "a.txt").write_text("mine")
     with pytest.raises(Changed, match="mine"):

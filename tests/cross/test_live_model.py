@@ -29,7 +29,10 @@ from dragoman.testing.script import Scripted, call, hang, say, turn
 from dragoman.transports.memory import Client
 
 OTHER = msgspec.structs.replace(
-    MODEL, id="other", price_input=MODEL.price_input * 10, price_output=MODEL.price_output * 10
+    MODEL,
+    id="other",
+    price_input=MODEL.price_input * 10,  # type: ignore[operator]
+    price_output=MODEL.price_output * 10,  # type: ignore[operator]
 )
 USED = Usage(input=1_000, output=100)
 ME = Who("test", id="t")

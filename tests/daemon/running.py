@@ -44,8 +44,8 @@ class Daemon:
         stderr = self.process.stderr
         while b"ready\n" not in self.said:
             left = limit - time.monotonic()
-            assert left > 0, f"not ready: {self.said}"
-            if select.select([stderr], [], [], left)[0]:
+            assert left > 0, f"not ready: {self.said}"  # type: ignore[str-bytes-safe]
+            if select.select([stderr], [], [], left)[0]:  # type: ignore[type-var]
                 more = os.read(stderr.fileno(), 65536)
                 assert more, f"it ended: {self.said.decode()}"
                 self.said += more

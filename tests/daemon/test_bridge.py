@@ -48,7 +48,7 @@ class Bridge:
     def read(self, within: float = 15.0) -> dict | None:
         """The next message; None at the end."""
         while b"\n" not in self.rest:
-            ready, _, _ = select.select([self.process.stdout], [], [], within)
+            ready, _, _ = select.select([self.process.stdout], [], [], within)  # type: ignore[type-var]
             assert ready, f"nothing came; before: {self.said[-3:]}"
             more = os.read(self.process.stdout.fileno(), 65536)
             if not more:

@@ -186,7 +186,7 @@ class FakeModel:
 
 
 _STREAM = b"".join(
-    b"event: %s\ndata: %s\n\n" % (part["type"].encode(), json.dumps(part).encode())
+    b"event: %s\ndata: %s\n\n" % (part["type"].encode(), json.dumps(part).encode())  # type: ignore[attr-defined]
     for part in (
         {"type": "message_start", "message": {"id": "m", "usage": {
             "input_tokens": 100, "output_tokens": 1, "cache_read_input_tokens": 20,
@@ -442,7 +442,7 @@ def test_supervised_asks_and_the_default_does_not(env, tmp_path):
 def test_a_socket_as_standard_input_and_output_works(env):
     ours, theirs = socket.socketpair()
     with ours:
-        process = subprocess.Popen([*COMMAND, *chosen(())], stdin=theirs, stdout=theirs, env=env)
+        process = subprocess.Popen([*COMMAND, *chosen(())], stdin=theirs, stdout=theirs, env=env)  # type: ignore[call-overload]
         theirs.close()
         ours.sendall(b'{"id":"1","type":"ping"}\n')
         assert json.loads(ours.recv(4096))["data"] == {"pong": True}

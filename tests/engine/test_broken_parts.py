@@ -176,7 +176,7 @@ async def test_a_policy_that_breaks_denies():
     tool = EchoTool()
     door = memory_door(Scripted([call("echo", text="x"), "ok"]), [tool])
     found = troubles(door)
-    host_of(door).agents.judge = Policy()
+    host_of(door).agents.judge = Policy()  # type: ignore[attr-defined]
     sid, tape = await start(door)
     done = await (await door.prompt(sid, GO, ME)).done
     assert done.outcome == "completed" and not tool.ran
@@ -234,9 +234,9 @@ async def test_a_provider_that_breaks_fails_the_turn_and_the_session_goes_on(par
     door = memory_door(Scripted(["fine"]))
     troubles(door)
     sid, _ = await start(door)
-    good, host_of(door).models.provider = host_of(door).models.provider, Provider()
+    good, host_of(door).models.provider = host_of(door).models.provider, Provider()  # type: ignore[attr-defined]
     done = await asyncio.wait_for((await door.prompt(sid, GO, ME)).done, 5)
     assert done.outcome == "failed" and done.error
     assert Provider.closed
-    host_of(door).models.provider = good
+    host_of(door).models.provider = good  # type: ignore[attr-defined]
     assert (await (await door.prompt(sid, GO, ME)).done).text == "fine"

@@ -33,7 +33,7 @@ class Steering(EchoTool):
     door = None
 
     async def run(self, args, env):
-        await self.door.steer(env.session, (Text("faster"),), ME)
+        await self.door.steer(env.session, (Text("faster"),), ME)  # type: ignore[attr-defined]
         return Outcome((Text("steered"),))
 
 

@@ -37,7 +37,7 @@ async def test_a_latecomer_whose_client_reads_again_still_hears_of_the_prompt_fi
     door, sid, own, commit, work = await early_turn(turn(say("hello"), hang(), say(" there")))
     tape = Tape()
     watch = await door.watch(sid, IT, tape, lambda said: None)
-    script = host_of(door).agents.models.resolve("")[0]
+    script = host_of(door).agents.models.resolve("")[0]  # type: ignore[attr-defined]
     await script.hanging.wait()
     script.release()
     await own.until(ev.TextDelta, lambda e: "there" in own.text())
@@ -174,7 +174,7 @@ async def test_an_agent_that_acts_by_itself_waits_for_the_commit():
             began.append(turn.id)
             return TurnResult()
 
-    host_of(door).agents.backend = lambda profile: Hosted()
+    host_of(door).agents.backend = lambda profile: Hosted()  # type: ignore[assignment, return-value]
     sid = await opened(door, Own())
     commit = await slow(door)
     work = await door.prompt(sid, GO, ME)
@@ -198,7 +198,7 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_was_lost():
             await turn.note("info", "too late")
             return TurnResult()
 
-    host_of(door).agents.backend = lambda profile: Quick()
+    host_of(door).agents.backend = lambda profile: Quick()  # type: ignore[assignment, return-value]
     own = Own()
     sid = await opened(door, own)
     post, rebuild = host_of(door).store.post, host_of(door).rebuild
@@ -236,7 +236,7 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_is_lost_with_another_fa
             await turn.note("info", "too late")
             return TurnResult()
 
-    host_of(door).agents.backend = lambda profile: Quick()
+    host_of(door).agents.backend = lambda profile: Quick()  # type: ignore[assignment, return-value]
     own = Own()
     sid = await opened(door, own)
     post, queue = host_of(door).store.post, []
@@ -286,7 +286,7 @@ async def test_an_agent_that_ignores_that_its_turn_cannot_begin_is_left(monkeypa
                     continue
             return TurnResult()
 
-    host_of(door).agents.backend = lambda profile: Stubborn()
+    host_of(door).agents.backend = lambda profile: Stubborn()  # type: ignore[assignment, return-value]
     own = Own()
     sid = await opened(door, own)
 
@@ -329,8 +329,8 @@ async def test_a_writer_that_was_overtaken_lets_the_turn_and_the_watchers_go():
     host_of(door).store.post = post
     own.events.clear(), tape.events.clear()
     assert (await (await door.prompt(sid, GO, ME)).done).text == "fine"
-    for one in (own, tape):
-        assert one.text() == "fine" and len(one.of(ev.TurnBegan)) == 1
+    for one in (own, tape):  # type: ignore[assignment]
+        assert one.text() == "fine" and len(one.of(ev.TurnBegan)) == 1  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("how", ["cancel", "interrupt", "close", "stop", "steer"])

@@ -103,7 +103,7 @@ async def test_nobody_misses_or_repeats_anything(monkeypatch, seed):
                 client = Own(rng, since, exact, running, draft)
                 client.watch = await door.watch(
                     sid, Who("test", id=str(len(clients))), client, client.take,
-                    lambda c=client: c.paused, since=since, exact=exact, draft=draft,
+                    lambda c=client: c.paused, since=since, exact=exact, draft=draft,  # type: ignore[misc]
                 )  # fmt: skip
                 clients.append(client)
             for client in clients:

@@ -102,7 +102,7 @@ async def test_a_tools_process_group_dies_within_three_seconds(tmp_path):
     )
     bash = registry.toolbox(None).find("bash")
     command = "trap '' TERM INT; echo $$ > pids; (trap '' TERM; sleep 30) & echo up; wait"
-    door = memory_door(Scripted([call("bash", command=command)]), [bash])
+    door = memory_door(Scripted([call("bash", command=command)]), [bash])  # type: ignore[list-item]
     place = tmp_path / "work"
     place.mkdir()
     sid = (await door.open(OpenSpec(cwd=str(place), mode="full"), ME)).id

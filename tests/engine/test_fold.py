@@ -95,8 +95,8 @@ def test_compaction_drops_results_whose_calls_are_gone():
 
 def test_every_kept_fact_survives_the_store():
     samples = [OPENED, *(fact for facts, _ in EDGES for fact in facts), CALLS]
-    samples += [ev.Compacted("s", 1), ev.Noted("info", "t", data={"a": 1}), ev.Steered("t", ())]
-    samples += [ev.Queued("t2", (Text("x"),), key="k"), ev.Dropped("t2", "closed")]
+    samples += [ev.Compacted("s", 1), ev.Noted("info", "t", data={"a": 1}), ev.Steered("t", ())]  # type: ignore[list-item]
+    samples += [ev.Queued("t2", (Text("x"),), key="k"), ev.Dropped("t2", "closed")]  # type: ignore[list-item]
     samples.append(ev.CallEnded("t", "c", "n", "unknown", (Text("x"),), True))
     for body in samples:
         assert ev.decode_body(ev.encode_body(body)) == body
@@ -122,9 +122,9 @@ async def act(ops: list[str]) -> None:
         "fails": [turn("half", fail("network"))],
         "compact": ["a summary"],
     }
-    script = Scripted([part for op in ops for part in parts.get(op, ())] + ["spare"] * 20)
+    script = Scripted([part for op in ops for part in parts.get(op, ())] + ["spare"] * 20)  # type: ignore[attr-defined]
     door = memory_door(script, [EchoTool()])
-    host_of(door).models.more = {"scripted/other": msgspec.structs.replace(MODEL, id="other")}
+    host_of(door).models.more = {"scripted/other": msgspec.structs.replace(MODEL, id="other")}  # type: ignore[attr-defined]
     info = await door.open(OpenSpec(cwd="/"), ME)
     sid = info.id
     for op in ops:

@@ -261,5 +261,5 @@ async def test_a_session_of_a_live_process_is_not_taken(reopen):
     # The first owner lost it: its writes are refused and it forgets the session.
     with pytest.raises(Exception, match=".") as caught:
         await door.rename(sid, "mine")
-    assert caught.value.code == "stale_epoch"
+    assert caught.value.code == "stale_epoch"  # type: ignore[attr-defined]
     assert door.live(sid) is None

@@ -311,7 +311,7 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
     run = await door.prompt(running, GO, ME)
     queued = await door.prompt(running, GO, ME)
     await script.hanging.wait()
-    host_of(door).models.provider = Scripted([call("echo", text="x")])
+    host_of(door).models.provider = Scripted([call("echo", text="x")])  # type: ignore[attr-defined]
     waiting, tape = await start(door)
     wait = await door.prompt(waiting, GO, ME)
     await tape.until(ev.Asked)
@@ -402,7 +402,7 @@ async def test_a_fork_of_a_running_session_does_not_run_its_calls():
     sid, tape = await start(door)
     work = await door.prompt(sid, GO, ME)
     await tape.until(ev.Asked)
-    host_of(door).models.provider = Scripted(["forked"])
+    host_of(door).models.provider = Scripted(["forked"])  # type: ignore[attr-defined]
     copy = await door.fork(sid, ME)
     done = await (await door.prompt(copy.id, (Text("and you?"),), ME)).done
     assert (done.outcome, done.text) == ("completed", "forked")

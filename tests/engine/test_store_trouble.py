@@ -173,7 +173,7 @@ async def test_text_that_is_no_unicode_is_the_same_live_and_stored(tmp_path):
 async def test_a_session_loads_though_its_model_is_gone_and_says_so_when_prompted():
     script = Scripted(["ok", "fine"])
     door = memory_door(script)
-    host_of(door).models.more["scripted/other"] = MODEL
+    host_of(door).models.more["scripted/other"] = MODEL  # type: ignore[attr-defined]
     sid, _ = await start(door, model="scripted/other")
     session = host_of(door).live[sid]
     session.state.model = "gone/model"

@@ -215,7 +215,7 @@ async def test_allow_always_holds_for_the_session_and_not_for_another():
     with pytest.raises(AlreadySettled, match="allow_always"):
         await door.answer(asked.body.ask.id, "deny", ME)
     other, tape = await start(door)
-    host_of(door).models.provider = Scripted([call("echo", text="3"), "ok"])
+    host_of(door).models.provider = Scripted([call("echo", text="3"), "ok"])  # type: ignore[attr-defined]
     work = await door.prompt(other, (Text("go"),), ME)
     asked = await tape.until(ev.Asked)
     await door.answer(asked.body.ask.id, "deny", ME)

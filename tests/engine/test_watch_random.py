@@ -89,7 +89,7 @@ async def test_every_watcher_sees_every_kept_event_once_and_in_order(
                 since = rng.choice([None, 0, rng.randint(0, last)])
                 client = Client(rng, since, rng.random() < 0.5)
                 client.watch = await door.watch(
-                    sid, ME, client, client.take, lambda c=client: c.paused,
+                    sid, ME, client, client.take, lambda c=client: c.paused,  # type: ignore[misc]
                     since=since, exact=client.exact, draft=rng.random() < 0.7,
                 )  # fmt: skip
                 clients.append(client)

@@ -38,7 +38,7 @@ async def test_a_websocket_needs_a_token_as_well(path: str):
                 await connect(served.ws + target)
             assert refused.value.response.status_code == 401
         with pytest.raises(websockets.InvalidStatus) as refused:
-            await connect(served.ws + path, subprotocols=["bearer.wrong"])
+            await connect(served.ws + path, subprotocols=["bearer.wrong"])  # type: ignore[list-item]
         assert refused.value.response.status_code == 401
 
 

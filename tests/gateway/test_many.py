@@ -129,7 +129,7 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
         reading, deaf = watchers
         deaf.transport.pause_reading()
         _, stream = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
-        stream.transport.pause_reading()
+        stream.transport.pause_reading()  # type: ignore[attr-defined]
         stream.write(
             f"GET /api/sessions/{info.id}/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             f"Authorization: Bearer {served.token}\r\n\r\n".encode()
@@ -137,7 +137,7 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
         session = host_of(served.door).live[info.id]
         there = asyncio.Event()
         tell = session.ledger.hub._changed
-        session.ledger.hub._changed = lambda: (tell(), there.set())
+        session.ledger.hub._changed = lambda: (tell(), there.set())  # type: ignore[assignment]
         if len(session.ledger.hub.watches) < 3:
             await asyncio.wait_for(there.wait(), 10)
         work = await served.door.prompt(info.id, (Text("go"),))

@@ -370,7 +370,7 @@ async def test_of_two_addresses_the_one_that_answers_wins() -> None:
             dead = await real("192.0.2.1", port, **more)  # an address that nobody has
             return [*dead, *await real("127.0.0.1", port, **more)]
 
-        loop.getaddrinfo = both  # type: ignore[method-assign]
+        loop.getaddrinfo = both  # type: ignore[assignment, method-assign]
         try:
             async with asyncio.timeout(5):
                 found = await client.fetch("GET", f"http://model.example:{server.port}/")

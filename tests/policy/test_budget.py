@@ -168,6 +168,6 @@ async def test_too_much_money_ends_the_turn(tmp_path: Path) -> None:
         assert len(script.requests) == 2
         assert "raise max_cost_per_day_usd" in (await say("once more")).error
         assert len(script.requests) == 2
-        assert host.door.facts.budget("a")["cost_per_day"] == 4.0
+        assert host.door.facts.budget("a")["cost_per_day"] == 4.0  # type: ignore[misc]
     finally:
         await host.close()

@@ -47,8 +47,8 @@ def all_of(given: dict[str, Any]) -> dict[str, Any]:
     core = resource.RLIMIT_CORE
     read, written = ("config", "store", "token"), ("write", "more")
     return {
-        **{name: _could(lambda path=given[name]: _read(path)) for name in read},
-        **{name: _could(lambda path=given[name]: _write(path)) for name in written},
+        **{name: _could(lambda path=given[name]: _read(path)) for name in read},  # type: ignore[misc]
+        **{name: _could(lambda path=given[name]: _write(path)) for name in written},  # type: ignore[misc]
         "socket": _could(lambda: _connect(given["socket"])),
         "limits": _could(lambda: resource.prlimit(given["limits"], core, (0, 0))),
         "workspace": _could(lambda: _write("made-here")),

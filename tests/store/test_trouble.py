@@ -232,13 +232,13 @@ async def test_a_full_disk_fails_one_batch_and_recovers(tmp_path: Path) -> None:
         await store.append(make_batch("s1", epoch, seq, 10, text="x" * 1000))
         assert len(await store.entries("s1")) == seq + 9
         await store.close()
-        store, notices = open_store(disk / "s.db")
+        store, notices = open_store(disk / "s.db")  # type: ignore[assignment]
         assert not notices and len(await store.entries("s1")) == seq + 9
         await store.close()
         (disk / "more").write_bytes(b"x")
         with pytest.raises(OSError):
             (disk / "rest").write_bytes(b"x" * 2_000_000)
-        store, notices = open_store(disk / "sub" / "other.db")
+        store, notices = open_store(disk / "sub" / "other.db")  # type: ignore[assignment]
         assert isinstance(store, MemoryStore) and "will not survive" in notices[0]
         await store.close()
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 
 
 def start(loop: str, **streams: object) -> subprocess.Popen:
-    return subprocess.Popen(
+    return subprocess.Popen(  # type: ignore[call-overload]
         [sys.executable, str(PROGRAM), loop],
         env={**os.environ, "PYTHONPATH": SOURCE},
         stderr=subprocess.PIPE,

@@ -147,13 +147,13 @@ async def test_real_backpressure_stops_reading_and_recovers(tmp_path):
     cage = Cage()
     listener = await unix.listen(str(tmp_path / "s.sock"), cage, bound=1_000_000)
     reader, writer = await asyncio.open_unix_connection(listener.path, limit=1 << 24)
-    reader._transport.pause_reading()
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"big 900000\n" * 10)
     parrot = await cage.first()
     async with asyncio.timeout(5):
         while not parrot.link.paused:  # noqa: ASYNC110 - the kernel decides when
             await asyncio.sleep(0)
-    reader._transport.resume_reading()
+    reader._transport.resume_reading()  # type: ignore[attr-defined]
     got = 0
     async with asyncio.timeout(10):
         while got < 10 * 900_001:

@@ -35,7 +35,7 @@ class Upgrade(asyncio.Protocol):
             return
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
         accepted = accept_key(fields["Sec-WebSocket-Key"]).encode()
-        self.transport.write(
+        self.transport.write(  # type: ignore[attr-defined]
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
         )
@@ -138,7 +138,7 @@ async def test_our_client_side_against_the_websockets_server():
         )
         head = await reader.readuntil(b"\r\n\r\n")
         assert accept_key(key).encode() in head
-        link = attach(writer.transport, WebSocketLink(lambda _: Ear(), PEER, client=True))
+        link = attach(writer.transport, WebSocketLink(lambda _: Ear(), PEER, client=True))  # type: ignore[return-value]
         link.send("über".encode())
         link.send_blob(Blob([b"a", b"b"]))
         async with asyncio.timeout(5):
@@ -210,7 +210,7 @@ async def test_an_unmasked_frame_is_1002():
 
 async def test_after_our_close_nothing_is_heard_and_the_answer_ends_it():
     hand = Hand(Cage())
-    hand.pump.close(1001, "restart")
+    hand.pump.close(1001, "restart")  # type: ignore[call-arg]
     assert hand.events() == [(Op.CLOSE, (1001).to_bytes(2, "big") + b"restart")]
     hand.put(Op.TEXT, b"ignored")
     assert hand.cage.parrots[0].heard == [] and not hand.wire.is_closing()

@@ -236,7 +236,7 @@ def answer(request: Request) -> bytes:
     """The little server of the examples."""
     params = json.loads(bytes(request.params)) if request.params else None
     if request.method == "subtract":
-        a, b = params if isinstance(params, list) else (params["minuend"], params["subtrahend"])
+        a, b = params if isinstance(params, list) else (params["minuend"], params["subtrahend"])  # type: ignore[index]
         return jsonrpc.reply(request.id, a - b)
     if request.method == "sum":
         return jsonrpc.reply(request.id, sum(params))

@@ -131,7 +131,7 @@ ODD: list[tuple[str, Verb, str]] = [
     ("raises later", Verb(broken_later), "ZeroDivisionError: of ours, later"),
     ("refuses", Verb(meant), "Meant: no"),
     ("cannot be written", Verb(lambda conn, _: object()), "TypeError"),
-    ("cannot be read", Verb(broken, read=lambda raw: {}["gone"]), "KeyError"),
+    ("cannot be read", Verb(broken, read=lambda raw: {}["gone"]), "KeyError"),  # type: ignore[index]
     ("is too deep", Verb(broken, read=lambda raw: deeper(0)), "BadParams: nested too deeply"),
     ("wants a number", Verb(broken, Number), "BadParams"),
     ("is direct and raises", Verb(broken, direct=True), "ZeroDivisionError: of ours"),

@@ -32,7 +32,7 @@ class Run:
 async def result_of(act: Any, answers: dict[str, Any], **capabilities: Any) -> tuple[str, Talker]:
     client = talker(memory_door(Scripted([call("run"), "ok"]), [Run(act)], mode="full"))
     await client.greet(**capabilities)
-    client.answers.update({method: lambda p, a=a: a for method, a in answers.items()})
+    client.answers.update({method: lambda p, a=a: a for method, a in answers.items()})  # type: ignore[misc]
     await client.prompt(await client.new())
     last = [u for u in client.updates() if u["sessionUpdate"] == "tool_call_update"][-1]
     output = last["rawOutput"]

@@ -196,7 +196,7 @@ async def test_thinking_can_be_chosen_where_the_model_thinks() -> None:
     import msgspec
 
     door = memory_door(Scripted([]))
-    host_of(door).models.model = msgspec.structs.replace(MODEL, reasoning=True)
+    host_of(door).models.model = msgspec.structs.replace(MODEL, reasoning=True)  # type: ignore[attr-defined]
     client = talker(door)
     session = await client.new()
     params = {"sessionId": session, "configId": "thought_level", "value": "high"}

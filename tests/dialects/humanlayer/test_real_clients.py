@@ -79,7 +79,7 @@ def with_models(*refs, **profile):
         provider, _, id = ref.partition("/")
         known[ref] = msgspec.structs.replace(MODEL, provider=provider, id=id)
     models = host_of(door).models
-    models.more = known
+    models.more = known  # type: ignore[attr-defined]
     everything = models.list
     models.list = lambda provider=None: [
         one for one in everything() if provider in (None, one.provider)

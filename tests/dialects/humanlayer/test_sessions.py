@@ -86,14 +86,14 @@ async def test_a_family_name_picks_the_newest_model_that_has_a_key():
     door, desk = make(["done"] * 4)
     old = msgspec.structs.replace(MODEL, provider="anthropic", id="claude-sonnet-4-20250514")
     new = msgspec.structs.replace(MODEL, provider="anthropic", id="claude-sonnet-4-5-20250929")
-    host_of(door).models.more = {old.ref: old, new.ref: new}
+    host_of(door).models.more = {old.ref: old, new.ref: new}  # type: ignore[attr-defined]
     client = Client(desk)
     for word, model in (("sonnet", new.ref), ("opus", MODEL.ref), ("gpt-5", MODEL.ref)):
         started = await client.call("launchSession", query="x", model=word)
         assert (await door.info(started["session_id"])).model == model
     state = await client.call("getSessionState", session_id=started["session_id"])
     assert state["session"]["context_limit"] == MODEL.context_window
-    host_of(door).models.list = lambda provider: [
+    host_of(door).models.list = lambda provider: [  # type: ignore[assignment, misc]
         ModelInfo("anthropic", "claude-haiku-9")
     ]  # no key
     started = await client.call("launchSession", query="x", model="haiku")

@@ -38,10 +38,10 @@ def lines(chance: random.Random):
         if way < 0.4:
             message = dict(chance.choice(seeds))
             for _ in range(chance.randint(1, 3)):
-                message[chance.choice(KEYS)] = chance.choice(VALUES)
+                message[chance.choice(KEYS)] = chance.choice(VALUES)  # type: ignore[assignment]
             if chance.random() < 0.5:
                 params = {chance.choice(KEYS): chance.choice(VALUES) for _ in range(3)}
-                message["params"] = params
+                message["params"] = params  # type: ignore[assignment]
             yield json.dumps(message, ensure_ascii=chance.random() < 0.5).encode()
             continue
         text = bytearray(chance.choice(texts))

@@ -75,7 +75,7 @@ async def test_a_model_calls_an_apps_tool():
     assert await talker.result(event, {"content": "43"}) is False
     await work.done
     assert (await result_of(desk, session)).content == (Text("42"),)
-    spec = host_of(desk.door).models.provider.requests[0].tools[0]
+    spec = host_of(desk.door).models.provider.requests[0].tools[0]  # type: ignore[attr-defined]
     assert (spec.name, spec.description, spec.kind) == ("t1", "Does it.", "fetch")
 
 
@@ -195,7 +195,7 @@ async def test_routes_are_served():
     }
 
     async def served(answer, **more):
-        task = asyncio.ensure_future(offer.call({**request, **more}))
+        task = asyncio.ensure_future(offer.call({**request, **more}))  # type: ignore[misc]
         event = await server.event("capability:invoke")
         if answer is not ...:
             await server.result(event, answer)

@@ -248,5 +248,5 @@ async def test_the_protocol_documents_lines_byte_for_byte():
         b'"payload":{"eventId":"evt123","hookName":"message_sending","data":{"channelId":'
         b'"telegram","target":"123456","content":"Hello!"},"context":{"timestamp":1707000000500}}}'
     )
-    assert offer is not None and await offer.call({"target": "1", "content": "x"})
+    assert offer is not None and await offer.call({"target": "1", "content": "x"})  # type: ignore[misc]
     assert (await talker.event())["data"]["content"] == "x"

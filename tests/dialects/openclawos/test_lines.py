@@ -165,12 +165,12 @@ async def test_ten_thousand_heartbeats_before_a_single_read(socket):
     assert os.stat(path).st_mode & 0o777 == 0o600
     reader, writer = await asyncio.open_unix_connection(path, limit=1 << 25)
     token = (await register(reader, writer)).encode()
-    reader._transport.pause_reading()
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
     for number in range(10_000):
         line = BEAT[:-1] + b',"token":"%b"}\n'
         writer.write(line % (b"%d" % number, token))
     await asyncio.wait_for(writer.drain(), 10)
-    reader._transport.resume_reading()
+    reader._transport.resume_reading()  # type: ignore[attr-defined]
     seen = set()
     for _ in range(10_000):
         message = json.loads(await asyncio.wait_for(reader.readline(), 10))

@@ -98,7 +98,7 @@ async def test_busy_and_asking_sessions_do_not_make_room(durable):
     asks.say("session/prompt", {"sessionId": "asks", "prompt": "go"}, id=False)
     await asks.until("approval_request")
     await asks.leave(desk)
-    host_of(desk.door).models.provider = script
+    host_of(desk.door).models.provider = script  # type: ignore[attr-defined]
     await runs.new("runs")
     runs.say("session/prompt", {"sessionId": "runs", "prompt": "go"}, id=False)
     await asyncio.wait_for(script.hanging.wait(), 5)

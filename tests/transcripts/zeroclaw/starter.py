@@ -75,7 +75,7 @@ async def start(setup: Setup) -> Stage:
         profiles=[agent, other],
     )
     more = msgspec.structs.replace(MODEL, id="more")
-    host_of(door).models.more = {more.ref: more}
+    host_of(door).models.more = {more.ref: more}  # type: ignore[attr-defined]
     door.facts.version = "9.9.9"
     door.facts.addresses = {"zeroclaw": "/run/daemon.sock"}
     settings = msgspec.convert(options, Settings)

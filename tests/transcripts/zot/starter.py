@@ -75,7 +75,7 @@ async def start(setup: Setup) -> Stage:
         **profile,
     )
     other = msgspec.structs.replace(MODEL, id="other", reasoning=True)
-    host_of(door).models.more = {other.ref: other, "elsewhere/m": ModelInfo("elsewhere", "m")}
+    host_of(door).models.more = {other.ref: other, "elsewhere/m": ModelInfo("elsewhere", "m")}  # type: ignore[attr-defined]
     settings = msgspec.convert({"cwd": "/", "keeps": False} | options, Settings)
     desk = Desk(door, settings)
 
