@@ -167,7 +167,7 @@ async def _fan_out(door: Any, desks: Desks, watchers: int, times: int) -> Callab
     def stream() -> None:
         for _ in range(times):
             for _ in range(16):
-                hub.stream(session.id, TextDelta, "t", "some text ")
+                hub.stream(session.id, TextDelta, "t", "some text ", 0)
             hub.flush()
 
     return stream

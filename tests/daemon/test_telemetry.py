@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -40,7 +41,7 @@ async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
     session = await door.open(OpenSpec(cwd="/", mode="full"))
     await door.prompt(session.id, "my secret words", Who("test"))
     await door.idle(session.id)
-    spans = {span.name.split()[0]: span for span in kept.spans.get_finished_spans()}
+    spans: dict[str, Any] = {span.name.split()[0]: span for span in kept.spans.get_finished_spans()}
     assert {"invoke_agent", "chat", "execute_tool"} <= set(spans)
     root = spans["invoke_agent"]
     for span in spans.values():

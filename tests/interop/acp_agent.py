@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dialects.acp.oracle import SCHEMA, check
+from tests.dialects.acp.oracle import SCHEMAS, check
 
 NODE = Path(__file__).parent / "node"
 AGENT = str(Path(sys.executable).with_name("dragoman"))
 
 needs_node = pytest.mark.skipif(
-    not SCHEMA.exists() and os.environ.get("CI") != "true", reason="needs make setup-node"
+    not SCHEMAS.exists() and os.environ.get("CI") != "true", reason="needs make setup-node"
 )
 
 
