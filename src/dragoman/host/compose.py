@@ -15,6 +15,7 @@ from dragoman.engine.offers import Offer, Offers
 from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
 from dragoman.engine.ports.checkpoints import Checkpoints
 from dragoman.engine.traits import PutBack
+from dragoman.host.account import Account
 from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
 from dragoman.host.descendants import Kin
@@ -103,7 +104,8 @@ async def compose(
         _open_log(loaded.settings, where, notices)
     closers: list[Callable[[], None]] = []
     kept = await _open_store(loaded.settings, where, store, notices, repair)
-    models = ModelRegistry(provider_configs(loaded.settings, providers))
+    account = Account(where)
+    models = ModelRegistry(account.over(provider_configs(loaded.settings, providers)))
     offers = Offers()
     offers.listeners.append(lambda offer, there: _offer_provider(models, offer, there))
     private = "" if kept.durable else _passing_folder(closers)
@@ -153,6 +155,8 @@ async def compose(
         mcp=servers.status,
         budget=budgets.used,
         without_key=models.without_key,
+        logged_in=lambda: account.look(models),
+        log_out=lambda: account.forget(models),
     )
     if loaded.settings.sandbox.backend not in ("auto", "none"):
         _sandbox(loaded.settings)  # asked for by name: refuse to begin without it

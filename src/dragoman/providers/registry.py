@@ -163,6 +163,10 @@ class ModelRegistry:
         config = self._config(name)
         return preset.keyless or bool(config.base_url or self._key(preset, config))
 
+    def config(self, name: str) -> ProviderConfig:
+        """A provider's settings as they are."""
+        return self._configs.get(name, ProviderConfig())
+
     def configure(self, name: str, config: ProviderConfig) -> None:
         """Add or change a provider's settings; streams that run keep the old ones."""
         if self._configs.get(name) == config:

@@ -33,7 +33,9 @@ _MAX_SESSIONS, _TIMEOUT = 10, 3600
 
 def is_plain(env: Mapping[str, str], where: Places) -> bool:
     """Whether nothing at all is configured, so that the agent is the default one on the demo."""
-    if os.path.exists(where.config_file):
+    if os.path.exists(where.config_file) or os.path.exists(
+        os.path.join(where.data_dir, "login.json")
+    ):
         return False
     for name in env:
         if "__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")):

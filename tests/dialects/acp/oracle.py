@@ -7,6 +7,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "tests/interop/node/node_modules/@agentclientprotocol/sdk/schema"
+SCHEMA = SCHEMAS / "v1/schema.json"
 # Members beside the schema's that the protocol document of our family asks for.
 EXTRA = {
     "NewSessionResponse": {"workspaceDir"},

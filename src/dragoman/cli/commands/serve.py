@@ -35,8 +35,10 @@ def commands() -> tuple[Command, ...]:
             example="dragoman acp --max-sessions 4",
             text=(
                 "Where a daemon runs, its sessions are used, so that other clients see them;\n"
-                "with limits of its own, or --alone, the process has sessions of its own."
+                "with limits of its own, or --alone, the process has sessions of its own.\n"
+                "With the word login it is `dragoman login`: editors open a terminal so."
             ),
+            args=(Arg("login", "log in instead, in a terminal", optional=True),),
             flags=(
                 CONFIG_DIR,
                 Flag("alone", "do not join a running daemon", kind=bool),

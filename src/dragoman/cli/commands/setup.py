@@ -52,6 +52,25 @@ def commands() -> tuple[Command, ...]:
             ),
         ),
         Command(
+            "login",
+            "choose who answers, and keep the key for it",
+            group=GROUP,
+            example="dragoman login anthropic",
+            text=(
+                "Asks in the terminal, or reads the key from standard input. It is kept in the\n"
+                "platform's keyring, or in a file that only you can read. Ollama needs no key."
+            ),
+            args=(Arg("provider", "asked for when left out", optional=True),),
+            flags=(CONFIG_DIR,),
+        ),
+        Command(
+            "logout",
+            "forget the key that login kept",
+            group=GROUP,
+            example="dragoman logout",
+            flags=(CONFIG_DIR,),
+        ),
+        Command(
             "self-test",
             "try everything once, here and without a network",
             group=GROUP,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 def run(args: "Any") -> int:
     """Join the running daemon, or serve from here; the server is imported only then."""
+    if args.login:
+        return _log_in(args)
     own = args.alone or args.max_sessions is not None or args.session_timeout is not None
     path, begun = "", None
     if not own:
@@ -29,3 +31,14 @@ def run(args: "Any") -> int:
         return main(args, path, begun)
 
     return begin(serve)
+
+
+def _log_in(args: "Any") -> int:
+    """Editors add the word `login` to the command that they know."""
+    if args.login != "login":
+        print(f"dragoman acp: Unknown word: {args.login}. Did you mean login?", file=sys.stderr)
+        return 2
+    from . import login
+
+    args.provider = ""
+    return login.run(args)

@@ -30,6 +30,8 @@ _REACHED_BY = ("command", "url")
 
 
 def new(conn: "AcpHearer", params: NewSession) -> Coroutine[Any, Any, After]:
+    if conn.door.facts.logged_in is not None:
+        conn.door.facts.logged_in()  # somebody may have logged in, in a terminal
     conn.desk.require_login()
     conn.desk.reserve()
     return _new(conn, params)

@@ -1,0 +1,78 @@
+"""`dragoman login`: choose who answers, and keep the key for it."""
+
+import os
+import sys
+
+from .. import say
+from ..places import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LONGEST = 4096
+
+
+def run(args: "Any") -> int:
+    """Ask in the terminal, or take provider and key from the command line and standard input."""
+    from dragoman.engine.faults import Fault
+    from dragoman.settings import login
+
+    from ..local.login import known_providers, ollama_answers, plain_name
+
+    known = known_providers()
+    name = plain_name(args.provider or "")
+    if not name:
+        if not sys.stdin.isatty():
+            say.err("login: Say whose key it is. For example: dragoman login anthropic")
+            return 2
+        name = _chosen(known)
+    if name not in known:
+        say.err(f"login: Unknown provider: {name}. Known: {', '.join(known)}.")
+        return 2
+    key = ""
+    if name == "ollama":
+        if not ollama_answers(os.environ):
+            say.err("login: Ollama does not answer. Start it with: ollama serve")
+            return 1
+    else:
+        key = _key(name)
+        if not key or len(key) > _LONGEST or not key.isprintable() or " " in key:
+            say.err("login: That is no key. Nothing was kept.")
+            return 1
+    try:
+        kept = login.keep(find(args.config_dir), name, key)
+    except Fault as fault:
+        say.err(f"login: {fault}")
+        return 1
+    where = "in the keyring" if kept.keyring else "in a file that only you can read"
+    say.out(f"Logged in with {name}." + (f" The key is {where}." if key else ""))
+    return 0
+
+
+def _chosen(known: list[str]) -> str:
+    say.out("Who is to answer?")
+    for number, name in enumerate(known, 1):
+        say.out(f"  {number:>2}  {name}" + ("  (on this machine, no key)" * (name == "ollama")))
+    while True:
+        try:
+            word = input("Number or name: ").strip().lower()
+        except EOFError:
+            return ""
+        if word.isdecimal() and 1 <= int(word) <= len(known):
+            return known[int(word) - 1]
+        if word in known:
+            return word
+        say.out("Give one of the numbers or names above.")
+
+
+def _key(name: str) -> str:
+    """The key, which is not shown while it is typed."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline(_LONGEST + 2).strip()
+    from getpass import getpass
+
+    try:
+        return getpass(f"Key for {name} (it is not shown): ").strip()
+    except EOFError:
+        return ""
