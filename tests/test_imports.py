@@ -22,7 +22,7 @@ BEHIND_PORTS = (*PORTS, "observe")
 
 INSIDE = (
     "engine wire observe http dialects transports store agents providers policy sandbox tools "
-    "checkpoints settings gateway"
+    "checkpoints settings gateway fleet"
 ).split()
 
 # What each folder may import beside itself. A name stands for itself and all below it.
@@ -36,6 +36,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "dialects": ("wire", "engine", "observe"),
     "transports": ("wire", "observe"),
     "store": BEHIND_PORTS,
+    "fleet": ("engine", "store", "observe"),  # sessions that other machines have
     "agents": (*BEHIND_PORTS, "wire"),  # a hosted agent is driven over its own protocol
     "providers": (*BEHIND_PORTS, "http"),
     "policy": BEHIND_PORTS,

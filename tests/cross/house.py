@@ -22,6 +22,7 @@ class House:
         self.work = folder / "work"
         self.config.mkdir()
         self.work.mkdir()
+        self.more: dict[str, str] = {}  # of the environment
         self.process: asyncio.subprocess.Process | None = None
         self._speakers: list[Speaker] = []
 
@@ -30,7 +31,7 @@ class House:
 
     async def start(self) -> None:
         env = {name: value for name, value in os.environ.items() if "API_KEY" not in name}
-        env |= {"DRAGOMAN_agents__default__model": "demo/demo", "PYTHONUNBUFFERED": "1"}
+        env |= {"DRAGOMAN_agents__default__model": "demo/demo", "PYTHONUNBUFFERED": "1"} | self.more
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dragoman", "daemon", "--no-gateway",
             "--config-dir", str(self.config),

@@ -98,7 +98,10 @@ class Daemon:
         self._state_facts()
         self.listening.hold()
         raise_file_limit(self.composed.settings.limits.max_clients + _FILES_BESIDE_CLIENTS)
-        await self.composed.host.recover()
+        if self.composed.node is not None:
+            await self.composed.node.start()
+        else:
+            await self.composed.host.recover()
         self.config.applied.append(self._apply)
         await self.listening.open()
         if self.with_gateway:
@@ -109,7 +112,10 @@ class Daemon:
 
             self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
         tidy = keep_tidy(self.composed.places.data_dir)
-        for work in (self._watch_file(), self._sweep(), self._take_up(), settle(), tidy):
+        works = [self._watch_file(), self._sweep(), settle(), tidy]
+        if self.composed.node is None:  # which looks for what dead nodes left by itself
+            works.append(self._take_up())
+        for work in works:
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))

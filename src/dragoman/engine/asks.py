@@ -140,6 +140,7 @@ class Asks:
         scope: str = "",
         lasts: str = "",
         digest: str = "",
+        handled: str = "",
     ) -> Settled:
         """Settle a question. The first answer wins; a later one raises AlreadySettled.
 
@@ -176,7 +177,7 @@ class Asks:
         if state.status == "waiting_input" and (len(state.asks) == 1 or self._frees(ask)):
             # A call that waited across a restart has no task: the turn is taken up again below.
             bodies.append(ev.StatusChanged("waiting_input", "running" if state.turn else "idle"))
-        done = self._ledger.put(*bodies)
+        done = self._ledger.put(*bodies, handled=handled)
         if rule is not None:
             done = self._ledger.home.spawn(self._remember(done, rule))
         try:

@@ -115,7 +115,8 @@ class Door:
     def running(self) -> bool:
         """Whether any session does something that only this process can go on with."""
         return any(
-            session.inbox.busy
+            session.own
+            and session.inbox.busy
             and (session.state.status != "waiting_input" or session.inbox.waiting)
             for session in self._host.live.values()
         )
@@ -323,6 +324,8 @@ class Door:
     async def interrupt(self, session_id: str, by: Who | None = None) -> str:
         """Like cancel, but the session rests as `interrupted` and tells so."""
         session = await self._host.get(session_id)
+        if not session.own:
+            return session.inbox.cancel("interrupt", interrupt=True)
         state = session.state
         if session.ledger.turn is None and state.turn:  # waits for an answer since before a restart
             words = session.inbox.closing_words("interrupt")

@@ -100,6 +100,10 @@ class Host:
         self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
+        # Set by a fleet: a session that another node has, as far as it can be used from here, and
+        # the name of this node, which goes on with turns that another one left.
+        self.elsewhere: Callable[[str, InUse], Awaitable[Session]] | None = None
+        self.node = ""
         self.shared = False  # clients have folders of their own, which are not ours
 
     @property
@@ -155,6 +159,7 @@ class Host:
         limit: int,
         wait: float | None,
         keep: bool = False,
+        turn_id: str = "",
     ) -> Work:
         """Give a session something to do (see `Door.prompt`)."""
         said = text_of(content)
@@ -177,7 +182,7 @@ class Host:
             )
         from .work import Work
 
-        work = Work("prompt", f"trn_{token()}", content, by, key, metadata)
+        work = Work("prompt", turn_id or f"trn_{token()}", content, by, key, metadata)
         session.inbox.put(work, limit=limit, wait=wait, keep=keep)
         data = Received(content=text_of(content), metadata=metadata or {})
         self.hooks.tell_of("message_received", data, session.state)
@@ -353,7 +358,14 @@ class Host:
 
     async def _load(self, session_id: str) -> Session:
         await self._make_room()
-        epoch = await self.store.take(session_id, self.owner, self.is_alive)
+        try:
+            epoch = await self.store.take(session_id, self.owner, self.is_alive)
+        except InUse as fault:
+            if self.elsewhere is None:
+                raise
+            session = await self.elsewhere(session_id, fault)
+            self.live[session_id] = session
+            return session
         state = await self.rebuild(session_id)
         try:
             self.agents.profile(state.agent)
@@ -484,6 +496,9 @@ class Host:
         session = self.live.get(session_id)
         if session is None:
             raise UnknownSession(session_id)
+        if not session.own and cause == "idle":  # it is another node's, and goes on there
+            await self._let_go(session)
+            return
         leaving = self._leaving.get(session_id)
         if leaving is None:
             session.ledger.closing = True
@@ -502,12 +517,36 @@ class Host:
     async def _let_go(self, session: Session) -> None:
         await session.shut()
         self.let_down(session.ledger)
+        if not session.own:
+            return
         try:
             await self.store.give(session.id, session.ledger.epoch)
         except Fault as problem:  # it stays ours until this process ends
             if self.stopping:
                 return  # which is now
             self.trouble("a session was not given back", problem, session=session.id)
+
+    async def release(self, session_id: str) -> None:
+        """Give a session to whoever takes it next: what waits in it waits on."""
+        session = self.live.get(session_id)
+        if session is None or not session.own:
+            return
+        state = session.state
+        queued = any(not one.steers for one in state.queued.values())
+        if queued and state.status not in ACTIVE:  # with whoever looks for such sessions
+            await session.ledger.append(ev.StatusChanged(state.status, "starting", "moved"))
+        if session.inbox.task is not None:
+            session.park()
+        await self._let_go(session)
+
+    @property
+    def unheld(self) -> tuple[str, ...]:
+        """Sessions that were let go here while somebody watched."""
+        return tuple(self._hubs)
+
+    def adopt_hub(self, session_id: str) -> Hub | None:
+        """The watchers of a session that was let go here, for whoever speaks for it now."""
+        return self._hubs.pop(session_id, None)
 
     async def delete(self, session_id: str) -> bool:
         """Close a session and remove it from the store; False when there was none."""
@@ -540,7 +579,7 @@ class Host:
         for session in tuple(self.live.values()):
             session.inbox.leave_waiting()
             turn = session.ledger.turn
-            if turn is not None and not session.asks.of(turn.id):
+            if session.own and turn is not None and not session.asks.of(turn.id):
                 session.inbox.cancel("shutdown", interrupt=True)
                 if session.inbox.task is not None:
                     busy.append(session.inbox.task)
@@ -548,7 +587,7 @@ class Host:
             await asyncio.wait(busy, timeout=grace)
         for session in tuple(self.live.values()):
             # Turns that wait for a human stay open in the store: the answer may come after a start.
-            if session.inbox.task is not None:
+            if session.own and session.inbox.task is not None:
                 session.park()
         await asyncio.gather(*(self._let_go(session) for session in tuple(self.live.values())))
         for task in tuple(self._tasks):

@@ -424,7 +424,7 @@ class Inbox:
         elif turn.left is not None and not turn.left.done():
             turn.left.set_result(None)
 
-    async def steer(self, content: Prompt, by: Who | None) -> str:
+    async def steer(self, content: Prompt, by: Who | None, handled: str = "") -> str:
         """Say something into the turn; returns the turn's id when that is stored."""
         ledger = self._ledger
         turn, state = ledger.turn, ledger.state
@@ -434,7 +434,7 @@ class Inbox:
         if sum(one.steers for one in state.queued.values()) >= _MOST_STEERS:
             raise Busy("Too many messages wait for the running turn already.")
         queued = ev.Queued(f"str_{token()}", content, by, steers=True)
-        stored = ledger.put(queued)
+        stored = ledger.put(queued, handled=handled)
         id = state.turn
         if turn is not None:
             id = turn.id

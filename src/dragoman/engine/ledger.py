@@ -32,6 +32,7 @@ class Home(Protocol):
 
     store: Store
     agents: Agents
+    node: str  # of a fleet; empty: none
     clock: Clock
     hooks: Hooks
     hub: Hub  # of all sessions
@@ -185,10 +186,13 @@ class Ledger:
         tail, turn.tail = turn.tail, []
         await self.put(*tail, *bodies)
 
-    def put(self, *bodies: ev.Kept, patient: bool = False) -> "asyncio.Future[None]":
+    def put(
+        self, *bodies: ev.Kept, patient: bool = False, handled: str = ""
+    ) -> "asyncio.Future[None]":
         """Fold these facts now; the future is done when they are stored and told.
 
-        When nobody waits for them, a `patient` store may gather them with later ones.
+        When nobody waits for them, a `patient` store may gather them with later ones. `handled` is
+        the command of another node that is done with them.
         """
         if self.parked:
             raise asyncio.CancelledError("the host stopped")
@@ -209,7 +213,7 @@ class Ledger:
             events.append(Event(self.id, at, body, seq))
         asked = [b.ask for b in bodies if type(b) is ev.Asked] if asks else ()
         settled = [b for b in bodies if type(b) is ev.Settled] if asks else ()
-        batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled)
+        batch = Batch(self.id, self.epoch, entries, state.info(), asked, settled, handled)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commit = Commit(events, state, done, hooks)
         self._committing = (*self._committing, commit)
@@ -283,7 +287,7 @@ class Ledger:
         """A commit failed: what was folded is not stored. Go back to what is."""
         try:
             if isinstance(error, StaleEpoch):
-                self._let_down()
+                self.lose()
             elif self.state is commit.state:  # else another failure of this moment went back
                 if self._mending is None:
                     self._mending = asyncio.ensure_future(self._mend())
@@ -300,15 +304,18 @@ class Ledger:
                 turn.closed = True  # what was folded before and has no answer yet is lost, too
         except Exception as problem:
             self.home.trouble("a session could not be read again", problem, session=self.id)
-            self._let_down()  # it is read again by whoever comes next
+            self.lose()  # it is read again by whoever comes next
         finally:
             self._mending = None
 
-    def _let_down(self) -> None:
-        """This object cannot speak for the session any more."""
+    def lose(self) -> None:
+        """This object cannot speak for the session any more: what runs in it is ended."""
         self.home.let_down(self)
-        if self.turn is not None:
-            self.turn.closed = True
+        turn = self.turn
+        if turn is not None:
+            turn.closed = True
+            if turn.task is not None:
+                turn.task.cancel()
 
     def _tell(self, events: list[Event]) -> None:
         if self.turn is not None and any(type(event.body) is ev.Spoke for event in events):

@@ -26,6 +26,9 @@ async def mend(session: Session) -> None:
         for ask in waiting:
             session.asks.watch_expiry(ask)
         return
+    if _goes_on(session):
+        await _resume(session)
+        return
     words = list(await found(session.ledger.home.store, state))
     if state.turn:
         words += session.inbox.closing_words("restart", words)
@@ -37,3 +40,31 @@ async def mend(session: Session) -> None:
         words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
     if words:
         await session.ledger.append(*words)
+
+
+def _goes_on(session: Session) -> bool:
+    """Whether the turn of a dead node goes on here: once, and only of our own agent."""
+    state = session.state
+    return (
+        bool(session.ledger.home.node)
+        and bool(state.turn)
+        and state.status in ("running", "starting")
+        and state.resumed != state.turn
+        and session.gear.profile().backend == "builtin"
+    )
+
+
+async def _resume(session: Session) -> None:
+    state, node = session.state, session.ledger.home.node
+    # What had begun may have taken effect: it is not done again, and the model is told.
+    words: list[ev.Kept] = [
+        ev.CallEnded(state.turn, call.id, call.name, "unknown", (Text(UNKNOWN),), True)
+        for call in state.unanswered()
+        if state.journal[call.id][1]
+    ]
+    text = f"The node that had this turn is gone. It goes on on {node}."
+    if not words and not state.journal:
+        text += " The model is asked once more."
+    words.append(ev.Noted("warning", "Went on elsewhere", text, {"resumed": state.turn}))
+    await session.ledger.append(*words)
+    session.inbox.resume()

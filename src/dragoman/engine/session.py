@@ -17,6 +17,8 @@ class Session:
 
     __slots__ = ("asks", "gear", "id", "inbox", "ledger")
 
+    own = True  # this process is its writer
+
     def __init__(self, home: Home, state: State, epoch: int, hub: Hub | None = None) -> None:
         self.id = state.id
         self.ledger = Ledger(home, state, epoch, hub)

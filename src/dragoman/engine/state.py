@@ -34,8 +34,8 @@ class State:
         "_info", "active_ms", "agent", "answers", "archived", "asks", "began_at", "cost",
         "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
         "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
-        "query", "queued", "reasoning", "result", "seq", "settled", "status", "steps", "title",
-        "turn", "turns", "updated_at", "usage",
+        "query", "queued", "reasoning", "result", "resumed", "seq", "settled", "status", "steps",
+        "title", "turn", "turns", "updated_at", "usage",
     )  # fmt: skip
 
     def __init__(self, session_id: str) -> None:
@@ -79,6 +79,7 @@ class State:
         self.keys: Mapping[str, str] = NONE
         self.queued: Mapping[str, ev.Queued] = NONE  # acknowledged, not begun: in order
         self.denied: frozenset[str] = _NO_NAMES
+        self.resumed = ""  # the turn that went on by itself after its process died
         # Calls the model asked for that have no result yet: call id -> (name, started).
         self.journal: Mapping[str, tuple[str, bool]] = NONE
 
@@ -314,6 +315,11 @@ def _extra_set(state: State, body: ev.ExtraSet, at: int) -> None:
     state.extra = merged(state.extra, body.values)
 
 
+def _noted(state: State, body: ev.Noted, at: int) -> None:
+    if body.data is not None and "resumed" in body.data:
+        state.resumed = str(body.data["resumed"])
+
+
 def _remembered(memory: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     """With one more, and without the oldest when they are too many."""
     grown = {**memory, key: value}
@@ -353,6 +359,7 @@ _FOLDS: dict[type, Any] = {
     ev.Allowed: _allowed,
     ev.Archived: _archived,
     ev.ExtraSet: _extra_set,
+    ev.Noted: _noted,
 }
 # Housekeeping that must not move a session to the top of the lists.
 _QUIET = frozenset({ev.Renamed, ev.Archived, ev.ExtraSet, ev.Noted})

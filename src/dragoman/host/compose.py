@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.engine.door import Door
@@ -33,6 +33,9 @@ from dragoman.settings.load import load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
 
+if TYPE_CHECKING:
+    from dragoman.fleet.node import Node
+
 log = get_log("host")
 
 
@@ -57,6 +60,7 @@ class Composed:
         self.roster = roster
         self.notices = notices
         self.recollection: Recollection
+        self.node: Node | None = None
         self.closers: list[Callable[[], None]] = []
         self.endings: tuple[Callable[[], Awaitable[None]], ...] = ()
 
@@ -72,6 +76,8 @@ class Composed:
         """Stop the host if it still runs, then close what it stood on."""
         if not self.host.stopping:
             await self.host.stop(1.0)
+        if self.node is not None:
+            await self.node.stop()
         for ending in self.endings:
             await ending()
         for closer in self.closers:
@@ -126,6 +132,7 @@ async def compose(
     host.shared = for_daemon
     if kept.durable:
         host.make_checkpoints = lambda: _keeper(config.settings, where, closers)
+    node = _node(host, kept, loaded.settings) if for_daemon else None
     servers = Servers(
         host,
         lambda: config.settings,
@@ -171,6 +178,7 @@ async def compose(
     config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
     composed = Composed(config, where, host, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection
+    composed.node = node
     composed.closers = closers
     closers.append(recollection.close)
     composed.endings += (servers.close, budgets.flush)
@@ -201,6 +209,26 @@ def _keeper(
     keeper = Keeper(path, limits, given.max_bytes)
     closers.append(keeper.close)
     return keeper
+
+
+def _node(host: Host, store: Store, settings: Settings) -> "Node | None":
+    """This daemon as a node of a fleet; it joins with `start`."""
+    if not settings.fleet.database:
+        return None
+    import socket
+
+    from dragoman.fleet.desk import Desk, owner_name
+    from dragoman.fleet.node import Node
+    from dragoman.store.postgres import PostgresStore
+    from dragoman.store.postgres.changes import Node as Named
+
+    assert isinstance(store, PostgresStore)
+    given = settings.fleet
+    name = given.node or socket.gethostname()
+    roots = tuple(os.path.realpath(root) for root in given.shared_roots)
+    store.node = Named(name, tuple(given.labels), roots)
+    desk = Desk(store, owner_name(name, os.urandom(6).hex()))
+    return Node(host, desk, lease=given.lease, version=__version__)
 
 
 def _sandbox(settings: Settings) -> str:

@@ -5,10 +5,13 @@ transaction. One that is `again` may have been committed before the connection w
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.events import Ask, Settled, already
 from dragoman.engine.faults import InUse, UnknownAsk, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
+from dragoman.engine.traits import Trait
 
 from ..rows import columns_of, encode, pack, settled_of
 from ..rules import ask_exists, check_ask, check_batch, exists, moment
@@ -20,11 +23,12 @@ if TYPE_CHECKING:
 PROTOCOL = 1  # of what nodes write for each other; an older one never writes a newer session
 # The columns that hardly ever change.
 LASTING = ("created_at", "archived", "agent", "cwd", "parent", "origin", "run_id", "key", "words")
-_MARKS = ", ".join(f"${n}" for n in range(7, 7 + len(LASTING)))
+_MARKS = ", ".join(f"${n}" for n in range(10, 10 + len(LASTING)))
 INSERT_SESSION = (
     "INSERT INTO sessions (id, owner, leaf, epoch, last_seq, updated_at, status, info, written_by,"
-    f" {', '.join(LASTING)}) VALUES ($1, $2, NOT EXISTS (SELECT 1 FROM sessions WHERE parent = $1),"
-    f" 1, 0, $3, $4, $5, $6, {_MARKS}) ON CONFLICT (id) DO NOTHING RETURNING num"
+    f" home, pinned, labels, {', '.join(LASTING)})"
+    " VALUES ($1, $2, NOT EXISTS (SELECT 1 FROM sessions WHERE parent = $1),"
+    f" 1, 0, $3, $4, $5, $6, $7, $8, $9, {_MARKS}) ON CONFLICT (id) DO NOTHING RETURNING num"
 )
 SELECT_SESSION = (
     f"SELECT num, epoch, last_seq, {', '.join(LASTING)} FROM sessions WHERE id = $1 FOR UPDATE"
@@ -48,12 +52,17 @@ DEAD_NODE = (
     f"(s.owner LIKE '{NODE}%' AND NOT EXISTS"
     " (SELECT 1 FROM nodes AS n WHERE n.owner = s.owner AND n.lease > clock_timestamp()))"
 )
+# A session whose folder only one node sees stays with it; one that wants labels needs them all.
+HERE = "($4::text = '' OR (NOT s.pinned OR s.home = $4) AND s.labels <@ $5::text[])"
 TAKE = (
-    f"UPDATE sessions AS s SET owner = $2, epoch = epoch + 1, written_by = {PROTOCOL}"
-    f" WHERE id = $1 AND written_by <= {PROTOCOL}"
+    f"UPDATE sessions AS s SET owner = $2, epoch = epoch + 1, written_by = {PROTOCOL},"
+    " home = CASE WHEN $4 = '' THEN home ELSE $4 END"
+    f" WHERE id = $1 AND written_by <= {PROTOCOL} AND {HERE}"
     f" AND (owner IS NULL OR owner = $2 OR owner = $3 OR {DEAD_NODE})"
     " RETURNING epoch"
 )
+
+HERE_ALONE = HERE.replace("$4", "$2").replace("$5", "$3") + " AS here"
 
 
 def lasting_of(info: SessionInfo) -> tuple[Any, ...]:
@@ -69,10 +78,34 @@ def lasting_of(info: SessionInfo) -> tuple[Any, ...]:
     )
 
 
+class Wanted(Trait, frozen=True):
+    """What a session wants of the node that has it."""
+
+    NAME = "fleet"
+
+    labels: tuple[str, ...] = ()
+
+
+class Node(msgspec.Struct, frozen=True):
+    """What of a fleet this process is; without a name it is none."""
+
+    name: str = ""
+    labels: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()  # folders that every node sees
+
+    def pins(self, cwd: str) -> bool:
+        """Whether only this node sees a folder."""
+        if not self.name:
+            return False
+        return not any(cwd == root or cwd.startswith(root.rstrip("/") + "/") for root in self.roots)
+
+
 class Create:
-    def __init__(self, info: SessionInfo, owner: str) -> None:
+    def __init__(self, info: SessionInfo, owner: str, node: Node) -> None:
         self._info = info
         self._owner = owner
+        self._node = node
+        self._labels = [clean(one) for one in Wanted.of(info.extra).labels]
         self._data = encode(info)
 
     async def __call__(self, connection: "Connection[Any]", again: bool) -> int:
@@ -80,7 +113,7 @@ class Create:
         id = clean(info.id)
         num = await connection.fetchval(
             INSERT_SESSION, id, self._owner, info.updated_at, info.status, self._data, PROTOCOL,
-            *lasting_of(info),
+            self._node.name, self._node.pins(info.cwd), self._labels, *lasting_of(info),
         )  # fmt: skip
         if num is None:
             row = await connection.fetchrow(
@@ -100,8 +133,8 @@ class Take:
     Gives the new epoch and None, or 0 and who has it.
     """
 
-    def __init__(self, session: str, owner: str, former: str | None) -> None:
-        self._values = (clean(session), owner, former)
+    def __init__(self, session: str, owner: str, former: str | None, node: Node) -> None:
+        self._values = (clean(session), owner, former, node.name, [*node.labels])
         self._session = session
 
     async def __call__(self, connection: "Connection[Any]", again: bool) -> tuple[int, str | None]:
@@ -109,7 +142,9 @@ class Take:
         if epoch is not None:
             return epoch, None
         row = await connection.fetchrow(
-            "SELECT owner, written_by FROM sessions WHERE id = $1", self._values[0]
+            f"SELECT owner, written_by, home, {HERE_ALONE} FROM sessions AS s WHERE id = $1",
+            self._values[0],
+            *self._values[3:],
         )
         if row is None:
             raise UnknownSession(self._session)
@@ -119,6 +154,14 @@ class Take:
                 "Update Dragoman on this machine, or use a node that is newer.",
                 owner=row["owner"] or "",
                 session=self._session,
+            )
+        if not row["here"]:
+            raise InUse(
+                f"Session {self._session} belongs to node {row['home']}.",
+                "Ask that node, or move the session: dragoman fleet move.",
+                owner=row["owner"] or "",
+                session=self._session,
+                home=row["home"],
             )
         return 0, row["owner"] or ""
 

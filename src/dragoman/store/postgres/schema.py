@@ -41,6 +41,7 @@ CREATE TABLE sessions (
     info bytea NOT NULL,
     home text COLLATE "C" NOT NULL DEFAULT '',
     pinned boolean NOT NULL DEFAULT false,
+    labels text[] NOT NULL DEFAULT '{}',
     written_by integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70)
 """

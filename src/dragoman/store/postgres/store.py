@@ -45,6 +45,8 @@ class PostgresStore:
         self.link = link
         self.place = link.place
         self.writer = writer
+        self.node = changes.Node()
+        self.taking = True  # a node that is drained takes no session any more
         self._closed = False
 
     @classmethod
@@ -78,13 +80,16 @@ class PostgresStore:
         return object()
 
     async def create(self, info: SessionInfo, owner: str) -> int:
-        epoch: int = await self.writer.post(changes.Create(info, owner))
+        epoch: int = await self.writer.post(changes.Create(info, owner, self.node))
         return epoch
 
     async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
         former: str | None = None
+        if not self.taking:
+            raise in_use(session, "")
         for _ in range(TRIES):
-            epoch, former = await self.writer.post(changes.Take(session, owner, former))
+            change = changes.Take(session, owner, former, self.node)
+            epoch, former = await self.writer.post(change)
             if former is None:
                 taken: int = epoch
                 return taken

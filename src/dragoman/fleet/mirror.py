@@ -1,0 +1,304 @@
+"""A session that another node has, as this one shows it and speaks for its clients.
+
+It has the parts of a live session (`engine/session.py`), so that dialects notice nothing: what
+happens there is read from the log, and what is to be done there becomes a command.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Prompt, Text, Thinking, ToolCall
+from dragoman.engine.events import Ask, Event, Settled, Verdict, Who
+from dragoman.engine.faults import Busy, Fault, NothingRunning
+from dragoman.engine.hub import Hub
+from dragoman.engine.ids import token
+from dragoman.engine.ledger import Home, Ledger
+from dragoman.engine.ports import Entry, Files, Terminals
+from dragoman.engine.state import State
+from dragoman.engine.underway import Underway
+from dragoman.engine.work import Finished
+
+from . import words
+from .words import Command, Result
+
+if TYPE_CHECKING:
+    from dragoman.engine.work import Work
+
+
+class Way(Protocol):
+    """How a mirror reaches the node that has its session (`fleet/node.py`)."""
+
+    async def ask(self, session: str, command: Command, id: str = "") -> Result: ...
+
+    async def put_down(self, session: str, command: Command) -> str: ...
+
+    async def outcome(self, id: str) -> Result: ...
+
+    async def catch_up(self, session: str) -> None: ...
+
+    def await_turn(self, session: str, after: int, work: "Work") -> None: ...
+
+    def absence(self, session: str) -> Fault | None: ...
+
+
+class FarLedger(Ledger):
+    """What the session is, read from the log; what is to be added goes to its owner."""
+
+    __slots__ = ("_way",)
+
+    def __init__(self, home: Home, state: State, hub: Hub | None, way: Way) -> None:
+        super().__init__(home, state, 0, hub)
+        self._way = way
+        self._underway()
+
+    async def append(self, *bodies: ev.Kept) -> None:
+        await self._way.ask(self.id, words.Configure(bodies))
+        await self._way.catch_up(self.id)
+
+    def _underway(self) -> None:
+        turn = self.state.turn
+        if not turn:
+            self.turn = None
+        elif self.turn is None or self.turn.id != turn:
+            self.turn = Underway(turn)
+
+    def fold(self, entries: Sequence[Entry]) -> None:
+        """Take in and tell what its owner stored."""
+        for entry in entries:
+            if entry.seq != self.state.seq + 1:
+                continue
+            body = ev.decode_body(entry.body)
+            self.state.apply(body, entry.at)
+            self._underway()
+            if isinstance(body, ev.Spoke):
+                self._say(body)
+            self._tell([Event(self.id, entry.at, body, entry.seq, entry.gseq)])
+
+    def _say(self, body: ev.Spoke) -> None:
+        """A message as if it were streamed just now: its deltas went to its owner's clients."""
+        turn = body.turn
+        self.emit(ev.StepBegan(turn, body.step))
+        self.emit(ev.StreamOpened(turn, body.step))
+        for block in body.content:
+            if isinstance(block, Text):
+                self.stream(ev.TextDelta, turn, block.text, body.step)
+            elif isinstance(block, Thinking):
+                self.stream(ev.ThoughtDelta, turn, block.text, body.step)
+            elif isinstance(block, ToolCall):
+                args = block.raw or words.encode(block.args or {}).decode()
+                self.emit(ev.CallDrafted(turn, block.id, block.name))
+                self.stream(ev.CallArgs, turn, args, block.id)
+                self.emit(ev.CallReady(turn, block.id))
+
+
+class FarInbox:
+    """What this node's clients want done; the owner has the inbox."""
+
+    __slots__ = ("_ledger", "_way", "last_used", "task", "waiting")
+
+    def __init__(self, ledger: FarLedger, way: Way) -> None:
+        self._ledger = ledger
+        self._way = way
+        self.waiting: list[Work] = []  # sent from here, not begun
+        self.task: asyncio.Task[None] | None = None
+        self.last_used = ledger.home.clock.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._ledger.state.turn or self.waiting)
+
+    def put(self, work: "Work", *, limit: int, wait: float | None, keep: bool = False) -> None:
+        if self._ledger.closing:
+            raise Busy(f"Session {self._ledger.id} is closing.", "Open it again, then send it.")
+        absent = self._way.absence(self._ledger.id)
+        if absent is not None:
+            raise absent
+        if len(self.waiting) + bool(self._ledger.state.turn) >= limit:
+            raise Busy(
+                f"Session busy: queue full ({limit} pending requests)",
+                "Wait for a turn to end, or cancel it.",
+            )
+        self.last_used = self._ledger.home.clock.monotonic()
+        self.waiting.append(work)
+        work.started.add_done_callback(lambda _: self._begun(work))
+        self._way.await_turn(self._ledger.id, self._ledger.state.seq, work)
+        self._ledger.home.spawn(self._send(work, limit, wait))
+
+    def _begun(self, work: "Work") -> None:
+        if work in self.waiting:
+            self.waiting.remove(work)
+
+    async def _send(self, work: "Work", limit: int, wait: float | None) -> None:
+        command = words.Prompt(
+            work.turn, work.content, work.by, work.key, work.metadata, limit, wait,
+            compacts=work.kind == "compact",
+        )  # fmt: skip
+        try:
+            id = await self._way.put_down(self._ledger.id, command)
+            work.keep()  # it is stored: no node can lose it
+            if work.stopped is not None:
+                cause, interrupt = work.stopped
+                await self._way.put_down(self._ledger.id, words.Cancel(work.turn, cause, interrupt))
+            result = await self._way.outcome(id)
+            if work.kind == "compact":
+                work.finish(Finished(result.turn, "completed", "end_turn"))
+        except Fault as fault:
+            work.fail(fault)
+
+    def taken(self, key: str) -> str:
+        for work in self.waiting:
+            if work.key == key:
+                return work.turn
+        return self._ledger.state.keys.get(key, "")
+
+    async def steer(self, content: Prompt, by: Who | None, handled: str = "") -> str:
+        result = await self._way.ask(self._ledger.id, words.Steer(tuple(content), by))
+        await self._way.catch_up(self._ledger.id)
+        return result.turn or self._ledger.state.turn
+
+    def cancel(self, cause: str = "client", *, interrupt: bool = False) -> str:
+        turn = self._turn()
+        if not turn:
+            raise NothingRunning(
+                "No active turn for this session", status=self._ledger.state.status
+            )
+        self._ledger.home.spawn(self._stop(cause, interrupt))
+        return turn
+
+    async def _stop(self, cause: str, interrupt: bool) -> None:
+        await self._way.catch_up(self._ledger.id)  # what runs now is meant
+        if turn := self._turn():
+            await self._way.ask(self._ledger.id, words.Cancel(turn, cause, interrupt))
+
+    def _turn(self) -> str:
+        return self._ledger.state.turn or (self.waiting[0].turn if self.waiting else "")
+
+    def retract(self, key: str) -> str:
+        turn = self.taken(key) if key else ""
+        if not turn:
+            raise NothingRunning("That prompt neither waits nor runs.")
+        self._ledger.home.spawn(self._way.ask(self._ledger.id, words.Retract(key)))
+        return turn
+
+    def leave_waiting(self) -> None:
+        """This node stops: what was put down runs all the same."""
+        for work in tuple(self.waiting):
+            text = "This node is shutting down: the prompt is kept and runs on another one."
+            work.fail(Busy(text, "Do not send it again."))
+
+    def fail_waiting(self, error: Fault) -> None:
+        for work in tuple(self.waiting):
+            work.fail(error)
+
+    def go_on(self) -> None:
+        """The owner does."""
+
+    async def idle(self) -> None:
+        while self.busy:
+            await self._way.catch_up(self._ledger.id)
+            if self.busy:
+                await asyncio.sleep(0.1)  # the log is read that often, nobody tells of rest
+
+
+class FarAsks:
+    """The open questions, which only the owner settles: the first answer wins there."""
+
+    __slots__ = ("_ledger", "_way")
+
+    def __init__(self, ledger: FarLedger, way: Way) -> None:
+        self._ledger = ledger
+        self._way = way
+
+    async def answer(
+        self,
+        ask_id: str,
+        verdict: Verdict,
+        by: Who | None,
+        *,
+        comment: str = "",
+        text: str = "",
+        scope: str = "",
+        lasts: str = "",
+        digest: str = "",
+        handled: str = "",
+    ) -> Settled:
+        command = words.Answer(ask_id, verdict, by, comment, text, scope, lasts, digest)
+        result = await self._way.ask(self._ledger.id, command)
+        await self._way.catch_up(self._ledger.id)
+        if result.settled is not None:
+            return result.settled
+        row = await self._ledger.home.store.ask(ask_id)  # stored, and its owner died
+        assert row is not None and row.settled is not None
+        return row.settled
+
+    async def put(self, ask: Ask) -> None:
+        await self._way.ask(self._ledger.id, words.Question(ask))
+        await self._way.catch_up(self._ledger.id)
+
+    def of(self, turn_id: str) -> list[Ask]:
+        asks = self._ledger.state.asks.values()
+        return [ask for ask in asks if turn_id and ask.turn == turn_id and not ask.external]
+
+    def stop_timers(self) -> None:
+        """The owner has them."""
+
+
+class FarGear:
+    """What a client of this node lends cannot be used on another."""
+
+    __slots__ = ("_ledger", "_way", "files", "servers", "terminals", "toolbox", "vision")
+
+    def __init__(self, ledger: FarLedger, way: Way, vision: bool) -> None:
+        self._ledger = ledger
+        self._way = way
+        self.vision = vision
+        self.toolbox = None
+        self.files: Files | None = None
+        self.terminals: Terminals | None = None
+        self.servers: Sequence[dict[str, Any]] = ()
+
+    def configure(self) -> None:
+        """The owner does."""
+
+    async def equip(self, *, anew: bool = False) -> None:
+        if self.servers:
+            await self._way.ask(self._ledger.id, words.Equip([*self.servers]))
+
+    async def put_away(self) -> None:
+        """Nothing is held here."""
+
+
+class Mirror:
+    """The session itself."""
+
+    __slots__ = ("asks", "gear", "id", "inbox", "ledger")
+
+    own = False
+
+    def __init__(self, home: Home, state: State, hub: Hub | None, way: Way, vision: bool) -> None:
+        self.id = state.id
+        self.ledger = FarLedger(home, state, hub, way)
+        self.asks = FarAsks(self.ledger, way)
+        self.gear = FarGear(self.ledger, way, vision)
+        self.inbox = FarInbox(self.ledger, way)
+
+    @property
+    def state(self) -> State:
+        return self.ledger.state
+
+    @property
+    def spare(self) -> bool:
+        ledger = self.ledger
+        return not (self.inbox.waiting or ledger.closing or ledger.watches)
+
+    async def shut(self) -> None:
+        self.ledger.closing = True
+
+    def park(self) -> None:
+        """Nothing runs here."""
+
+
+def command_id() -> str:
+    return f"cmd_{token()}"

@@ -1,0 +1,414 @@
+"""One daemon as a node: it keeps its lease, takes what is due, and serves what others own.
+
+Three loops: one renews the lease, one acts on hints (or looks by itself once a second), and what is
+asked of our sessions is done beside, in order for each.
+"""
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed
+from dragoman.engine.host import Host
+from dragoman.observe.log import get_log
+from dragoman.store.postgres.writer import discard
+
+from . import words
+from .desk import CHANNEL, RENEW, Desk, told
+from .doing import Moved, do
+from .following import Following
+from .mirror import Mirror, command_id
+from .words import Command, Result
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
+
+    from dragoman.engine.session import Session
+    from dragoman.engine.work import Work
+
+log = get_log("fleet")
+POLL_SECONDS = 1.0
+HINT_SECONDS = 0.01  # the hints of so long are one
+CLAIM_MOST = 1000  # sessions taken at once
+TAKE_AT_ONCE = 8
+RETRY_SECONDS = 0.2
+KEEP_DONE_SECONDS = 86_400.0
+
+
+class Node:
+    """This process in its fleet."""
+
+    def __init__(self, host: Host, desk: Desk, *, lease: float, version: str) -> None:
+        self.host = host
+        self.desk = desk
+        self.lease = lease
+        self.draining = False
+        self.degraded = ""  # why this node does not do its part just now
+        self._version = version
+        self._held = monotonic()  # when the lease was last known to be ours
+        self._others = 0
+        self._hinted = asyncio.Event()
+        self._hinting = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._doing: dict[str, list[tuple[str, Command]]] = {}  # by session, in order
+        self._known: set[str] = set()  # commands that are being done
+        self._results: dict[str, asyncio.Future[Result]] = {}
+        self._absent: dict[str, tuple[str, int]] = {}
+        self._swept = 0.0
+        self._taking = asyncio.Semaphore(TAKE_AT_ONCE)
+        self.following = Following(host, desk)
+
+    @property
+    def name(self) -> str:
+        return self.desk.store.node.name
+
+    # --- its life ---
+
+    async def start(self) -> None:
+        """Join the fleet. Raises InUse when the name is taken."""
+        await self.desk.join(self.lease, self._version, self._facts())
+        self._held = monotonic()
+        host, store = self.host, self.desk.store
+        host.owner, host.node = self.desk.owner, self.name
+        host.elsewhere = self._mirror
+        store.writer.on_commit = self._committed
+        store.writer.wait = max(self.lease, 1.0)
+        for work in (self._keep(), self._act()):
+            self._tasks.append(asyncio.create_task(work))
+        log.info("joined", node=self.name, lease=self.lease)
+
+    async def stop(self) -> None:
+        """Leave the fleet, after the host has let its sessions go."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for future in self._results.values():
+            future.cancel()
+        try:
+            await self.desk.leave()
+            await self.desk.hint()
+        except Fault as fault:
+            log.warning("the lease was not released", problem=str(fault))
+
+    def _facts(self) -> dict[str, Any]:
+        running = [one for one in self.host.live.values() if one.own and one.inbox.busy]
+        mirrors = sum(not one.own for one in self.host.live.values())
+        return {
+            "running": len(running),
+            "live": len(self.host.live) - mirrors,
+            "mirrors": mirrors,
+            "degraded": self.degraded,
+            "lag": self.following.lag,
+        }
+
+    # --- the lease ---
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(max(self.lease / 3, 0.2)):
+                    connection = await self.desk.store.link.connect(timeout=self.lease)
+            except Exception as error:
+                self._cut_off(error)
+            else:
+                try:
+                    await self._keep_over(connection)
+                finally:
+                    await discard(connection)
+            await asyncio.sleep(min(RETRY_SECONDS, self.lease / 6))  # until the next try
+
+    async def _keep_over(self, connection: "Connection[Any]") -> None:
+        """Renew the lease and hear hints over this connection, as long as it lasts."""
+        try:
+            await connection.add_listener(CHANNEL, self._heard)
+            while True:
+                began = monotonic()
+                async with asyncio.timeout(max(self.lease / 3, 0.2)):
+                    row = await connection.fetchrow(
+                        RENEW, self.desk.owner, self.lease, words.encode(self._facts())
+                    )
+                await self._renewed(row, began)
+                await asyncio.sleep(self.lease / 3)
+        except Exception as error:
+            self._cut_off(error)
+
+    async def _renewed(self, row: Any, began: float) -> None:
+        if row is None:  # somebody has our name since the lease lapsed
+            self._give_up("another node has our name")
+            await self.desk.join(self.lease, self._version, self._facts())
+        elif not row["held"]:  # it had lapsed: others may have taken what was ours
+            await self.check_owned()
+        if row is not None:
+            self._others = row["others"]
+            self.draining = row["draining"]
+            self.desk.store.taking = not self.draining
+        self._held = began
+        if self.degraded:
+            log.info("back in the fleet", node=self.name)
+            self.degraded = ""
+        self._hinted.set()
+
+    def _cut_off(self, error: Exception) -> None:
+        if not self.degraded:
+            fault = self.desk.store.link.explain(error)
+            self.degraded = fault.message
+            log.error("cut off from the fleet", problem=fault.message)
+        if monotonic() - self._held > self.lease:
+            self._give_up(self.degraded)
+
+    def _give_up(self, why: str) -> None:
+        """The lease is over: somebody else may have our sessions, so nothing of them runs on."""
+        mine = [one for one in self.host.live.values() if one.own]
+        for session in mine:
+            session.ledger.lose()
+        if mine:
+            log.error("gave sessions up", count=len(mine), problem=why)
+
+    async def check_owned(self) -> None:
+        """Let go of every session that is not ours any more."""
+        mine = [one for one in self.host.live.values() if one.own]
+        if not mine:
+            return
+        owned = await self.desk.owned([one.id for one in mine])
+        for session in mine:
+            if session.id not in owned and self.host.is_live(session.ledger):
+                log.warning("lost a session", session=session.id)
+                session.ledger.lose()
+
+    # --- hints ---
+
+    def _heard(self, *_: object) -> None:
+        self._hinted.set()
+
+    def _committed(self) -> None:
+        """Something was stored: have the others look, soon and once."""
+        if self._others and not self._hinting:
+            self._hinting = True
+            asyncio.get_running_loop().call_later(HINT_SECONDS, self._hint)
+
+    def _hint(self) -> None:
+        self._hinting = False
+        self.host.spawn(self._say())
+
+    async def _say(self) -> None:
+        try:
+            await self.desk.hint()
+        except StoreFailed:
+            return  # a hint that is lost costs a poll
+
+    # --- what it does ---
+
+    async def _act(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(min(POLL_SECONDS, self.lease / 3)):
+                    await self._hinted.wait()
+            except TimeoutError:
+                pass  # time to look without a hint
+            self._hinted.clear()
+            try:
+                await self.tick()
+            except Fault as fault:
+                self._cut_off(fault)
+                await asyncio.sleep(RETRY_SECONDS)  # the database is gone
+            except Exception as error:
+                self.host.trouble("the fleet was not looked after", error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def tick(self) -> None:
+        """Look once at everything that others may have written."""
+        await self._take_commands()
+        await self.following.look()
+        await self._take_results()
+        for session_id in self.host.unheld:  # somebody watches what was lost here
+            self.host.spawn(self._bring_back(session_id))
+        if monotonic() - self._swept < min(POLL_SECONDS, self.lease / 3):
+            return
+        self._swept = monotonic()
+        await self._sweep()
+
+    async def _sweep(self) -> None:
+        mirrors = [one.id for one in self.host.live.values() if not one.own]
+        self._absent = await self.desk.absent(mirrors) if mirrors else {}
+        await self._give_away()
+        if not self.draining and not self.host.stopping:
+            room = min(CLAIM_MOST, self.host.max_sessions - len(self.host.live))
+            for session_id in await self.desk.claim(room) if room > 0 else ():
+                self.host.spawn(self._take_up(session_id))
+        await self.desk.tidy(KEEP_DONE_SECONDS)
+
+    async def _take_up(self, session_id: str) -> None:
+        """Go on with a session that is ours since just now."""
+        async with self._taking:
+            session = self.host.live.get(session_id)
+            if session is not None and not session.own:
+                await self.following.catch_up(session_id)
+                self.host.let_down(session.ledger)
+            try:
+                await self.host.get(session_id)
+                log.info("took a session up", session=session_id)
+            except InUse:
+                return  # somebody was quicker
+            except Exception as error:
+                self.host.trouble("a session could not be taken up", error, session=session_id)
+        self._hinted.set()  # there may be commands for it
+
+    async def _bring_back(self, session_id: str) -> None:
+        try:
+            await self.host.get(session_id)
+        except Fault as fault:
+            log.warning("a watched session is not here", session=session_id, problem=str(fault))
+            self.host.adopt_hub(session_id)
+
+    async def _give_away(self) -> None:
+        """Release what belongs elsewhere, at its next boundary; and what only waits for a human."""
+        strangers = set(await self.desk.strangers())
+        now = self.host.clock.now_ms()
+        for session in tuple(self.host.live.values()):
+            if not session.own or session.ledger.closing:
+                continue
+            waits = self._waits(session, now)
+            rests = not session.inbox.busy
+            if (self.draining or session.id in strangers) and (rests or waits is not None):
+                await self._release(session)
+            elif waits and not session.ledger.watches:
+                await self._release(session)
+
+    def _waits(self, session: "Session", now: int) -> bool | None:
+        """Whether nothing of a session runs and a human is waited for since long; None: it runs."""
+        state = session.state
+        asks = session.asks.of(state.turn)
+        if state.status != "waiting_input" or not asks:
+            return None
+        asking = {ask.call_id for ask in asks}
+        if any(begun and call not in asking for call, (_, begun) in state.journal.items()):
+            return None
+        return now - max(ask.at for ask in asks) > 2000 * self.lease
+
+    async def _release(self, session: "Session") -> None:
+        for work in tuple(session.inbox.waiting):
+            if work.stored:  # it runs where the session goes
+                session.inbox.waiting.remove(work)
+                self.following.await_turn(session.id, session.state.seq, work)
+        watched = bool(session.ledger.watches)
+        await self.host.release(session.id)
+        log.info("released a session", session=session.id)
+        if watched:
+            await self.host.get(session.id)
+
+    # --- commands of others ---
+
+    async def _take_commands(self) -> None:
+        for id, session_id, command in await self.desk.commands():
+            if id in self._known:
+                continue
+            self._known.add(id)
+            queue = self._doing.get(session_id)
+            if queue is not None:
+                queue.append((id, command))
+                continue
+            self._doing[session_id] = [(id, command)]
+            self.host.spawn(self._do_all(session_id))
+
+    async def _do_all(self, session_id: str) -> None:
+        queue = self._doing[session_id]
+        try:
+            while queue:
+                id, command = queue.pop(0)
+                if isinstance(command, words.Prompt) and command.compacts:
+                    self.host.spawn(self._do(session_id, id, command))  # long: others go on
+                else:
+                    await self._do(session_id, id, command)
+        finally:
+            del self._doing[session_id]
+            self._known -= {id for id, _ in queue}
+
+    async def _do(self, session_id: str, id: str, command: Command) -> None:
+        try:
+            try:
+                result = await do(self.host, session_id, id, command)
+            except (Moved, InUse, StaleEpoch, StoreFailed):
+                return  # it stays open: for the next owner, or for when the database is back
+            except Fault as fault:
+                result = told(fault)
+            await self.desk.finish(id, result)
+        finally:
+            self._known.discard(id)
+
+    # --- what our clients ask of others (`mirror.Way`) ---
+
+    async def _mirror(self, session_id: str, fault: InUse) -> "Session":
+        host = self.host
+        state = await host.rebuild(session_id)
+        try:
+            vision = host.models.resolve(state.model)[1].vision
+        except Fault:
+            vision = False
+        found = await self.desk.absent([session_id])
+        self._absent.update(found)
+        self.following.begin(session_id)
+        mirror = Mirror(host, state, host.adopt_hub(session_id), self, vision)
+        return cast("Session", mirror)
+
+    async def put_down(self, session: str, command: Command, id: str = "") -> str:
+        """Write a command for a session's owner; returns its id."""
+        id = id or command_id()
+        self._results[id] = asyncio.get_running_loop().create_future()
+        try:
+            await self.desk.send(id, session, command)
+        except BaseException:
+            del self._results[id]
+            raise
+        return id
+
+    async def outcome(self, id: str) -> Result:
+        """What came of it. Raises the fault that its owner raised."""
+        try:
+            result = await self._results[id]
+        finally:
+            del self._results[id]
+        if result.refusal is not None:
+            raise words.fault_of(result.refusal)
+        return result
+
+    async def ask(self, session: str, command: Command, id: str = "") -> Result:
+        absent = self.absence(session)
+        if absent is not None:
+            raise absent
+        return await self.outcome(await self.put_down(session, command, id))
+
+    async def _take_results(self) -> None:
+        if not self._results:
+            return
+        for id, result in (await self.desk.results([*self._results])).items():
+            future = self._results.get(id)
+            if future is not None and not future.done():
+                future.set_result(result)
+
+    async def catch_up(self, session: str) -> None:
+        await self.following.catch_up(session)
+
+    def await_turn(self, session: str, after: int, work: "Work") -> None:
+        self.following.await_turn(session, after, work)
+
+    def absence(self, session: str) -> Fault | None:
+        """Why a session cannot do anything: the one node that sees its folder is gone."""
+        found = self._absent.get(session)
+        if found is None:
+            return None
+        node, seen = found
+        return InUse(
+            f"Session {session} is waiting for node {node}, last seen {_moment(seen)}.",
+            f"Start that node, or move the session: dragoman fleet move {session} NODE.",
+            owner=node,
+            session=session,
+            seen=seen,
+        )
+
+
+def _moment(ms: int) -> str:
+    from datetime import UTC, datetime
+
+    if not ms:
+        return "never"
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

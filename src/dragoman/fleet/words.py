@@ -1,0 +1,134 @@
+"""What nodes say to each other: commands, and what came of them."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.engine import faults
+from dragoman.engine.content import Image, Text
+from dragoman.engine.events import Ask, Kept, Settled, Verdict, Who
+from dragoman.engine.faults import Fault
+
+
+class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
+    turn: str  # that it will be
+    content: tuple[Text | Image, ...]
+    by: Who | None
+    key: str
+    metadata: dict[str, Any] | None
+    limit: int
+    wait: float | None
+    compacts: bool = False
+
+
+class Steer(msgspec.Struct, frozen=True, tag="steer"):
+    content: tuple[Text | Image, ...]
+    by: Who | None
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    """Stop one turn, begun or not; when it is over nothing happens."""
+
+    turn: str
+    cause: str
+    interrupt: bool = False
+
+
+class Retract(msgspec.Struct, frozen=True, tag="retract"):
+    key: str
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    ask_id: str
+    verdict: Verdict
+    by: Who | None
+    comment: str = ""
+    text: str = ""
+    scope: str = ""
+    lasts: str = ""
+    digest: str = ""
+
+
+class Question(msgspec.Struct, frozen=True, tag="question"):
+    ask: Ask
+
+
+class Configure(msgspec.Struct, frozen=True, tag="configure"):
+    """Facts to be kept: another model, mode, title, …"""
+
+    bodies: tuple[Kept, ...]
+
+
+class Equip(msgspec.Struct, frozen=True, tag="equip"):
+    servers: list[dict[str, Any]]
+
+
+Command = Prompt | Steer | Cancel | Retract | Answer | Question | Configure | Equip
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+    hint: str
+    by: Who | None = None
+    data: dict[str, Any] = {}
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What came of a command: a turn, an answer, or why not."""
+
+    seq: int = 0  # how far the session was then
+    turn: str = ""
+    settled: Settled | None = None
+    refusal: Refusal | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_commands: msgspec.json.Decoder[Command] | None = None
+_results: msgspec.json.Decoder[Result] | None = None
+_FAULTS: dict[str, type[Fault]] = {
+    one.code: one
+    for one in vars(faults).values()
+    if isinstance(one, type) and issubclass(one, Fault)
+}
+
+
+def encode(value: Any) -> bytes:
+    return _encoder.encode(value)
+
+
+def command_of(data: bytes) -> Command:
+    global _commands
+    if _commands is None:  # wide unions take milliseconds to build: on first use
+        _commands = msgspec.json.Decoder(Command)
+    return _commands.decode(data)
+
+
+def result_of(data: bytes | None) -> Result:
+    global _results
+    if data is None:  # its effect was stored, and its owner died before it could say so
+        return Result()
+    if _results is None:
+        _results = msgspec.json.Decoder(Result)
+    return _results.decode(data)
+
+
+def kind_of(command: Command) -> str:
+    return str(type(command).__struct_config__.tag)
+
+
+def refusal_of(fault: Fault) -> Refusal:
+    plain = (str, int, float, bool, type(None))
+    data = {name: value for name, value in fault.data.items() if isinstance(value, plain)}
+    by = fault.data.get("by")
+    return Refusal(fault.code, fault.message, fault.hint, by if isinstance(by, Who) else None, data)
+
+
+def fault_of(refusal: Refusal) -> Fault:
+    """The fault as it was raised where the session is."""
+    kind = _FAULTS.get(refusal.code, Fault)
+    fault = kind.__new__(kind)
+    Fault.__init__(fault, refusal.message, refusal.hint, **refusal.data)
+    if refusal.by is not None:
+        fault.data["by"] = refusal.by
+    return fault
