@@ -126,6 +126,17 @@ class Example(acp.Agent):
         await self.client.session_update(session, ended)
         await self.say(session, f"Answered: {chosen}.")
 
+    async def do_replace(self, session: str, rest: str) -> None:
+        """Ask to write a file, and say that there is none."""
+        path, _, text = rest.partition(" ")
+        call = schema.ToolCallUpdate(
+            tool_call_id="call-w", title="Write", kind="edit",
+            raw_input={"file_path": path, "content": text},
+            content=[acp.tool_diff_content(path, text)],
+        )  # fmt: skip
+        answer = await self.client.request_permission(session, call, OPTIONS)
+        await self.say(session, f"Answered: {getattr(answer.outcome, 'option_id', 'none')}.")
+
     async def do_two(self, session: str, rest: str) -> None:
         """Two calls at once."""
         for name in ("a", "b"):

@@ -11,7 +11,9 @@ from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text, ToolCall, text_of
+from dragoman.engine.faults import AlreadySettled
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.shown import whole
 from dragoman.host.compose import Composed, compose
 
 AGENT = str(Path(__file__).with_name("hosted_agent.py"))
@@ -297,3 +299,24 @@ async def test_we_host_ourselves(hosts, tmp_path: Path, monkeypatch) -> None:
     ended = one.tape.of(ev.CallEnded)
     assert [e.outcome for e in ended] == ["done"]
     assert "from-the-inner-host" in text_of(ended[0].content)
+
+
+async def test_a_question_of_its_own_shows_the_file_as_it_is(hosts, tmp_path: Path) -> None:
+    """The agent draws a new file; there is one, and it changes while the human reads."""
+    one = await talk(await hosts(), tmp_path)
+    file = tmp_path / "work" / "a.txt"
+    file.write_text("precious\n")
+    running = await one.prompt(f"replace {file} mine")
+    first = (await one.tape.until(ev.Asked)).body.ask
+    assert [(c.old, c.new) for c in first.changes] == [("precious\n", "mine")]
+    assert "replaces a file" in first.changes[0].note and "precious" in whole(first)
+    file.write_text("more precious\n")
+    await one.door.answer(first.id, "allow", ME, digest=first.digest)
+    again = (await one.tape.until(ev.Asked, lambda e: e.body.ask.id != first.id)).body.ask
+    assert again.digest != first.digest and "asked again" in again.reason
+    assert [c.old for c in again.changes] == ["more precious\n"]
+    with pytest.raises(AlreadySettled):  # the answer to the first was about the first
+        await one.door.answer(first.id, "allow", ME)
+    await one.door.answer(again.id, "allow", ME, digest=again.digest)
+    async with asyncio.timeout(20):
+        assert (await running.done).text == "Answered: yes."

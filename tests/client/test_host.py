@@ -86,7 +86,7 @@ async def test_approvals(host: HostClient, house: House) -> None:
         match event.body:
             case ev.Asked(ask=ask):
                 assert [one.ask.id for one in await host.approvals()] == [ask.id]
-                settled = await host.answer(ask.id, "allow", comment="fine")
+                settled = await host.answer(ask.id, "allow", comment="fine", digest=ask.digest)
                 assert settled.by is not None and settled.by.dialect == "zeroclaw"
                 with pytest.raises(AlreadySettled):
                     await host.answer(ask.id, "deny")

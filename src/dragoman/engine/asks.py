@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import events as ev
-from . import rules
+from . import foreign, rules
 from .ask import Rule
+from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who, already
 from .faults import BadInput, Changed, TooMany, UnknownAsk
 from .ids import token
@@ -152,6 +153,10 @@ class Asks:
             await self._ledger.home.rules.room()
         state = self._ledger.state
         ask = state.asks.get(ask_id)
+        stale = ""
+        if ask is not None and ask.external and verdict in ("allow", "allow_always"):
+            stale = await self._stale(ask)
+            ask = state.asks.get(ask_id)
         if ask is None:
             await self._why_not(ask_id)
         allowed = _FOR_QUESTIONS if ask.kind == "question" else _FOR_TOOLS
@@ -166,6 +171,8 @@ class Asks:
                 "Look at the question again, then answer with its digest.",
                 digest=ask.digest,
             )
+        if stale:  # whoever asked runs it by itself: it has to ask again
+            verdict, comment, scope, lasts = "deny", stale, "", ""
         verdict, rule, words = self._rule(ask, verdict, by, scope, lasts)
         settled = Settled(
             ask_id, verdict, by, comment, text, ask.call_id, ask.tool, ask.digest,
@@ -188,6 +195,14 @@ class Asks:
             raise
         self._answered(settled, done)
         return settled
+
+    async def _stale(self, ask: Ask) -> str:
+        """Why a question from outside cannot be agreed to any more; empty when it can."""
+        preview = await foreign.looked(ask.args, ask.cwd)
+        call = ToolCall(ask.call_id, ask.tool, ask.args)
+        if not ask.digest or rules.digest_of(call, ask.cwd, preview.seen) == ask.digest:
+            return ""
+        return "Not agreed to: the file is not any more what was shown. Ask again."
 
     async def _remember(self, done: "asyncio.Future[None]", rule: Rule) -> None:
         """Keep a rule once its answer is stored, and before anything goes on because of it."""

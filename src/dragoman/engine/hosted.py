@@ -13,11 +13,12 @@ from .calls import Calls
 from .content import Detail, Image, Text, ToolCall
 from .events import Settled
 from .faults import Refused
+from .foreign import looked
 from .hooks import Block
-from .permit import No, judged, remembered, said
-from .ports import Answer, Preview, ToolSpec
+from .permit import CHANGED, No, judged, remembered, said
+from .ports import Answer, Judgement, ToolSpec
 from .ports.tools import LOOKING
-from .question import question
+from .question import ROUNDS, question
 
 
 class Shown:
@@ -92,13 +93,30 @@ class Hosted:
                 return Settled("", "allow", comment=said(rules), rule=rules[0].id)
             if not judgement.firm and calls.allowed(ours):
                 return Settled("", "allow")
-            about = calls.asks.summary(tool, call.args or {})
-            ask = question(calls, call, judgement, Preview(changes), about)
+            return await self._about(call, tool, judgement, changes)
         except No as no:
             return Settled("", "deny", comment=no.text)
         except Refused as fault:
             return Settled("", "deny", comment=str(fault))
-        return await calls.asks.about(ask)
+
+    async def _about(
+        self, call: ToolCall, tool: Shown, judgement: Judgement, changes: tuple[Change, ...]
+    ) -> Settled:
+        """Ask with the files as they are now, and again when they were changed meanwhile."""
+        calls = self._calls
+        cwd = calls.ledger.state.cwd
+        about, again = calls.asks.summary(tool, call.args or {}), ""
+        for _ in range(ROUNDS):
+            preview = await looked(call.args, cwd, changes)
+            ask = question(calls, call, judgement, preview, about, again)
+            settled = await calls.asks.about(ask)
+            if settled.verdict not in ("allow", "allow_always"):
+                return settled
+            now = await looked(call.args, cwd, changes)
+            if now.seen == preview.seen:
+                return settled
+            again = CHANGED
+        raise No("failed", "What this call works on kept changing while a human was asked.")
 
     async def question(self, call_id: str, question: str, choices: Sequence[str]) -> Answer:
         calls = self._calls

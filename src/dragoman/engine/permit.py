@@ -13,9 +13,10 @@ from .content import ToolCall
 from .events import CallOutcome, Settled
 from .faults import Fault
 from .ports import Judgement, Preview, Reach, Tool
-from .question import ROUNDS, Place, digest_of, preview, question
+from .question import ROUNDS, Place, preview, question
+from .rules import digest_of
 
-_CHANGED = "It is not any more what you were asked about, so you are asked again."
+CHANGED = "It is not any more what you were asked about, so you are asked again."
 
 
 class Grant(NamedTuple):
@@ -63,7 +64,7 @@ async def permit(calls: Place, call: ToolCall, tool: Tool) -> Grant:
         looked = await _look(calls, call, tool, judgement)
         if settled.digest == _digest(calls, call, looked, judgement):
             return Grant(judgement.reach, looked.seen)
-        again = _CHANGED
+        again = CHANGED
     raise No(
         "failed",
         f"Not run: what {call.name} works on kept changing while a human was asked about it.",
@@ -111,7 +112,7 @@ async def _ask(
         answered = before.verdict not in ("allow", "allow_always")
         if answered or before.digest == _digest(calls, call, looked, judgement):
             return before
-        again = again or _CHANGED
+        again = again or CHANGED
     try:
         summary = calls.asks.summary(tool, call.args or {})
         ask = question(calls, call, judgement, looked, summary, again)

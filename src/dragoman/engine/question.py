@@ -19,7 +19,7 @@ from .first_words import first_words
 from .ids import token
 from .ledger import Ledger
 from .ports import AgentProfile, Judgement, Preview, Previewing, Reach, Tool, ToolEnv
-from .rules import SHELLS, hash_of
+from .rules import SHELLS, digest_of
 from .shown import COMMANDS
 from .underway import Underway
 from .visible import on_a_line
@@ -53,16 +53,6 @@ async def preview(tool: Tool, args: dict[str, Any], env: Any) -> Preview:
     if isinstance(tool, Previewing):
         return await tool.preview(args, env)
     return Preview()
-
-
-def digest_of(call: ToolCall, cwd: str, seen: Sequence[Seen], reach: Sequence[Reach] = ()) -> str:
-    """Stands for what runs, where, against which files, and what it may touch outside."""
-    from hashlib import sha256
-
-    place = os.path.realpath(cwd)
-    parts = [call.name, hash_of(call.args), place, *(f"{one.path}\0{one.hash}" for one in seen)]
-    parts += [f"{one.path}\0{one.write}" for one in reach]
-    return sha256("\0\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def question(

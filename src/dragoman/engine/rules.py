@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from .ask import LASTS, Ask, Lasts, Rule, Scope, Who
+from .ask import LASTS, Ask, Lasts, Rule, Scope, Seen, Who
 from .content import ToolCall
 from .faults import BadInput, TooMany, UnknownRule
 from .ids import token
-from .ports import Clock, Judgement, Store
+from .ports import Clock, Judgement, Reach, Store
 from .state import State
 from .visible import on_a_line
 
@@ -36,6 +36,16 @@ def reaches(rule: Rule, state: State) -> bool:
 
 def project_of(state: State) -> str:
     return os.path.realpath(state.cwd)
+
+
+def digest_of(call: ToolCall, cwd: str, seen: Sequence[Seen], reach: Sequence[Reach] = ()) -> str:
+    """Stands for what runs, where, against which files, and what it may touch outside."""
+    from hashlib import sha256
+
+    place = os.path.realpath(cwd)
+    parts = [call.name, hash_of(call.args), place, *(f"{one.path}\0{one.hash}" for one in seen)]
+    parts += [f"{one.path}\0{one.write}" for one in reach]
+    return sha256("\0\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def hash_of(args: dict[str, Any] | None) -> str:

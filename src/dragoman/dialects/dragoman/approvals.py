@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import shown
+from dragoman.engine.faults import BadInput
 
 from . import answers
 from .shapes import Answer, Approvals, OfApproval, OfRule
@@ -37,6 +38,11 @@ async def remove_rule(conn: "Caller", params: OfRule) -> Any:
 async def answer(conn: "Caller", params: Answer) -> Any:
     """First answer wins; a later one is an error that says who was first."""
     verdict: Any = params.verdict
+    if verdict in ("allow", "allow_always") and not params.digest:
+        raise BadInput(
+            "An answer that allows something names the digest of the question that was seen.",
+            "Read it with dragoman/approval, and answer with its `digest`.",
+        )
     settled = await conn.door.answer(
         params.id,
         verdict,

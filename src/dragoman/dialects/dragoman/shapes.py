@@ -136,7 +136,10 @@ class OfApproval(Params, frozen=True):
 
 
 class Answer(Params, frozen=True):
-    """`scope` and `lasts`: what is remembered of an answer for always; `digest`: what was seen."""
+    """`scope` and `lasts`: what is remembered of an answer for always.
+
+    `digest`: what was seen; an answer that allows something has one.
+    """
 
     id: str
     verdict: str

@@ -10,9 +10,11 @@ from dragoman.engine import shown
 from dragoman.engine.content import ToolCall
 from dragoman.engine.events import Ask, Settled, Verdict, Who
 from dragoman.engine.faults import AlreadySettled, BadInput, Fault, UnknownAsk, UnknownSession
+from dragoman.engine.foreign import looked
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AskRow, Judgement
-from dragoman.engine.question import digest_of, scopes_of
+from dragoman.engine.question import scopes_of
+from dragoman.engine.rules import digest_of
 from dragoman.engine.shown import PLAIN
 from dragoman.engine.traits import Waiver
 from dragoman.engine.visible import visible
@@ -281,6 +283,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
     written = bytes(params.tool_input)
     given = _read(written)
     call = ToolCall(call_id, tool, _args(given))
+    preview = await looked(call.args, info.cwd)
     ask = Ask(
         id=f"local-{uuid4()}",
         session=info.id,
@@ -293,7 +296,8 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
         written="" if encode(given) == written else written.decode(),
         external=True,
         cwd=info.cwd,
-        digest=digest_of(call, info.cwd, ()),
+        changes=preview.changes,
+        digest=digest_of(call, info.cwd, preview.seen),
         scopes=scopes_of(call, Judgement("ask")),
     )
     try:
