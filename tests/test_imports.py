@@ -31,6 +31,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "engine": (),
     "wire": (),
     "observe": (),
+    "markup": (),
     "http": (),
     "apps": ("settings.places",),  # for authors of apps, whose programs know nothing else of ours
     "dialects": ("wire", "engine", "observe"),
@@ -45,8 +46,8 @@ MAY: dict[str, tuple[str, ...]] = {
     "checkpoints": (*BEHIND_PORTS, "policy.opening", "tools.trees"),
     "settings": (*PORTS, "observe", "dialects.descriptor"),  # sockets are named by descriptors
     "client": ("wire", "transports", "settings", "observe", "dialects.dragoman.answers", *FACTS),
-    "gateway": ("wire", "transports", "settings", "observe", "engine", "http"),
-    "cli": ("client", "settings", "observe", "dialects.descriptor", *FACTS),
+    "gateway": ("wire", "transports", "settings", "observe", "engine", "http", "markup"),
+    "cli": ("client", "settings", "observe", "markup", "dialects.descriptor", *FACTS),
     "testing": tuple(
         "engine wire observe dialects transports store agents providers policy sandbox tools "
         "settings client".split()

@@ -82,7 +82,7 @@ def test_html_has_everything_and_no_scripts() -> None:
     reader = Reader()
     reader.feed(page)
     assert "script" not in reader.tags and "b" not in reader.tags
-    for said in (EVIL, "**I** will look.", "Approve read?", "Ann (humanlayer)", "fenced", "no more",
+    for said in (EVIL, "I will look.", "Approve read?", "Ann (humanlayer)", "fenced", "no more",
                  "[x] one", "A server broke", "$0.5000"):  # fmt: skip
         assert said in reader.text
     assert "details" in reader.tags  # long results are folded

@@ -29,6 +29,13 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: .85rem/1.4 ui-monosp
   background: var(--soft); padding: .5rem; margin: .3rem 0 0; }
 p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0; }
 summary { cursor: pointer; font-size: .9rem; }
+.prose p { white-space: normal; } .prose table { font-size: inherit; margin: .5rem 0; }
+.prose th, .prose td { border: 1px solid var(--line); padding: .2rem .6rem; }
+.to-center { text-align: center; } .to-right { text-align: right; }
+.task-list-item { list-style: none; }
+.code .k, .code .kn, .code .kd, .code .kc { color: #94c; } .code .c1, .code .cm { opacity: .6; }
+.code .s1, .code .s2, .code .sd { color: #393; } .code .mi, .code .mf { color: #a60; }
+.code .nf, .code .nc { color: #37c; } .code .gd { color: #c33; } .code .gi { color: #393; }
 """
 _FOLD_LINES = 12
 
@@ -61,6 +68,10 @@ def _part(part: Part) -> str:
 def _body(part: Part) -> str:
     if not part.text:
         return ""
+    if not part.code and part.kind == "agent":
+        from dragoman.markup.html import render
+
+        return f'<div class="prose">{render(part.text.strip())}</div>'
     if not part.code:
         return f"<p>{escape(part.text.strip())}</p>"
     block = f"<pre>{escape(part.text.rstrip())}</pre>"

@@ -1,25 +1,16 @@
 """What is served at which path: one module per resource, one table of all."""
 
+from importlib import import_module
+
 from .table import Route
+
+_MODULES = (
+    "health", "access", "sessions", "prompts", "approvals", "agents", "config", "live", "hooks",
+    "rendering", "humanlayer", "apps",
+)  # fmt: skip
 
 
 def all_routes() -> list[Route]:
     """Every route, those with fixed paths before those with open ones."""
-    from . import (
-        access,
-        agents,
-        approvals,
-        apps,
-        config,
-        health,
-        hooks,
-        humanlayer,
-        live,
-        prompts,
-        sessions,
-    )  # fmt: skip
-
-    modules = (
-        health, access, sessions, prompts, approvals, agents, config, live, hooks, humanlayer, apps,
-    )  # fmt: skip
+    modules = [import_module(f".{name}", __package__) for name in _MODULES]
     return [route for module in modules for route in module.ROUTES]

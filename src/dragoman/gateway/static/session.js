@@ -4,7 +4,8 @@ import { clock, count, fill, folder, h, icon, money, titleOf, toast } from "./do
 import { Talk } from "./fold.js";
 import { answer, question } from "./approvals.js";
 import { choice, confirmed } from "./dialogs.js";
-import { block, diff, prose, terminal } from "./text.js";
+import { Prose, prose } from "./prose.js";
+import { block, diff, terminal } from "./text.js";
 
 const PAGE = 400;
 const ACTIVE = new Set(["running", "starting", "waiting_input", "interrupting"]);
@@ -16,6 +17,8 @@ export class SessionPage {
     this.id = id;
     this.talk = new Talk();
     this.nodes = new Map();
+    this.kept = [];
+    this.passing = [];
     this.ownStream = true;
     this.models = null;
     this.build();
@@ -55,7 +58,7 @@ export class SessionPage {
       const after = Math.max(0, this.info.last_seq - PAGE);
       const events = await get(`/api/sessions/${encodeURIComponent(this.id)}/events?after=${after}&limit=1000`);
       this.more.hidden = after === 0;
-      for (const event of events) this.talk.take(event);
+      for (const event of events) { this.remember(event); this.talk.take(event); }
     } catch (problem) {
       fill(this.log, h("p.calm", null, problem.message));
       this.app.live.open(() => "");
@@ -74,21 +77,37 @@ export class SessionPage {
   close() { this.closed = true; cancelAnimationFrame(this.frame); }
 
   async earlier() {
-    const first = this.talk.first;
+    if (!this.kept.length) return;
+    const first = this.kept[0].seq;
     const after = Math.max(0, first - 1 - PAGE);
-    const events = await get(`/api/sessions/${encodeURIComponent(this.id)}/events?after=0&limit=10000`);
-    const old = this.scroll.scrollHeight;
+    this.more.disabled = true;
+    let older = [];
+    try { older = await get(`/api/sessions/${encodeURIComponent(this.id)}/events?after=${after}&limit=${first - 1 - after}`); }
+    catch (problem) { toast(problem.message, true); return; }
+    finally { this.more.disabled = false; }
+    const below = this.scroll.scrollHeight - this.scroll.scrollTop;
+    this.kept = [...older, ...this.kept];
     this.talk = new Talk();
     this.nodes.clear();
     this.log.replaceChildren();
-    for (const event of events) if (event.seq > after) this.talk.take(event);
+    for (const event of [...this.kept, ...this.passing]) this.talk.take(event);
     this.more.hidden = after === 0;
+    this.follow = false;
     this.paint();
-    this.scroll.scrollTop = this.scroll.scrollHeight - old;
+    this.jump.hidden = true;
+    this.scroll.scrollTop = this.scroll.scrollHeight - below;
+  }
+
+  // What was told, so that it can be told again below older pages; deltas until they are kept.
+  remember(event) {
+    if (!event.seq) { this.passing.push(event); return; }
+    if (event.body.type === "spoke" || event.body.type === "turn_ended") this.passing = [];
+    this.kept.push(event);
   }
 
   event(event) {
     if (event.session !== this.id) return;
+    this.remember(event);
     this.talk.take(event);
     this.later();
   }
@@ -235,13 +254,20 @@ export class SessionPage {
 function draw(item, old) {
   switch (item.kind) {
     case "user": return h("div.said.user", null, by(item), content(item.content));
-    case "text": return old && item.draft ? fill(old, prose(item.text)) : h("div.said.agent", null, prose(item.text));
+    case "text": return said(item, old);
     case "thinking": return thinking(item, old);
     case "call": return call(item, old);
     case "ask": return ask(item);
     case "plan": return h("div.plan", null, h("div.head", null, icon("plan"), h("span", null, "Plan")), h("ul", null, item.entries.map((one) => h("li", { "data-status": one.status }, one.content))));
     default: return h("div.note", { "data-level": item.level }, item.more ? h("details", null, h("summary", null, item.text), prose(item.more)) : item.text);
   }
+}
+
+function said(item, old) {
+  const node = old ?? h("div.said.agent");
+  if (!node.prose) { node.prose = new Prose(); node.append(node.prose.node); }
+  node.prose.set(item.text, Boolean(item.draft));
+  return node;
 }
 
 function by(item) {

@@ -1,77 +1,15 @@
-// A small reader of Markdown that builds nodes; nothing it is given can become markup.
+// Blocks of text: code, differences, what terminals print.
 import { h } from "./dom.js";
 
-const INLINE = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([^*]+)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?!\w)|\[([^\]]+)\]\((https?:\/\/[^)\s]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?'"])/g;
-
-export function inline(text) {
-  const out = [];
-  let at = 0;
-  for (const m of text.matchAll(INLINE)) {
-    if (m.index > at) out.push(text.slice(at, m.index));
-    if (m[1]) out.push(h("code", null, m[2].trim() || m[2]));
-    else if (m[3]) out.push(h("strong", null, inline(m[3])));
-    else if (m[4]) out.push(h("em", null, inline(m[4])));
-    else {
-      const href = m[6] || m[7];
-      out.push(h("a", { href, target: "_blank", rel: "noopener noreferrer" }, m[5] || href));
-    }
-    at = m.index + m[0].length;
-  }
-  if (at < text.length) out.push(text.slice(at));
-  return out;
-}
-
-export function prose(text) {
-  const out = [];
-  const lines = text.split("\n");
-  let i = 0;
-  while (i < lines.length) {
-    const line = lines[i];
-    const fence = line.match(/^\s*(```+|~~~+)\s*([\w+-]*)/);
-    if (fence) {
-      const code = [];
-      for (i++; i < lines.length && !lines[i].trim().startsWith(fence[1]); i++) code.push(lines[i]);
-      i++;
-      out.push(block(code.join("\n"), fence[2]));
-      continue;
-    }
-    const head = line.match(/^(#{1,6})\s+(.*)/);
-    if (head) { out.push(h(`h${Math.min(6, head[1].length + 2)}`, null, inline(head[2]))); i++; continue; }
-    if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) { out.push(h("hr")); i++; continue; }
-    if (/^\s*([-*+]|\d+[.)])\s+/.test(line)) {
-      const ordered = /^\s*\d/.test(line);
-      const list = h(ordered ? "ol" : "ul");
-      if (ordered) list.start = parseInt(line, 10) || 1;
-      while (i < lines.length && /^\s*([-*+]|\d+[.)])\s+/.test(lines[i])) {
-        const words = [lines[i].replace(/^\s*([-*+]|\d+[.)])\s+/, "")];
-        for (i++; i < lines.length && /^\s{2,}\S/.test(lines[i]) && !/^\s*([-*+]|\d+[.)])\s+/.test(lines[i]); i++) words.push(lines[i].trim());
-        list.append(h("li", null, inline(words.join(" "))));
-      }
-      out.push(list);
-      continue;
-    }
-    if (/^\s*>/.test(line)) {
-      const quote = [];
-      for (; i < lines.length && /^\s*>/.test(lines[i]); i++) quote.push(lines[i].replace(/^\s*>\s?/, ""));
-      out.push(h("blockquote", null, prose(quote.join("\n"))));
-      continue;
-    }
-    if (!line.trim()) { i++; continue; }
-    const words = [];
-    for (; i < lines.length && lines[i].trim() && !/^\s*(```|~~~|#{1,6}\s|>|[-*+]\s+\S|\d+[.)]\s)/.test(words.length ? lines[i] : ""); i++) words.push(lines[i]);
-    const p = h("p");
-    words.forEach((one, n) => { if (n) p.append(h("br")); p.append(...inline(one)); });
-    out.push(p);
-  }
-  return out;
-}
-
 export function block(text, label = "") {
-  const pre = h("pre.code", { tabindex: "0" }, h("code", null, text));
+  return h("div.block", { "data-label": label || null }, h("pre.code", { tabindex: "0" }, h("code", null, text)), copied(text));
+}
+
+export function copied(text) {
   const copy = h("button.copy", { type: "button", title: "Copy", onclick: () => {
     navigator.clipboard?.writeText(text).then(() => { copy.textContent = "Copied"; setTimeout(() => { copy.textContent = "Copy"; }, 1200); });
   } }, "Copy");
-  return h("div.block", { "data-label": label || null }, pre, copy);
+  return copy;
 }
 
 const MOST = 3000;
