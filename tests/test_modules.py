@@ -1,109 +1,60 @@
-"""Each module with logic has a test that imports it by name, or a reason why not.
+"""Each module with logic of its own has a test file that a failure would point to.
 
-The reasons are data: a pattern for modules, and where they are tested instead. A folder that is
-one machine (the engine, a dialect) has one reason; everywhere else each module is named, and the
-list may only shrink. `python -m tests.modules` lists all that no test imports by name.
+A module counts as tested when a test imports it by its name, or has its name. Those that only
+whole conversations reach stand in `modules_without_tests.txt`; the list may only become shorter.
 """
 
-from fnmatch import fnmatchcase
+import ast
 from pathlib import Path
 
-import pytest
-from tests.modules import ROOT, has_logic, imported, untested
-
-CONVERSATIONS = "heard and spoken as whole conversations"
-COMMANDS = "run as real commands"
-
-# pattern → (why no test imports it, the folder or file whose failure points to it)
-ELSEWHERE: dict[str, tuple[str, str]] = {
-    "dragoman.dialects.acp.*": (CONVERSATIONS, "dialects/acp"),
-    "dragoman.dialects.humanlayer.*": (CONVERSATIONS, "dialects/humanlayer"),
-    "dragoman.dialects.openclawos.*": (CONVERSATIONS, "dialects/openclawos"),
-    "dragoman.dialects.zeroclaw.*": (CONVERSATIONS, "dialects/zeroclaw"),
-    "dragoman.dialects.zot.*": (CONVERSATIONS, "dialects/zot"),
-    "dragoman.dialects.dragoman.*": (CONVERSATIONS, "dialects/zeroclaw"),
-    "dragoman.store.postgres.*": ("driven through the store's port", "store/test_postgres.py"),
-    "dragoman.fleet.*": ("driven as whole nodes on a real database", "fleet"),
-    "dragoman.gateway.routes.*": (
-        "asked over real HTTP, each route and its schema",
-        "gateway/test_rest.py",
-    ),
-    "dragoman.tui.*": ("typed and seen in a real terminal", "tui"),
-    "dragoman.engine.*": ("part of every turn; seen through the door", "engine"),
-    "dragoman.policy.*": ("judged through the policy's one entrance", "policy"),
-    "dragoman.sandbox.*": ("tried from inside real tools", "sandbox"),
-    "dragoman.host.*": ("put together and run as a daemon", "daemon"),
-    "dragoman.daemon.*": (COMMANDS, "daemon"),
-    "dragoman.stdio.*": (COMMANDS, "daemon"),
-    "dragoman.agents.*": ("driven through real child processes and whole turns", "agents"),
-    "dragoman.cli.*": (COMMANDS, "cli"),
-    "dragoman.apps.app": ("used by real apps over the kernel socket", "apps"),
-    "dragoman.apps.declare": ("used by real apps over the kernel socket", "apps"),
-    "dragoman.apps.work": ("used by real apps over the kernel socket", "apps"),
-    "dragoman.client.host": ("used as a whole against a running host", "client"),
-    "dragoman.client.stream": ("used as a whole against a running host", "client"),
-    "dragoman.client.wire": ("used as a whole against a running host", "client"),
-    "dragoman.gateway.board": ("asked over real HTTP and WebSocket", "gateway"),
-    "dragoman.gateway.callbacks": ("asked over real HTTP and WebSocket", "gateway"),
-    "dragoman.gateway.gate": ("asked over real HTTP and WebSocket", "gateway"),
-    "dragoman.gateway.metrics": ("asked over real HTTP and WebSocket", "gateway"),
-    "dragoman.gateway.upgrade": ("asked over real HTTP and WebSocket", "gateway"),
-    "dragoman.gateway.views": ("asked over real HTTP and WebSocket", "gateway"),
-    "dragoman.http.client": ("asked of real servers", "http"),
-    "dragoman.http.connect": ("asked of real servers", "http"),
-    "dragoman.http.connection": ("asked of real servers", "http"),
-    "dragoman.http.packed": ("asked of real servers", "http"),
-    "dragoman.http.trust": ("asked of real servers", "http"),
-    "dragoman.providers.build": ("streamed from servers and files", "providers"),
-    "dragoman.providers.local_child": ("streamed from servers and files", "providers"),
-    "dragoman.providers.reading": ("streamed from servers and files", "providers"),
-    "dragoman.providers.scripted": ("streamed from servers and files", "providers"),
-    "dragoman.store.changes": ("the same cases for every kind of store", "store"),
-    "dragoman.store.group": ("the same cases for every kind of store", "store"),
-    "dragoman.store.worker": ("the same cases for every kind of store", "store"),
-    "dragoman.testing.ends": ("the tests themselves stand on it", "testing"),
-    "dragoman.tools.ask": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.ls": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.memory": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.plan": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.read": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.running": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.scan": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.seen": ("called as tools, in real folders", "tools"),
-    "dragoman.tools.work": ("called as tools, in real folders", "tools"),
-    "dragoman.transports.terms": ("spoken over real sockets and pipes", "transports"),
-}
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src"
+LIST = Path(__file__).parent / "modules_without_tests.txt"
 
 
-def test_every_module_has_a_test_of_its_own_or_a_reason() -> None:
-    bare = [name for name in untested() if not any(fnmatchcase(name, one) for one in ELSEWHERE)]
-    assert bare == [], "write a test that imports them by name, in the folder of the same name"
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def test_every_reason_is_needed_and_leads_to_tests() -> None:
-    names = untested()
-    assert [one for one in ELSEWHERE if not any(fnmatchcase(name, one) for name in names)] == []
-    for _, where in ELSEWHERE.values():
-        assert Path(ROOT, "tests", where).exists(), where
+def has_logic(path: Path) -> bool:
+    """Whether something in it decides or repeats: structs, ports and tables do not."""
+    deciding = (ast.If, ast.For, ast.While, ast.Try, ast.AsyncFor, ast.IfExp, ast.BoolOp)
+    tree = ast.parse(path.read_text())
+    functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    return any(isinstance(node, deciding) for one in functions for node in ast.walk(one))
 
 
-@pytest.mark.parametrize(
-    ("text", "logic"),
-    [
-        ("X = [n for n in range(3) if n or 1]\nY = 1 if X else 2\n", False),
-        ("class A:\n    x: int = 1\n", False),
-        ("def f(x):\n    if x: return 1\n    for y in x: pass\n    return x or 2\n", True),
-        (
-            "class A:\n    async def f(self, x):\n        return [a or 1 for a in x] if x else 2\n",
-            True,
-        ),
-        ("def f(x):\n    return x\n", False),
-    ],
-)
-def test_logic_is_recognised(text: str, logic: bool) -> None:
-    assert has_logic(text) is logic
+def imported_by_tests() -> set[str]:
+    found: set[str] = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module)
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
 
 
-def test_imports_are_found_wherever_they_stand() -> None:
-    text = "import a.b\nfrom c import d\ndef f():\n    from e.f import g\n    from . import h\n"
-    assert imported(text) == {"a.b", "c", "c.d", "e.f", "e.f.g"}
+def has_its_name(path: Path) -> bool:
+    """tests/engine/test_hub_edges.py is about engine/hub.py."""
+    folder = ROOT / "tests" / path.relative_to(SRC / "dragoman").parts[0]
+    return any(folder.rglob(f"test_{path.stem}*.py"))
+
+
+def test_every_module_with_logic_is_tested_by_name() -> None:
+    known = set(LIST.read_text().split())
+    tested = imported_by_tests()
+    without = {
+        name_of(path).removeprefix("dragoman.")
+        for path in (SRC / "dragoman").rglob("*.py")
+        if path.name != "__main__.py"
+        and has_logic(path)
+        and name_of(path) not in tested
+        and not has_its_name(path)
+    }
+    new = sorted(without - known)
+    assert not new, f"modules without a test of their own: {new}"
+    done = sorted(known - without)
+    assert not done, f"tested now (or gone): take them out of {LIST.name}: {done}"

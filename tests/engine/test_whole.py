@@ -1,0 +1,41 @@
+"""All that was said, whatever compactions left of it."""
+
+from dragoman.engine import events as ev
+from dragoman.engine.content import Message, Text, text_of
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.whole import is_compacted, whole
+from dragoman.testing.host import host_of, memory_door
+from dragoman.testing.script import Scripted
+
+
+async def test_compactions_take_nothing_away_and_a_clearing_does() -> None:
+    door = memory_door(Scripted([f"answer {n}" for n in range(6)]))
+    session = (await door.open(OpenSpec(cwd="/"))).id
+    ledger = host_of(door).live[session].ledger
+
+    async def say(text: str) -> None:
+        await (await door.prompt(session, (Text(text),))).done
+
+    async def texts() -> list[str]:
+        return [text_of(one.content) for one in await whole(host_of(door), session)]
+
+    await say("one")
+    await say("two")
+    assert not is_compacted(ledger.state.messages)
+    before = await texts()
+    assert before == ["one", "answer 0", "two", "answer 1"]
+    await ledger.append(ev.Compacted("short", 1))
+    assert is_compacted(ledger.state.messages)
+    await say("three")
+    await ledger.append(ev.Compacted("shorter", 0))
+    await say("four")
+    said = [*before, "three", "answer 2", "four", "answer 3"]
+    assert await texts() == said
+    assert [text_of(one.content) for one in await door.transcript(session)] == said
+    await door.clear(session)
+    await say("five")
+    assert await texts() == ["five", "answer 4"]
+
+
+def test_an_empty_history_is_whole() -> None:
+    assert not is_compacted(()) and not is_compacted((Message("user", (), 0),))
