@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,31 @@ def test_bytes_outside_the_replacement_stay(
     assert result.new.startswith("".join(before))
     assert result.new.endswith("".join(after))
     assert result.new.replace("\r\n", "\n") == text.replace("\r\n", "\n").replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "hint"),
+    [
+        ("  if x:\n    y()", "other indentation, lines 2-3:\n    if x:"),
+        ("    if x:   \n        y()", "white space at line ends"),
+        ("if  x :", "other spaces within lines, line 2:"),
+        ("    if xx:\n        y()", "nearest text is in lines 2-3:"),
+        ("something else entirely", "Nothing similar"),
+        ("\n\n\n", "match exactly"),
+    ],
+)
+async def test_near_misses_are_told_apart(use: Any, work: Path, old: str, hint: str) -> None:
+    (work / "a.py").write_text("def f(x):\n    if x:\n        y()\n")
+    with pytest.raises(BadInput) as caught:
+        await use("edit", path="a.py", edits=[{"oldText": old, "newText": "z"}])
+    assert "oldText not found" in str(caught.value) and hint in str(caught.value)
+
+
+async def test_a_near_miss_in_a_huge_file_costs_little(use: Any, work: Path) -> None:
+    (work / "big").write_text(
+        "".join(f"line {n} of many {n * 7919 % 1000}\n" for n in range(100_000))
+    )
+    began = time.monotonic()
+    with pytest.raises(BadInput, match="nearest"):
+        await use("edit", path="big", edits=[{"oldText": "lime 77 of man", "newText": "z"}])
+    assert time.monotonic() - began < 5

@@ -11,6 +11,8 @@ from dragoman.tools.registry import NAMES, Box, Registry
 KINDS = {
     "ask_user": ("other", True),
     "bash": ("execute", False),
+    "bash_kill": ("other", False),
+    "bash_output": ("read", True),
     "edit": ("edit", False),
     "glob": ("search", True),
     "grep": ("search", True),
@@ -56,7 +58,7 @@ def test_a_summary_is_one_line_whatever_the_arguments(box: Box, args: Any) -> No
 
 def test_an_allow_list(registry: Registry) -> None:
     box = registry.toolbox(["read", "shell", "nope", "read"])
-    assert names(box) == ["bash", "read"]
+    assert names(box) == ["bash", "bash_kill", "bash_output", "read"]
     assert box.notes == ["Unknown tool in the list of tools: nope."]
     assert box.find("shell") is box.find("bash")
     assert box.find("write") is None

@@ -38,6 +38,7 @@ async def test_an_existing_file_keeps_its_mode(use: Any, work: Path) -> None:
     path = work / "run.sh"
     path.write_text("old")
     path.chmod(0o750)
+    await use("read", path="run.sh")
     outcome = await use("write", path="run.sh", content="")
     assert path.read_text() == ""
     assert stat.S_IMODE(path.stat().st_mode) == 0o750
@@ -47,6 +48,7 @@ async def test_an_existing_file_keeps_its_mode(use: Any, work: Path) -> None:
 async def test_other_names_of_a_file_keep_their_content(use: Any, work: Path) -> None:
     (work / "a").write_text("old")
     os.link(work / "a", work / "b")
+    await use("read", path="a")
     await use("write", path="a", content="new")
     assert ((work / "a").read_text(), (work / "b").read_text()) == ("new", "old")
 
@@ -54,6 +56,7 @@ async def test_other_names_of_a_file_keep_their_content(use: Any, work: Path) ->
 async def test_a_link_inside_leads_to_its_file(use: Any, work: Path) -> None:
     (work / "a").write_text("old")
     (work / "link").symlink_to("a")
+    await use("read", path="link")
     await use("write", path="link", content="new")
     assert (work / "link").is_symlink()
     assert (work / "a").read_text() == "new"
@@ -100,6 +103,7 @@ async def test_a_cancelled_write_leaves_nothing(
         assert go_on.wait(5)
 
     monkeypatch.setattr(disk, "_fill", slow)
+    await use("read", path="a")
     task = asyncio.ensure_future(use("write", path="a", content="new" * 100_000))
     assert await asyncio.to_thread(reached.wait, 5)
     task.cancel()
@@ -120,6 +124,7 @@ async def test_a_full_disk_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(disk, "_fill", full)
+    await use("read", path="a")
     with pytest.raises(BadInput, match="no space left on device"):
         await use("write", path="a", content="new")
     assert (work / "a").read_text() == "old"
@@ -173,3 +178,24 @@ async def test_one_is_not_many(use: Any, work: Path) -> None:
     assert said(await use("write", path="one.txt", content="x")).endswith("1 line, 1 byte.")
     tool = Write(lambda env: None)  # type: ignore[arg-type, return-value]
     assert tool.summary({"path": "a", "content": "x"}) == "Write a (1 character)"
+
+
+async def test_what_nobody_read_is_not_replaced(use: Any, work: Path) -> None:
+    (work / "a").write_text("theirs")
+    with pytest.raises(BadInput, match="was not read"):
+        await use("write", path="a", content="mine")
+    assert (work / "a").read_text() == "theirs"
+    await use("read", path="a")
+    (work / "a").write_text("theirs again")
+    with pytest.raises(BadInput, match="changed since it was read"):
+        await use("write", path="a", content="mine")
+    with pytest.raises(BadInput, match="changed since it was read"):
+        await use("edit", path="a", edits=[{"oldText": "again", "newText": "x"}])
+    await use("read", path="a")
+    await use("edit", path="a", edits=[{"oldText": "again", "newText": "x"}])
+    await use("write", path="a", content="mine")  # it knows what it wrote
+    await use("write", path="a", content="mine too")
+    (work / "empty").touch()
+    await use("write", path="empty", content="nothing is lost")
+    (work / "a").unlink()
+    await use("write", path="a", content="anew")

@@ -23,6 +23,7 @@ from .compaction import KEEP, summarise
 from .prompt import system_prompt
 from .reply import Reply
 
+_TOGETHER = 8  # calls that run side by side
 Extras = Callable[[TurnPort], Awaitable[Sequence[str]]]
 
 
@@ -63,11 +64,15 @@ class BuiltinAgent:
                 return TurnResult(stop)
 
     async def _finish_calls(self, turn: TurnPort) -> None:
-        """Run every call of the last message that has no result, one after the other."""
+        """Run every call of the last message that has no result: in their order, and those that
+        only look side by side."""
         cancelled: asyncio.CancelledError | None = None
-        for call in _unanswered(turn):
+        for calls in _groups(turn, _unanswered(turn)):
             try:
-                await turn.call(call)
+                if len(calls) > 1:
+                    await turn.together(calls)
+                else:
+                    await turn.call(calls[0])
             except asyncio.CancelledError as error:
                 cancelled = error  # the others still need their (aborted) results
         if cancelled is not None:
@@ -150,6 +155,21 @@ class BuiltinAgent:
     async def compact(self, turn: TurnPort) -> str:
         provider, model = self._models.resolve(turn.info.model, turn.info.agent)
         return await summarise(turn, provider, model, automatic=False)
+
+
+def _groups(turn: TurnPort, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+    """Neighbours that only look, at most so many together; every other call by itself."""
+    if len(calls) < 2:
+        return [[call] for call in calls]
+    looking = {spec.name for spec in turn.specs() if spec.kind in ("read", "search", "fetch")}
+    groups: list[list[ToolCall]] = []
+    for number, call in enumerate(calls):
+        looks = call.name in looking and number and calls[number - 1].name in looking
+        if looks and len(groups[-1]) < _TOGETHER:
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+    return groups
 
 
 def _unanswered(turn: TurnPort) -> list[ToolCall]:

@@ -7,6 +7,7 @@ result. However it ends, every call gets exactly one result.
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any
 
@@ -26,6 +27,8 @@ from .ports.tools import LOOKING, Outcome, Stopped
 from .traits import Waiver
 from .underway import Underway
 
+# The result of the call before: those that run side by side end in their order.
+BEFORE: ContextVar["asyncio.Future[None] | None"] = ContextVar("before", default=None)
 _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
 
 
@@ -182,18 +185,26 @@ class Calls:
 
     async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
         """Keep the result of a call that was run; the ledger tells apps of it."""
+        await _in_order()
         await self.ledger.keep(self.turn, end)
 
     async def _end(
         self, call: ToolCall, outcome: ev.CallOutcome, text: str, shown: Outcome | None = None
     ) -> None:
         """The call ends without having been run to its end; `shown` is what it had until then."""
+        await _in_order()
         turn = self.turn
         turn.draft.progress.pop(call.id, None)
         bad = outcome != "done"
         content, detail = (shown.content, shown.detail) if shown else ((Text(text),), None)
         end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, bad, detail)
         await self.ledger.keep(turn, end)
+
+
+async def _in_order() -> None:
+    before = BEFORE.get()
+    if before is not None and not before.done():
+        await asyncio.wait({before})
 
 
 class Env:

@@ -1,10 +1,11 @@
 """One turn of a session, as the agent that takes it sees it."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from . import events as ev
-from .calls import Calls
+from .calls import BEFORE, Calls
 from .content import Message, PlanEntry, Text, ToolCall, Usage, text_of
 from .faults import Fault
 from .hooks import Block, Compaction, ModelAnswered, ModelAsked, context_of
@@ -226,6 +227,36 @@ class Turn:
     async def call(self, call: ToolCall) -> None:
         """Run one tool call to its end; its result is appended to `messages`."""
         await self._calls.run(call)
+
+    async def together(self, calls: Sequence[ToolCall]) -> None:
+        """Run calls that only look side by side; their results come in the order of the calls."""
+        before: asyncio.Future[None] | None = None
+        tasks = []
+        for call in calls:
+            after = asyncio.get_running_loop().create_future()
+            tasks.append(asyncio.ensure_future(self._beside(call, before, after)))
+            before = after
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            raise
+        for task in tasks:
+            task.result()
+
+    async def _beside(
+        self,
+        call: ToolCall,
+        before: "asyncio.Future[None] | None",
+        after: "asyncio.Future[None]",
+    ) -> None:
+        BEFORE.set(before)
+        try:
+            await self._calls.run(call)
+        finally:
+            after.set_result(None)
 
     @property
     def hosted(self) -> Hosted:

@@ -186,7 +186,7 @@ class Roster:
             wanted = tuple(
                 name for name in (NAMES if wanted is None else wanted) if name != "ask_user"
             )
-        base = self._registry(profile).toolbox(wanted)
+        base = self._registry(profile).toolbox(wanted, session=session.id)
         layers: list[Toolbox] = [base]
         for part in self.parts:
             layer = await part(profile, session)

@@ -18,7 +18,8 @@ from .paths import FORBIDDEN, Boundary, within
 from .repository import tame
 
 _LOOKING = frozenset({"read", "search", "think"})
-_TALKING = frozenset({"ask_user", "plan"})  # they reach nothing but the human
+# They reach nothing but the human, or a command that was allowed before.
+_TALKING = frozenset({"ask_user", "plan", "bash_output", "bash_kill"})
 _SHELL = frozenset({"bash", "shell"})
 _TOUCHING = frozenset({"read", "search", "edit", "delete", "move"})
 _CHANGING = frozenset({"edit", "delete", "move"})

@@ -50,7 +50,7 @@ class Budget(msgspec.Struct, frozen=True):
 class Workings(msgspec.Struct, frozen=True):
     """How one agent's tools run."""
 
-    shell_timeout_secs: float = 0.0  # 0: no limit
+    shell_timeout_secs: float = 120.0  # 0: no limit
     allow_env: tuple[str, ...] = ()
     max_processes: int = 0  # 0: the sandbox's own bound
     max_output_bytes: int = 0  # 0: the tool's own bound

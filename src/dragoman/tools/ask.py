@@ -41,6 +41,9 @@ class AskUser:
         repeatable=True,
     )
 
+    def touches(self, args: dict[str, Any], env: ToolEnv) -> list[str]:
+        return []
+
     def summary(self, args: dict[str, Any]) -> str:
         return brief(args.get("question", "?"))
 

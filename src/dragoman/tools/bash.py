@@ -1,9 +1,10 @@
 """The tool `bash`: a shell command, watched while it runs and ended with all it started."""
 
 import asyncio
+import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +16,8 @@ from dragoman.engine.ports.tools import Stopped
 from dragoman.policy.shells import plain, shell
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 
-from .args import decode, schema, text, whole
+from .args import decode, flag, schema, text, whole
+from .background import Job, Jobs
 from .bounds import BoundsOf
 from .environ import environment
 from .output import MAX_BYTES, Capture, Outputs, Progress
@@ -23,7 +25,8 @@ from .running import Command
 from .undoing import Watch
 from .work import insist
 
-_LONGEST = 7 * 24 * 3600.0
+_USUAL = 120.0
+_LONGEST = 600.0
 _ALIASES = {"cmd": "command", "script": "command"}
 _MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command starts
 
@@ -31,6 +34,7 @@ _MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command st
 class BashArgs(msgspec.Struct):
     command: str
     timeout: float | None = None
+    background: bool = False
 
 
 class Bash:
@@ -40,13 +44,15 @@ class Bash:
         name="bash",
         description=(
             "Run a shell command in the working directory. Output and errors come together. Only "
-            "the beginning and the end of a long output are shown; a file keeps all of it. What "
-            "the command leaves in the background is ended with it."
+            "the beginning and the end of a long output are shown; a file keeps all of it. It is "
+            "ended after 2 minutes unless timeout says otherwise, with all it left behind. With "
+            "background it goes on until bash_kill or the end of the session."
         ),
         schema=schema(
             "command",
             command=text("The command line, for bash (sh where there is no bash)."),
-            timeout=whole("Seconds after which the command is ended."),
+            timeout=whole("Seconds after which the command is ended (at most 600)."),
+            background=flag("Return at once; see bash_output. For servers and watchers."),
         ),
         kind="execute",
     )
@@ -61,11 +67,15 @@ class Bash:
         max_output: int = 0,
         allow_env: Sequence[str] = (),
         extra_env: Mapping[str, str] | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
+        self._jobs = jobs or Jobs()
         self._bounds = bounds
         self._outputs = outputs or Outputs()
         self._confine = confine or Unconfined()
-        self._timeout = timeout or None
+        # 0: whoever set this wants no limit at all.
+        self._timeout = (_USUAL if timeout is None else timeout) or None
+        self._longest = max(_LONGEST, self._timeout) if self._timeout else math.inf
         self._max_output = max_output or MAX_BYTES
         self._allow_env = tuple(allow_env)
         self._extra_env = dict(extra_env or {})
@@ -81,8 +91,13 @@ class Bash:
         if "\0" in asked.command:
             raise BadInput("command: it cannot contain a NUL character")
         limit = self._timeout if asked.timeout is None else asked.timeout
-        if limit is not None and not 0 < limit <= _LONGEST:
-            raise BadInput(f"timeout: it must be more than 0 and at most {_LONGEST:.0f} seconds")
+        if limit is not None and not 0 < limit <= self._longest:
+            raise BadInput(
+                f"timeout: it must be more than 0 and at most {self._longest:.0f} seconds",
+                "What runs longer belongs into the background.",
+            )
+        if asked.background:
+            return await self._beside(asked.command, env)
         if env.terminals is not None:
             return await self._in_terminal(asked.command, limit, env, env.terminals)
         return await self._here(asked.command, limit, env)
@@ -109,7 +124,31 @@ class Bash:
         shown = _report(command, output, note, -1 if code is None else code, "", took)
         return Outcome((Text(shown),), is_error=code != 0, detail=detail)
 
-    async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:
+    async def _beside(self, command: str, env: ToolEnv) -> Outcome:
+        """Start a command that goes on by itself."""
+        running, watch, mark = self._prepared(command, env, lambda said: None)
+
+        async def run(job: Job) -> None:
+            try:
+                await running.run(None)
+                job.code = running.code
+            finally:
+                job.notes += await self._undone(watch, mark)
+                await insist(asyncio.to_thread(running.capture.close))
+
+        job = self._jobs.start(env.session, command, running.capture, run)
+        return Outcome((Text(f"$ {command}\n\n[runs in the background as {job.id}]"),))
+
+    async def _undone(self, watch: Watch | None, mark: str) -> list[str]:
+        """Take back what must not run later; nothing of the command runs any more."""
+        if watch is None:
+            return []
+        aside = os.path.join(self._outputs.path, f"aside-{mark}")
+        return await insist(asyncio.to_thread(watch.undo, aside))
+
+    def _prepared(
+        self, command: str, env: ToolEnv, tell: Callable[[str], None]
+    ) -> tuple[Command, Watch | None, str]:
         mark = os.urandom(12).hex()
         variables = environment(self._allow_env, self._extra_env)
         variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
@@ -119,7 +158,12 @@ class Bash:
         agreed = [one.path for one in env.reach if one.write]
         watch = Watch(walls.roots, agreed) if walls.guards else None
         capture = Capture(self._outputs, self._max_output)
-        running = Command(launch, f"{_MARK}={mark}", capture, Progress(env.progress))
+        running = Command(launch, f"{_MARK}={mark}", capture, Progress(tell))
+        return running, watch, mark
+
+    async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:
+        running, watch, mark = self._prepared(command, env, env.progress)
+        capture = running.capture
         began = time.monotonic()
         undone: list[str] = []
         try:
@@ -134,10 +178,8 @@ class Bash:
         except BaseException:
             capture.discard()
             raise
-        finally:  # nothing of it runs any more
-            if watch is not None:
-                aside = os.path.join(self._outputs.path, f"aside-{mark}")
-                undone = await insist(asyncio.to_thread(watch.undo, aside))
+        finally:
+            undone = await self._undone(watch, mark)
         await insist(asyncio.to_thread(capture.finish))
         notes = [_timed_out(limit)] if timed_out else []
         notes += undone

@@ -15,6 +15,7 @@ from .bounds import Bounds, BoundsOf
 from .diff import CONTEXT, MAX_SHOWN
 from .disk import Content, load, replace
 from .read import ALIASES
+from .reads import Reads
 from .replacing import Pair, Replaced, replace_all
 from .seen import expect, seen
 from .work import Halt, in_thread
@@ -66,8 +67,11 @@ class Edit:
         kind="edit",
     )
 
-    def __init__(self, bounds: BoundsOf, confine: Confine | None = None) -> None:
+    def __init__(
+        self, bounds: BoundsOf, confine: Confine | None = None, reads: Reads | None = None
+    ) -> None:
         self._bounds = bounds
+        self._reads = reads or Reads()
         self._confine = confine or Unconfined()
 
     def summary(self, args: dict[str, Any]) -> str:
@@ -88,6 +92,7 @@ class Edit:
             before = old.encode("utf-8", "replace")
         else:
             edited = await in_thread(lambda halt: _edited(bounds, path, asked, pairs, halt))
+            self._reads.check(env, path, edited.before.stamp, asked.path)
             result, before = edited.result, edited.before.data
         return Preview(_hunks(path, result), (seen(path, before),))
 
@@ -103,11 +108,13 @@ class Edit:
         else:
             edited = await in_thread(lambda halt: _edited(bounds, path, asked, pairs, halt))
             old, result, data, before = edited
+            self._reads.check(env, path, before.stamp, asked.path)
             expect(env, path, before.data, asked.path)
             await in_thread(
                 lambda halt: replace(bounds, path, asked.path, data, halt, before.stamp),
                 guard=self._confine.guard(bounds, path),
             )
+            await in_thread(lambda halt: self._reads.wrote(env, path))
         return Outcome((Text(_clean(result.shown)),), detail=_detail(path, old, result))
 
 

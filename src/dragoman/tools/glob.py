@@ -1,7 +1,8 @@
 """The tool `glob`: files by the pattern of their path."""
 
 import os
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -11,19 +12,21 @@ from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 
-from .args import brief, decode, schema, text
+from .args import brief, decode, flag, schema, text
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
+from .ripgrep import names
+from .trees import rules_above, translated, walk
 from .work import Halt, in_thread
 
 MAX_RESULTS = 1000
 _SECONDS = 20.0
-_SKIPPED = frozenset({".git"})
 
 
 class GlobArgs(msgspec.Struct):
     pattern: str
     path: str = "."
+    ignored: bool = False
 
 
 class Glob:
@@ -32,13 +35,15 @@ class Glob:
     spec = ToolSpec(
         name="glob",
         description=(
-            "Find files and directories by pattern, sorted by path. * and ? match within a name, "
-            "** any number of directories, {a,b} either. Links are not followed, .git is left out."
+            "Find files and directories by pattern, the newest first. * and ? match within a "
+            "name, ** any number of directories, {a,b} either. What .gitignore leaves out, "
+            "node_modules and the like are not searched; links are not followed."
         ),
         schema=schema(
             "pattern",
             pattern=text("For example src/**/*.py"),
             path=text("Directory to start from; the working directory when left out."),
+            ignored=flag("Search what is ignored too."),
         ),
         kind="search",
         repeatable=True,
@@ -56,9 +61,8 @@ class Glob:
         base, pattern = _split(asked)
         path = bounds.resolve(base)
         patterns = [tuple(p.split("/")) for p in alternatives(pattern)]
-        shown = await in_thread(
-            lambda halt: _search(bounds, path, base, patterns, halt), seconds=_SECONDS
-        )
+        wanted = _Wanted(bounds, path, base, patterns, asked.ignored)
+        shown = await wanted.search()
         return Outcome((Text(shown),), detail=Detail(locations=(Location(path),)))
 
 
@@ -95,62 +99,136 @@ def alternatives(pattern: str, limit: int = 64) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def matches(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Whether the parts of a path match the parts of a pattern."""
+def matches(path: str, pattern: tuple[str, ...]) -> bool:
+    """Whether a path matches a pattern given by its parts, however many ** it has."""
+    parts = path.split("/")
 
     @cache
     def from_here(at: int, part: int) -> bool:
         if part == len(pattern):
-            return at == len(path)
+            return at == len(parts)
         if pattern[part] == "**":
-            return from_here(at, part + 1) or (at < len(path) and from_here(at + 1, part))
+            return from_here(at, part + 1) or (at < len(parts) and from_here(at + 1, part))
         return (
-            at < len(path) and fnmatchcase(path[at], pattern[part]) and from_here(at + 1, part + 1)
+            at < len(parts)
+            and re.fullmatch(translated(pattern[part]), parts[at], re.DOTALL) is not None
+            and from_here(at + 1, part + 1)
         )
 
     return from_here(0, 0)
 
 
-def _search(
-    bounds: Bounds, top: str, shown: str, patterns: list[tuple[str, ...]], halt: Halt
-) -> str:
-    fd = open_directory(bounds, top, shown)
-    deep = max(len(p) if "**" not in p else 1 << 16 for p in patterns)
-    found: list[str] = []
-    note = ""
-    try:
-        for root, directories, files, _ in os.fwalk(".", dir_fd=fd, follow_symlinks=False):
-            halt.check()
-            here = () if root == "." else tuple(root[2:].split("/"))
-            if halt.late:
-                note = f"... [stopped after {_SECONDS:g} s; narrow the pattern or the path]"
-                break
-            for name in (*directories, *files):
-                parts = (*here, name)
-                if any(matches(parts, pattern) for pattern in patterns):
-                    found.append("/".join(parts) + ("/" if name in directories else ""))
-            if len(found) > MAX_RESULTS * 20:
-                note = "... [stopped: too many matches; narrow the pattern or the path]"
-                break
-            directories[:] = sorted(
-                name
-                for name in directories
-                if name not in _SKIPPED
-                and len(here) + 1 < deep
-                and bounds.permits(os.path.join(top, *here, name))
+def _matcher(patterns: list[tuple[str, ...]]) -> Callable[[str], object]:
+    """One expression for all: names are many, patterns are few."""
+    if any(pattern.count("**") > 2 for pattern in patterns):
+        return lambda path: any(matches(path, pattern) for pattern in patterns)
+    return re.compile("|".join(map(_expression, patterns)), re.DOTALL).fullmatch
+
+
+class _Wanted:
+    """One search: where, for what."""
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        top: str,
+        shown: str,
+        patterns: list[tuple[str, ...]],
+        ignored: bool,
+    ) -> None:
+        self.bounds = bounds
+        self.top = top
+        self.shown = shown
+        self.patterns = patterns
+        self.ignored = ignored
+        self.matches = _matcher(patterns)
+        self.deep = max(len(p) if "**" not in p else 1 << 16 for p in patterns)
+
+    async def search(self) -> str:
+        opened: list[int] = []
+        try:
+            denied = await in_thread(lambda halt: self._open(opened))
+            named = None
+            if self.deep > 1:  # a single folder needs no other program
+                named = await names(
+                    opened[0], ["--files"], ignored=self.ignored, denied=denied, seconds=_SECONDS
+                )
+            return await in_thread(
+                lambda halt: self._found(opened[0], denied, named, halt), seconds=_SECONDS
             )
-    except RecursionError:
-        note = "... [stopped: the directories are nested too deeply; start further down]"
-    finally:
-        os.close(fd)
-    found = sorted(name for name in found if not _SKIPPED & set(name.rstrip("/").split("/")))
-    shown_names = found[:MAX_RESULTS]
-    prefix = "" if top == bounds.cwd else os.path.relpath(top, bounds.cwd) + "/"
-    if prefix.startswith("../"):
-        prefix = top + "/"
-    lines = [os.fsencode(prefix + name).decode("utf-8", "replace") for name in shown_names]
-    if len(found) > MAX_RESULTS and not note:
-        note = f"... [{len(found) - MAX_RESULTS} more of {len(found)} matches]"
-    if note:
-        lines.append(note)
-    return "\n".join(lines) or "[nothing matches]"
+        finally:
+            for fd in opened:
+                os.close(fd)
+
+    def _open(self, opened: list[int]) -> list[str]:
+        opened.append(open_directory(self.bounds, self.top, self.shown))
+        return self.bounds.withheld(self.top)[0]
+
+    def _found(self, fd: int, denied: list[str], named: list[str] | None, halt: Halt) -> str:
+        found: list[tuple[int, str]] = []
+        note = ""
+        files = self._walked(fd, denied) if named is None else iter(named)
+        source = self._with_folders(files, frozenset(denied))
+        for number, path in enumerate(source):
+            if number % 256 == 0:
+                halt.check()
+                if halt.late:
+                    note = f"... [stopped after {_SECONDS:g} s; narrow the pattern or the path]"
+                    break
+            if path not in denied and self.matches(path.rstrip("/")):
+                try:
+                    when = os.stat(path, dir_fd=fd, follow_symlinks=False).st_mtime_ns
+                except OSError:
+                    continue
+                found.append((-when, path))
+        found.sort()
+        return self._shown([path for _, path in found], note)
+
+    def _walked(self, fd: int, denied: list[str]) -> Iterator[str]:
+        above = () if self.ignored else rules_above(self.top)
+        for entry in walk(
+            fd,
+            ignored=self.ignored,
+            denied=frozenset(denied),
+            above=above,
+            deepest=200,
+        ):
+            if not entry.is_dir:
+                yield entry.path
+
+    def _with_folders(self, found: Iterator[str], denied: frozenset[str]) -> Iterator[str]:
+        """Files, and the directories that they lie in."""
+        known: set[str] = set()
+        for path in found:
+            folder = path.rpartition("/")[0]
+            while folder and folder not in known and folder not in denied:
+                known.add(folder)
+                yield folder + "/"
+                folder = folder.rpartition("/")[0]
+            yield path
+
+    def _shown(self, found: list[str], note: str) -> str:
+        prefix = "" if self.top == self.bounds.cwd else os.path.relpath(self.top, self.bounds.cwd)
+        prefix = prefix and prefix + "/"
+        if prefix.startswith("../"):
+            prefix = self.top + "/"
+        lines = [
+            os.fsencode(prefix + name).decode("utf-8", "replace") for name in found[:MAX_RESULTS]
+        ]
+        if len(found) > MAX_RESULTS and not note:
+            note = f"... [{len(found) - MAX_RESULTS} more of {len(found)} matches]"
+        if note:
+            lines.append(note)
+        return "\n".join(lines) or "[nothing matches]"
+
+
+def _expression(pattern: tuple[str, ...]) -> str:
+    """A pattern as an expression over whole paths."""
+    out: list[str] = []
+    for number, part in enumerate(pattern):
+        last = number == len(pattern) - 1
+        if part == "**":
+            out.append(".*" if last else "(?:[^/]*/)*")
+        else:
+            out.append(translated(part) + ("" if last else "/"))
+    return "(?:" + "".join(out) + ")"

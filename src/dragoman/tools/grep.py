@@ -1,6 +1,7 @@
 """The tool `grep`: lines that match a regular expression."""
 
 import asyncio
+import json
 import os
 import re
 import stat
@@ -16,6 +17,7 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from .args import brief, decode, flag, schema, text, whole
 from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
+from .ripgrep import names
 from .work import in_thread, insist, settled
 
 MAX_MATCHES = 500
@@ -34,6 +36,7 @@ class GrepArgs(msgspec.Struct):
     ignore_case: bool = False
     context: int = 0
     limit: int = 200
+    ignored: bool = False
 
 
 class _Found(msgspec.Struct):
@@ -50,7 +53,8 @@ class Grep:
         name="grep",
         description=(
             "Search files for a regular expression (Python syntax), line by line. Results read "
-            "path:line: text. Binary files, files over 16 MiB, links and .git are left out."
+            "path:line: text, newest files first. What .gitignore leaves out, node_modules and the "
+            "like, binary files, files over 16 MiB and links are not searched."
         ),
         schema=schema(
             "pattern",
@@ -59,6 +63,7 @@ class Grep:
             glob=text("Only files like this, for example *.py or src/**/*.{ts,tsx}"),
             ignore_case=flag("Take upper and lower case as the same."),
             context=whole(f"Lines to show before and after (at most {MAX_CONTEXT}).", 0),
+            ignored=flag("Search what is ignored too."),
             limit=whole(f"How many matches at most (default 200, maximum {MAX_MATCHES})."),
         ),
         kind="search",
@@ -90,6 +95,8 @@ class Grep:
         opened: list[int] = []
         try:
             request = await in_thread(lambda halt: _request(bounds, path, asked, opened))
+            if not request["name"]:
+                request["names"] = await _candidates(opened[0], asked, request, self._seconds)
             found = await _scan(opened[0], {**request, "seconds": self._seconds}, self._seconds)
         finally:
             for fd in opened:
@@ -119,8 +126,26 @@ def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> d
         "limit": min(asked.limit, MAX_MATCHES),
         "largest": _LARGEST,
         "denied": denied,
+        "ignored": asked.ignored,
+        "top": path,
+        "names": None,
         "hidden": hidden,
     }
+
+
+async def _candidates(
+    fd: int, asked: GrepArgs, request: dict[str, Any], seconds: int
+) -> list[str] | None:
+    """The files that rg finds something in; None: look at all of them."""
+    words = ["--files-with-matches", "--text", f"--max-filesize={_LARGEST}"]
+    words += ["--ignore-case"] if asked.ignore_case else ["--case-sensitive"]
+    denied = request["denied"]
+    try:
+        asked.pattern.encode()
+    except UnicodeEncodeError:
+        return None
+    words.append(f"--regexp={asked.pattern}")
+    return await names(fd, words, ignored=asked.ignored, denied=denied, seconds=seconds)
 
 
 async def _scan(fd: int, request: dict[str, Any], seconds: int) -> _Found | None:
@@ -129,7 +154,7 @@ async def _scan(fd: int, request: dict[str, Any], seconds: int) -> _Found | None
     try:
         process = await asyncio.shield(starting)
         async with asyncio.timeout(seconds):
-            answer, errors = await process.communicate(msgspec.json.encode(request))
+            answer, errors = await process.communicate(json.dumps(request).encode())
     except TimeoutError:
         return None
     finally:

@@ -77,6 +77,7 @@ class Capture:
         self._fd = -1
         self._waiting = bytearray()
         self._spooled = 0
+        self.told: Callable[[], object] | None = None  # of output that came
 
     def take(self, data: bytes) -> bool:
         """Add output; True when `flush` is due."""
@@ -89,6 +90,8 @@ class Capture:
             del self.tail[: -self.limit]
         if self._spooled + len(self._waiting) < _SPOOLED:
             self._waiting += data
+        if self.told is not None:
+            self.told()
         return len(self._waiting) >= _BUFFER
 
     @property

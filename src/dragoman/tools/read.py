@@ -12,7 +12,8 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 
 from .args import brief, decode, schema, text, whole
 from .bounds import Bounds, BoundsOf
-from .disk import load, open_file
+from .disk import Stamp, load, open_file, stamp_of
+from .reads import Reads
 from .work import Halt, in_thread
 
 MAX_LINES = 2000
@@ -51,8 +52,9 @@ class Read:
         repeatable=True,
     )
 
-    def __init__(self, bounds: BoundsOf) -> None:
+    def __init__(self, bounds: BoundsOf, reads: Reads | None = None) -> None:
         self._bounds = bounds
+        self._reads = reads or Reads()
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Read {brief(args.get('path', '?'))}"
@@ -76,7 +78,8 @@ class Read:
             lines = _Lines(asked)
             lines.feed(whole_text.encode("utf-8", "surrogatepass"))
             return Outcome((Text(lines.result()),), detail=detail)
-        shown = await in_thread(lambda halt: _text(bounds, path, asked, halt))
+        shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
+        self._reads.saw(env, path, stamp)
         return Outcome((Text(shown),), detail=detail)
 
 
@@ -103,8 +106,8 @@ def picture_type(head: bytes) -> str | None:
     return None
 
 
-def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> str:
-    fd, _ = open_file(bounds, path, asked.path)
+def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> tuple[str, Stamp]:
+    fd, found = open_file(bounds, path, asked.path)
     lines = _Lines(asked)
     with os.fdopen(fd, "rb", buffering=0) as file:
         piece = file.read(_LOOK)
@@ -113,7 +116,7 @@ def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> str:
         while piece and lines.feed(piece):
             halt.check()
             piece = file.read(_PIECE)
-    return lines.result()
+    return lines.result(), stamp_of(found)
 
 
 class _Lines:

@@ -6,6 +6,7 @@ from dragoman.engine.ports import Tool, ToolSpec
 from dragoman.sandbox.launch import Confine
 
 from .ask import AskUser
+from .background import BashKill, BashOutput, Jobs
 from .bash import Bash
 from .bounds import BoundsOf
 from .edit import Edit
@@ -15,9 +16,10 @@ from .ls import Ls
 from .output import Outputs
 from .plan import Plan
 from .read import Read
+from .reads import Reads
 from .write import Write
 
-NAMES = ("ask_user", "bash", "edit", "glob", "grep", "ls", "plan", "read", "write")
+NAMES = tuple("ask_user bash bash_kill bash_output edit glob grep ls plan read write".split())
 ALIASES: Mapping[str, str] = {"shell": "bash"}
 Closer = Callable[[], Awaitable[None]]
 
@@ -88,10 +90,12 @@ class Registry:
     ) -> None:
         """`bounds` gives the boundary of a call; `outputs` is a private directory of ours."""
         self.aliases = dict(aliases)
+        self.jobs = Jobs()
+        reads = Reads()
         built: Sequence[Tool] = (
-            Read(bounds),
-            Write(bounds, confine),
-            Edit(bounds, confine),
+            Read(bounds, reads),
+            Write(bounds, confine, reads),
+            Edit(bounds, confine, reads),
             Ls(bounds),
             Glob(bounds),
             Grep(bounds),
@@ -103,13 +107,18 @@ class Registry:
                 max_output=max_output,
                 allow_env=allow_env,
                 extra_env=extra_env,
+                jobs=self.jobs,
             ),
+            BashOutput(self.jobs),
+            BashKill(self.jobs),
             AskUser(),
             Plan(),
         )
         self._built = {tool.spec.name: tool for tool in built}
 
-    def toolbox(self, names: Iterable[str] | None = None, extra: Iterable[Tool] = ()) -> Box:
+    def toolbox(
+        self, names: Iterable[str] | None = None, extra: Iterable[Tool] = (), session: str = ""
+    ) -> Box:
         """The built-in tools of these names (None: all) and all extra ones.
 
         Names that are unknown are left out, and noted.
@@ -119,10 +128,14 @@ class Registry:
             box = Box(self._built.values(), self.aliases)
         else:
             wanted = list(dict.fromkeys(self.aliases.get(name, name) for name in names))
+            if "bash" in wanted:  # they belong to it
+                wanted = list(dict.fromkeys([*wanted, "bash_output", "bash_kill"]))
             others = {tool.spec.name for tool in extra}
             unknown = [n for n in wanted if n not in self._built and n not in others]
             notes = [f"Unknown tool in the list of tools: {name}." for name in unknown]
             box = Box([self._built[n] for n in wanted if n in self._built], self.aliases, notes)
         for tool in extra:
             box.add(tool)
+        if session:
+            box.on_close(lambda: self.jobs.end(session))
         return box

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dragoman.engine.faults import BadInput
 
 from .diff import Change, render, trim
+from .nearest import nearest
 
 _BOM = "\ufeff"
 Pair = tuple[str, str]
@@ -61,10 +62,7 @@ def _find(plain: str, old: str, new: str, number: int, shown: str) -> int:
         raise BadInput(f"edit {number}: oldText equals newText")
     start = plain.find(old)
     if start < 0:
-        raise BadInput(
-            f"edit {number}: oldText not found in {shown}",
-            "It must match exactly, white space and indentation included. Read the file again.",
-        )
+        raise BadInput(f"edit {number}: oldText not found in {shown}", nearest(plain, old))
     count, at = 1, start
     while (at := plain.find(old, at + 1)) >= 0 and count < 1000:
         count += 1

@@ -16,6 +16,7 @@ JUNK = frozenset(
 )
 _RULES = 1 << 20  # bytes of one .gitignore that are read
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_STARS = 3  # ** in one rule; with more it could cost time without end
 _DEEPEST = 200  # directories within each other; each is held open on the way
 
 
@@ -82,44 +83,58 @@ def _expression(line: str) -> tuple[bool, str] | None:
     body = stripped.rstrip("/") if only_directories else stripped
     anchored = "/" in body
     body = body.lstrip("/") if body.startswith("/") else body
-    if not body:
+    if not body or body.count("**") > _STARS:
         return None
-    made = _translated(body)
+    made = translated(body)
     start = "" if anchored else "(?:.*/)?"
     return negated, f"{start}{made}{'/' if only_directories else '/?'}"
 
 
-def _translated(pattern: str) -> str:
+def translated(pattern: str) -> str:
+    """A glob as an expression over paths: * and ? stay within a name.
+
+    A hostile pattern must not cost more than others: of several stars in a name all but the last
+    take the first place that fits, and never another (that finds a match when there is one).
+    """
+    parts = pattern.split("/")
     out: list[str] = []
-    at, end = 0, len(pattern)
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        if part == "**":
+            out.append(".+" if last and number else ".*" if last else "(?:.*/)?")
+        else:
+            out.append(_name(part) + ("" if last else "/"))
+    return "".join(out)
+
+
+def _name(part: str) -> str:
+    """The expression of one name."""
+    pieces: list[str] = [""]
+    at, end = 0, len(part)
     while at < end:
-        char = pattern[at]
-        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
-            out.append("(?:.*/)?")
-            at += 3
-        elif pattern.startswith("**", at) and at + 2 == end and (at == 0 or pattern[at - 1] == "/"):
-            out.append(".+")
-            at += 2
-        elif char == "*":
-            while at + 1 < end and pattern[at + 1] == "*":
-                at += 1
-            out.append("[^/]*")
+        char = part[at]
+        if char == "*":
+            if pieces[-1] or len(pieces) == 1:
+                pieces.append("")
             at += 1
         elif char == "?":
-            out.append("[^/]")
+            pieces[-1] += "[^/]"
             at += 1
-        elif char == "[" and (close := pattern.find("]", at + 2)) > 0:
-            inner = pattern[at + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
+        elif char == "[" and (close := part.find("]", at + 2)) > 0:
+            inner = part[at + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
             inner = "^" + inner[1:] if inner[0] in "!^" else inner
-            out.append(f"(?!/)[{inner}]")
+            pieces[-1] += f"(?!/)[{inner}]"
             at = close + 1
         elif char == "\\" and at + 1 < end:
-            out.append(re.escape(pattern[at + 1]))
+            pieces[-1] += re.escape(part[at + 1])
             at += 2
         else:
-            out.append(re.escape(char))
+            pieces[-1] += re.escape(char)
             at += 1
-    return "".join(out)
+    if len(pieces) == 1:
+        return pieces[0]
+    first, *middle, last = pieces
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle) + "[^/]*" + last
 
 
 def rules_of(directory: int, base: str) -> Rules | None:
@@ -138,13 +153,13 @@ def rules_of(directory: int, base: str) -> Rules | None:
 
 
 def rules_above(top: str) -> tuple[Rules, ...]:
-    """The rules of the directories above, up to the root of the repository."""
+    """The rules of the directories above, up to the root of the repository when there is one."""
     found: list[Rules] = []
     directory, below = os.path.abspath(top), ""
     while not os.path.lexists(os.path.join(directory, ".git")):
         parent, name = os.path.split(directory)
         if parent == directory:
-            return ()  # in no repository: what lies above is nobody's word
+            break
         directory, below = parent, f"{name}/{below}"
         try:
             fd = os.open(directory, _OPEN)

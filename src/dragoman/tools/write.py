@@ -14,8 +14,9 @@ from dragoman.sandbox.launch import Confine, Unconfined
 from .args import brief, decode, schema, text
 from .bounds import Bounds, BoundsOf
 from .diff import MAX_SHOWN
-from .disk import Content, load, replace
+from .disk import Content, Stamp, load, replace, stamp_of
 from .read import ALIASES
+from .reads import Reads
 from .seen import expect, seen
 from .work import Halt, in_thread
 
@@ -33,8 +34,8 @@ class Write:
     spec = ToolSpec(
         name="write",
         description=(
-            "Write a text file. It is created with its directories, or replaced as a whole. "
-            "To change a part of a file use edit."
+            "Write a text file. It is created with its directories, or replaced as a whole; one "
+            "that exists must have been read. To change a part of a file use edit."
         ),
         schema=schema(
             "path",
@@ -45,8 +46,11 @@ class Write:
         kind="edit",
     )
 
-    def __init__(self, bounds: BoundsOf, confine: Confine | None = None) -> None:
+    def __init__(
+        self, bounds: BoundsOf, confine: Confine | None = None, reads: Reads | None = None
+    ) -> None:
         self._bounds = bounds
+        self._reads = reads
         self._confine = confine or Unconfined()
 
     def summary(self, args: dict[str, Any]) -> str:
@@ -64,6 +68,7 @@ class Write:
             data = await _buffer(env, path)
         else:
             found = await in_thread(lambda halt: _found(bounds, path, asked.path, halt))
+            self._known(env, path, found.stamp if found is not None else None, asked.path)
             data = found.data if found is not None else None
         change = _change(path, data, asked.content)
         return Preview((change,), (seen(path, data),))
@@ -82,6 +87,7 @@ class Write:
             expect(env, path, found.data if found is not None else None, asked.path)
             old = found.data.decode("utf-8", "replace") if found is not None else None
             stamp = found.stamp if found is not None else None
+            self._known(env, path, stamp, asked.path)
             await in_thread(
                 lambda halt: replace(
                     bounds, path, asked.path, data, halt, stamp, new=stamp is None
@@ -90,11 +96,15 @@ class Write:
             )
         else:
             old = await in_thread(lambda halt: _old(bounds, path, asked.path, halt))
+            self._known(env, path, await in_thread(lambda halt: _stamp(path)), asked.path)
             # Judged, looked at, and now behind the same walls as a command.
             await in_thread(
                 lambda halt: replace(bounds, path, asked.path, data, halt),
                 guard=self._confine.guard(bounds, path),
             )
+        if self._reads is not None and env.files is None:
+            reads = self._reads
+            await in_thread(lambda halt: reads.wrote(env, path))
         lines = asked.content.count("\n") + (not asked.content.endswith("\n") and bool(data))
         verb = "Created" if old is None else "Replaced"
         size = f"{len(data)} byte{'' if len(data) == 1 else 's'}"
@@ -103,6 +113,18 @@ class Write:
         if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
             diffs = (Diff(path, old, asked.content),)
         return Outcome((Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),)))
+
+    def _known(self, env: ToolEnv, path: str, stamp: Stamp | None, shown: str) -> None:
+        """Raise BadInput when there is a file that the session has not read as it is."""
+        if self._reads is not None and stamp is not None and stamp.size:
+            self._reads.check(env, path, stamp, shown, must=True)
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        return stamp_of(os.stat(path, follow_symlinks=False))
+    except OSError:
+        return None
 
 
 def _asked(args: dict[str, Any]) -> tuple[WriteArgs, bytes]:

@@ -163,6 +163,10 @@ class TurnPort(Protocol):
         """Run one tool call to its end; its result is appended to `messages`."""
         ...
 
+    async def together(self, calls: Sequence[ToolCall]) -> None:
+        """Run calls that only look side by side; results come in the order of the calls."""
+        ...
+
     async def steering(self) -> bool:
         """Append what was said to the running turn to `messages`; True when there was something."""
         ...

@@ -1,0 +1,210 @@
+"""Commands that go on while the agent works: started by bash, looked at, ended with the session."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from dragoman.engine.content import Detail, Text
+from dragoman.engine.faults import BadInput, TooMany
+from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+
+from .args import brief, decode, schema, text, whole
+from .output import Capture
+
+MOST = 8  # that run at once in one session
+_KEPT = 16  # that have ended and can still be looked at
+_LONGEST_WAIT = 60.0
+
+
+class Job:
+    """One command in the background."""
+
+    def __init__(self, id: str, command: str, capture: Capture) -> None:
+        self.id = id
+        self.command = command
+        self.capture = capture
+        self.began = time.monotonic()
+        self.shown = 0  # bytes of the output that were given already
+        self.task: asyncio.Task[None] | None = None
+        self.code: int | None = None
+        self.notes: list[str] = []
+
+    @property
+    def runs(self) -> bool:
+        return self.task is not None and not self.task.done()
+
+    @property
+    def state(self) -> str:
+        took = f"{time.monotonic() - self.began:.0f} s"
+        if self.runs:
+            return f"running for {took}"
+        return "ended" if self.code is None else f"ended with exit code {self.code}"
+
+    def line(self) -> str:
+        return f"{self.id}: {self.state}: {brief(self.command, 100)}"
+
+    def news(self) -> str:
+        """The output since it was last looked at, its end when that is much."""
+        capture = self.capture
+        fresh = capture.total - self.shown
+        self.shown = capture.total
+        if not fresh:
+            return ""
+        kept = bytes(capture.tail[-min(fresh, capture.limit) :])
+        left = fresh - len(kept)
+        said = kept.decode("utf-8", "replace")
+        return f"... [{left} bytes left out]\n{said}" if left else said
+
+
+class Jobs:
+    """The background commands of all sessions of one agent."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[str, Job]] = {}
+        self._count = 0
+
+    def all(self, session: str) -> list[Job]:
+        return list(self._of.get(session, {}).values())
+
+    def find(self, session: str, id: str) -> Job:
+        found = self._of.get(session, {}).get(id)
+        if found is None:
+            known = ", ".join(self._of.get(session, {})) or "none"
+            raise BadInput(f"There is no background command {id!r}.", f"There are: {known}.")
+        return found
+
+    def start(
+        self, session: str, command: str, capture: Capture, run: Callable[[Job], Awaitable[None]]
+    ) -> Job:
+        """Run a command beside. Raises TooMany."""
+        jobs = self._of.setdefault(session, {})
+        if sum(job.runs for job in jobs.values()) >= MOST:
+            raise TooMany(
+                f"{MOST} commands run in the background already.", "End one with bash_kill."
+            )
+        for old in [job.id for job in jobs.values() if not job.runs][: -_KEPT or None]:
+            del jobs[old]
+        self._count += 1
+        job = jobs[f"bg{self._count}"] = Job(f"bg{self._count}", command, capture)
+        job.task = asyncio.ensure_future(self._watch(job, run))
+        return job
+
+    async def _watch(self, job: Job, run: Callable[[Job], Awaitable[None]]) -> None:
+        try:
+            await run(job)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            job.notes.append(f"[it broke: {error}]")
+
+    async def kill(self, job: Job) -> None:
+        """End a command and all it started."""
+        if job.task is not None:
+            job.task.cancel()
+            await asyncio.wait({job.task})
+
+    async def end(self, session: str) -> None:
+        """The session ends: so does all that it left running."""
+        jobs = self._of.pop(session, {})
+        for job in jobs.values():
+            if job.task is not None:
+                job.task.cancel()
+        tasks = {job.task for job in jobs.values() if job.task is not None}
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+class OutputArgs(msgspec.Struct):
+    id: str = ""
+    wait: float = 0.0
+
+
+class BashOutput:
+    """What a background command has printed since it was last looked at."""
+
+    spec = ToolSpec(
+        name="bash_output",
+        description=(
+            "What a background command has printed since you last looked, and whether it still "
+            "runs. Without id: all of them."
+        ),
+        schema=schema(
+            id=text("Its id, such as bg1."),
+            wait=whole("Seconds to wait for its end or for output (at most 60).", 0),
+        ),
+        kind="read",
+        repeatable=True,
+    )
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return f"Output of {brief(args.get('id') or 'all background commands')}"
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        asked = decode(OutputArgs, args, {"bash_id": "id", "shell_id": "id"})
+        if not asked.id:
+            lines = [job.line() for job in self._jobs.all(env.session)]
+            return Outcome((Text("\n".join(lines) or "Nothing runs in the background."),))
+        job = self._jobs.find(env.session, asked.id)
+        if asked.wait > 0 and job.runs and job.capture.total == job.shown:
+            await _news(job, min(asked.wait, _LONGEST_WAIT))
+        said = [job.news(), *job.notes, f"[{job.line()}]"]
+        return Outcome((Text("\n".join(part for part in said if part)),))
+
+
+async def _news(job: Job, seconds: float) -> None:
+    """Wait until there is output or the command has ended."""
+    loop = asyncio.get_running_loop()
+    seen = loop.create_future()
+
+    def tell() -> None:
+        if not seen.done():
+            seen.set_result(None)
+
+    job.capture.told = tell
+    try:
+        waited: set[asyncio.Future[Any]] = {seen}
+        if job.task is not None:
+            waited.add(job.task)
+        await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        job.capture.told = None
+        seen.cancel()
+
+
+class KillArgs(msgspec.Struct):
+    id: str
+
+
+class BashKill:
+    """Ends a background command."""
+
+    spec = ToolSpec(
+        name="bash_kill",
+        description="End a background command and all it started.",
+        schema=schema("id", id=text("Its id, such as bg1.")),
+        kind="other",
+    )
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    def summary(self, args: dict[str, Any]) -> str:
+        return f"End the background command {brief(args.get('id', '?'))}"
+
+    def touches(self, args: dict[str, Any], env: ToolEnv) -> list[str]:
+        return []
+
+    async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
+        job = self._jobs.find(env.session, decode(KillArgs, args, {"bash_id": "id"}).id)
+        running = job.runs
+        await self._jobs.kill(job)
+        verb = "Ended" if running else "It had ended already:"
+        parts = (job.news(), *job.notes, f"[{verb} {job.line()}]")
+        said = "\n".join(part for part in parts if part)
+        return Outcome((Text(said),), detail=Detail(exit_code=job.code))
