@@ -21,10 +21,13 @@ class Meeting(EchoTool):
         self.here = 0
         self.most = 0
         self.all_here = asyncio.Event()
+        self.third = asyncio.Event()
 
     async def run(self, args: dict[str, Any], env: Any) -> Outcome:
         self.here += 1
         self.most = max(self.most, self.here)
+        if self.here == 3:
+            self.third.set()
         if self.here >= self.together:
             self.all_here.set()
         else:
@@ -71,8 +74,7 @@ async def test_cancelling_ends_them_all_with_a_result_each() -> None:
     door = memory_door(script, [looks], mode="full")
     session = (await door.open(OpenSpec(cwd="/"), ME)).id
     work = await door.prompt(session, (Text("go"),), ME)
-    while looks.here < 3:
-        await asyncio.sleep(0)  # noqa: ASYNC110
+    await looks.third.wait()
     door.cancel(session)
     assert (await work.done).outcome == "cancelled"
     assert len(results(door, session)) == 3 and not door.live(session).journal

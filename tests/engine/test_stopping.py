@@ -119,7 +119,8 @@ async def test_a_tool_that_ignores_its_cancellation_is_left_behind(monkeypatch):
 
 async def test_a_cancelled_call_that_had_begun_says_so(monkeypatch):
     tool = Stubborn()
-    door = memory_door(Scripted([[call("stubborn"), call("stubborn")]]), [tool])
+    calls = [call("stubborn"), call("echo", text="x")]  # what acts does not run beside it
+    door = memory_door(Scripted([calls]), [tool, EchoTool()], mode="full")
     sid, tape = await start(door)
     work = await door.prompt(sid, GO, ME)
     await tool.began.wait()

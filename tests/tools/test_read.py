@@ -154,3 +154,40 @@ async def test_an_editors_buffer_is_read_instead(use: Any, work: Path, env: Env)
     assert said(await use("read", path="a.txt", offset=2)) == "second\n"
     with pytest.raises(Refused):
         await use("read", path="/etc/a")
+
+
+async def test_a_pdf_is_read_as_text(use: Any, work: Path) -> None:
+    from pypdf import PdfWriter
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter()
+    page = writer.add_blank_page(200, 200)
+    stream = DecodedStreamObject()
+    stream.set_data(b"BT /F1 12 Tf 20 100 Td (Hello from PDF) Tj ET")
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    made = DictionaryObject({NameObject(k): NameObject(v) for k, v in font.items()})
+    fonts = DictionaryObject({NameObject("/F1"): made})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    page[NameObject("/Contents")] = stream
+    writer.write(work / "a.pdf")
+    text = said(await use("read", path="a.pdf"))
+    assert "[page 1 of 1]" in text and "Hello from PDF" in text
+    (work / "bad.pdf").write_bytes(b"%PDF-1.4 broken")
+    with pytest.raises(BadInput, match="cannot be read as PDF"):
+        await use("read", path="bad.pdf")
+
+
+async def test_a_notebook_is_read_by_cells(use: Any, work: Path) -> None:
+    cells = (
+        '{"cells":[{"cell_type":"markdown","source":["# T\\n","x"]},'
+        '{"cell_type":"code","source":"1+1",'
+        '"outputs":[{"data":{"text/plain":"2","image/png":"AA"}},{"ename":"E","evalue":"v"},5]},7]}'
+    )
+    (work / "n.ipynb").write_text(cells)
+    text = said(await use("read", path="n.ipynb"))
+    assert "[1: markdown]\n# T\nx" in text and "[output of 2]\n2\n[image/png]" in text
+    assert "E: v" in text
+    for odd in ("", "[]", '{"cells":5}', "[" * 5000):
+        (work / "n.ipynb").write_text(odd)
+        with pytest.raises(BadInput, match="no notebook"):
+            await use("read", path="n.ipynb")

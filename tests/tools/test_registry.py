@@ -19,6 +19,7 @@ KINDS = {
     "ls": ("read", True),
     "plan": ("think", True),
     "read": ("read", True),
+    "web_fetch": ("fetch", True),
     "write": ("edit", False),
 }
 

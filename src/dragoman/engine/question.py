@@ -120,6 +120,10 @@ def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
             return (exact,)
         what = "every command, whatever it does" if call.name in SHELLS else call.name
         tool = Scope("tool", "tool", f"this tool: {on_a_line(what)}")
+        if call.name == "web_fetch" and judgement.commands:
+            (host,) = judgement.commands[0]
+            pages = Scope("host", "prefix", f"all pages of {on_a_line(host)}", argv=(host,))
+            return (pages, exact, tool)
         if call.name in SHELLS or COMMANDS & (call.args or {}).keys():
             return (exact, *_first_words(judgement), tool)
         return (tool, exact)

@@ -118,6 +118,11 @@ class AutonomyPolicy:
         if names & _SHELL:
             command = next((args[key] for key in _COMMAND_KEYS if args.get(key)), "")
             return self._shell(str(command), names, mode, boundary)
+        if spec.name == "web_fetch" and mode != "full":
+            host = _host(args.get("url"))
+            if not self._approves(names) or self._asks_always(names):
+                about = ((host,),) if host else ()
+                return Judgement("ask", f"It asks {host or 'the network'}.", "medium", (), about)
         touched = _Touched()
         if spec.kind in _TOUCHING:
             touched = _touched(args, boundary, spec.kind in _CHANGING)
@@ -237,6 +242,16 @@ def _risk_of(spec: ToolSpec) -> Any:
     if spec.kind in ("delete", "execute"):
         return "high"
     return "low" if spec.kind in _LOOKING else "medium"
+
+
+def _host(url: object) -> str:
+    """The host that an address names, as rules know it."""
+    from urllib.parse import urlsplit
+
+    try:
+        return (urlsplit(str(url)).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return ""
 
 
 class _Touched:

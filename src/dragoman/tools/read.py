@@ -13,12 +13,14 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from .args import brief, decode, schema, text, whole
 from .bounds import Bounds, BoundsOf
 from .disk import Stamp, load, open_file, stamp_of
+from .documents import extracted, notebook
 from .reads import Reads
 from .work import Halt, in_thread
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 MAX_IMAGE = 10 * 1024 * 1024
+MAX_DOCUMENT = 32 * 1024 * 1024
 _PIECE = 1 << 16
 _LOOK = 8192
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -38,8 +40,9 @@ class Read:
     spec = ToolSpec(
         name="read",
         description=(
-            "Read a text file by lines, or look at a picture (png, jpg, gif, webp). At most 2000 "
-            "lines or 50 KiB come at once; the end of the result says how to read on."
+            "Read a text file by lines, the text of a PDF, the cells of a notebook, or look at a "
+            "picture (png, jpg, gif, webp). At most 2000 lines or 50 KiB come at once; the end of "
+            "the result says how to read on."
         ),
         schema=schema(
             "path",
@@ -73,6 +76,12 @@ class Read:
             if picture is not None:
                 note = () if env.vision else (Text("[this model cannot see images]"),)
                 return Outcome((picture, *note), detail=detail)
+        if path.lower().endswith((".pdf", ".ipynb")):
+            shown, stamp = await self._document(bounds, path, asked)
+            self._reads.saw(env, path, stamp)
+            lines = _Lines(asked)
+            lines.feed(shown.encode("utf-8", "replace"))
+            return Outcome((Text(lines.result()),), detail=detail)
         if env.files is not None:
             whole_text = await env.files.read_text(path)
             lines = _Lines(asked)
@@ -81,6 +90,12 @@ class Read:
         shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
         self._reads.saw(env, path, stamp)
         return Outcome((Text(shown),), detail=detail)
+
+    async def _document(self, bounds: Bounds, path: str, asked: ReadArgs) -> tuple[str, Stamp]:
+        found = await in_thread(lambda halt: load(bounds, path, asked.path, MAX_DOCUMENT, halt))
+        if path.lower().endswith(".ipynb"):
+            return notebook(found.data, asked.path), found.stamp
+        return await extracted("pdf", found.data, MAX_DOCUMENT, asked.path), found.stamp
 
 
 def _picture(bounds: Bounds, path: str, shown: str, halt: Halt) -> Image | None:

@@ -17,9 +17,12 @@ from .output import Outputs
 from .plan import Plan
 from .read import Read
 from .reads import Reads
+from .web import WebFetch
 from .write import Write
 
-NAMES = tuple("ask_user bash bash_kill bash_output edit glob grep ls plan read write".split())
+NAMES = tuple(
+    "ask_user bash bash_kill bash_output edit glob grep ls plan read web_fetch write".split()
+)
 ALIASES: Mapping[str, str] = {"shell": "bash"}
 Closer = Callable[[], Awaitable[None]]
 
@@ -113,6 +116,7 @@ class Registry:
             BashKill(self.jobs),
             AskUser(),
             Plan(),
+            WebFetch(),
         )
         self._built = {tool.spec.name: tool for tool in built}
 
