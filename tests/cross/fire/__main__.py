@@ -24,6 +24,8 @@ async def one(seed: int, seconds: float) -> list[str]:
             f"{trace.lives} lives, {len(found)} reports",
             flush=True,
         )
+        for text in found:
+            print(f"seed {seed}: {text}", flush=True)
         return [f"seed {seed}: {text}" for text in found]
 
 

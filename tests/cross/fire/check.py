@@ -7,7 +7,7 @@ It knows frames and public histories only. Each rule has a deliberately broken t
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.cross.fire.trace import Ashes, Kept, Message, Trace
+from tests.cross.fire.trace import Ashes, Frame, Kept, Message, Trace
 
 
 def check(trace: Trace, ashes: Ashes) -> list[str]:
@@ -21,6 +21,9 @@ def check(trace: Trace, ashes: Ashes) -> list[str]:
         *numbers(ashes),
         *one_history(ashes),
         *watches(trace, ashes),
+        *cursors(trace),
+        *hooks(trace, ashes),
+        *relays(trace, ashes),
         *words(trace, ashes),
         *rest(ashes),
     ]
@@ -76,6 +79,17 @@ def refused(trace: Trace, wire: str, id: str) -> bool:
     )
 
 
+def goes_on(trace: Trace, wire: str, id: str) -> bool:
+    """It was answered that the host stops and the prompt goes on when it is back."""
+    return any(
+        not frame.out
+        and answered_id(frame.message) == id
+        and "when it is back" in str(frame.message)
+        and "not send it again" in str(frame.message)
+        for frame in trace.of(wire)
+    )
+
+
 # --- what was acknowledged --------------------------------------------------------------------
 
 
@@ -108,7 +122,10 @@ def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:
         acknowledged = succeeded(trace, one.wire, one.id)
         if acknowledged and not times and not told_ended(kept, one.mark):
             yield f"{one.mark}: {one.kind} on {one.wire} was acknowledged and is in no history"
-        if refused(trace, one.wire, one.id) and times and not turn_closed(kept, one.mark):
+        if goes_on(trace, one.wire, one.id):
+            if not times and not told_ended(kept, one.mark):
+                yield f"{one.mark}: goes on, as {one.wire} was told, and is in no history"
+        elif refused(trace, one.wire, one.id) and times and not turn_closed(kept, one.mark):
             yield f"{one.mark}: was refused on {one.wire} and runs all the same"
 
 
@@ -222,6 +239,98 @@ def watches(trace: Trace, ashes: Ashes) -> Iterator[str]:
         for one in told:
             if one["seq"] and kept.get(one["seq"], {}).get("event") != one["event"]:
                 yield f"{name}: event {one['seq']} differs from the history"
+
+
+def cursors(trace: Trace) -> Iterator[str]:
+    """A watch begins right after the place that it was told, and jumps over nothing."""
+    for name, wire in trace.wires.items():
+        if wire.dialect not in ("native", "all"):
+            continue
+        place: int | None = None
+        for frame in trace.of(name):
+            message = frame.message
+            if not frame.out and "last" in (message.get("result") or {}):
+                place = message["result"]["last"]
+            if frame.out or message.get("method") != "dragoman/event":
+                continue
+            told = message["params"]
+            at = told["gseq"] if wire.dialect == "all" else told["seq"]
+            if not told["seq"]:
+                continue
+            if place is None or at != place + 1:
+                yield f"{name}: was told event {at} after the place {place}"
+            place = at
+
+
+def _hook(frame: Frame, name: str) -> Message | None:
+    """What an app was told at a hook."""
+    message = frame.message
+    payload = message.get("payload") or message.get("params") or {}
+    if frame.out or payload.get("hookName") != name:
+        return None
+    data: Message = payload.get("data") or {}
+    return data
+
+
+def hooks(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """An app that stayed is told of the end of every turn whose beginning it was told, once;
+    and of every call that ran in it. Whoever is told is told the truth.
+    """
+    ends: dict[str, str] = {}
+    ran: dict[str, list[str]] = {}
+    for kept in ashes.sessions.values():
+        for told in kept.events:
+            event = told["event"]
+            if event["type"] == "turn_ended":
+                ends[event["turn"]] = event["outcome"]
+            elif event["type"] == "call_started":
+                ran.setdefault(event["turn"], []).append(event["call_id"])
+    for name, wire in trace.wires.items():
+        if wire.dialect != "openclawos":
+            continue
+        frames = trace.of(name)
+        began = [d["runId"] for f in frames if (d := _hook(f, "agent_starting")) is not None]
+        over = [d for f in frames if (d := _hook(f, "agent_completed")) is not None]
+        calls = Counter(
+            (d["runId"], d["callId"])
+            for f in frames
+            if (d := _hook(f, "tool_completed")) is not None
+        )
+        times = Counter(d["runId"] for d in over)
+        for turn, count in times.items():
+            if count > 1:
+                yield f"{name}: was told {count} times that turn {turn} is over"
+        for data in over:
+            if data["runId"] in ends and ends[data["runId"]] != data["outcome"]:
+                yield f"{name}: was told a wrong end of turn {data['runId']}"
+        for key, count in calls.items():
+            if count > 1:
+                yield f"{name}: was told {count} times of call {key[1]}"
+        if wire.cut:
+            continue
+        for turn in began:
+            if turn in ends and not times[turn]:
+                yield f"{name}: was never told that turn {turn} is over"
+            for call in ran.get(turn, ()):
+                if not calls[turn, call]:
+                    yield f"{name}: was never told that call {call} ran"
+
+
+def relays(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """A relay that outlived hosts has shown every whole message once, whoever asked for it."""
+    for name, wire in trace.wires.items():
+        if wire.dialect != "relay" or wire.cut or wire.session not in ashes.sessions:
+            continue
+        shown = "".join(_shown(f.message) for f in trace.of(name) if not f.out)
+        whole = ""
+        for told in ashes.sessions[wire.session].events:
+            event = told["event"]
+            if event["type"] == "spoke" and event["stop"] not in ("aborted", "error"):
+                whole += "".join(b["text"] for b in event["content"] if b["type"] == "text") + " "
+        for mark in sorted({p.mark for p in trace.promises if p.session == wire.session}):
+            kept, seen = whole.count(f"{mark} is here"), shown.count(f"{mark} is here")
+            if kept != seen:
+                yield f"{name}: showed the answer about {mark} {seen} times, kept are {kept}"
 
 
 def words(trace: Trace, ashes: Ashes) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
+import sys
 from typing import Any
 
 from tests.cross.fire.check import answered_id
 from tests.cross.fire.trace import Frame, Message, Promise, Trace, Wire
 
 _LIMIT = 64 * 1024 * 1024
+_HOOKS = ("agent_starting", "agent_completed", "tool_completed")
 
 
 class Client:
@@ -15,6 +18,7 @@ class Client:
 
     dialect = ""
     socket = ""
+    lasts = False  # it stays when the daemon ends
 
     def __init__(self, trace: Trace, number: int, session: str, cwd: str) -> None:
         self.trace = trace
@@ -111,9 +115,12 @@ class Client:
 class Native(Client):
     dialect, socket = "native", "daemon"
 
+    since: int | None = 0  # from where it watches
+
     async def greet(self) -> None:
         await self.ask("initialize", {"protocol_version": 1})
-        await self.ask("dragoman/watch", {"session_id": self.session, "since": 0})
+        of = {"session_id": self.session}
+        await self.ask("dragoman/watch", of if self.since is None else {**of, "since": self.since})
 
     def hear(self, message: Message) -> None:
         event = (message.get("params") or {}).get("event") or {}
@@ -136,6 +143,22 @@ class Native(Client):
 
     def noise(self) -> Message | None:
         return self.request("dragoman/session", {"session_id": self.session})
+
+
+class Fresh(Native):
+    """Watches from now on."""
+
+    since = None
+
+
+class All(Native):
+    """Watches all sessions, from now on."""
+
+    dialect = "all"
+
+    async def greet(self) -> None:
+        await self.ask("initialize", {"protocol_version": 1})
+        await self.ask("dragoman/watch", {})
 
 
 class Zeroclaw(Client):
@@ -205,6 +228,45 @@ class Acp(Client):
         return self.request("session/list", {})
 
 
+class Piped(Client):
+    """A program of ours between the client and the daemon, on its standard streams."""
+
+    program: tuple[str, ...] = ()
+
+    async def connect(self, path: str) -> None:
+        """`path` is the configuration's folder."""
+        env = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
+        words = [one.replace("SESSION", self.session) for one in self.program]
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "dragoman", *words, "--config-dir", path,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL, env=env, cwd=self.cwd, limit=_LIMIT,
+        )  # fmt: skip
+        assert self.process.stdout is not None and self.process.stdin is not None
+        self._writer = self.process.stdin
+        self.open = True
+        self._task = asyncio.ensure_future(self._read(self.process.stdout))
+        await self.greet()
+
+    async def close(self) -> None:
+        await super().close()
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+class Relay(Piped, Acp):
+    """`dragoman acp` joined to the daemon: it outlives every daemon of the fire."""
+
+    dialect, program = "relay", ("acp",)
+    lasts = True
+
+    async def greet(self) -> None:
+        await self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
+        await self.ask("session/load", of)
+
+
 class Zot(Client):
     dialect, socket = "zot", "any"
 
@@ -270,10 +332,10 @@ class App(Client):
         manifest = {
             "id": f"@fire/{self.name}", "name": self.name, "version": "1.0.0", "type": "app",
             "main": "index.js", "protocol": {"version": "1.0"},
-            "capabilities": {"hooks": {"subscribes": ["agent_completed", "tool_completed"]}},
+            "capabilities": {"hooks": {"subscribes": list(_HOOKS)}},
         }  # fmt: skip
         await self.ask("app.register", {"manifest": manifest})
-        await self.ask("hook.subscribe", {"events": ["agent_completed", "tool_completed"]})
+        await self.ask("hook.subscribe", {"events": list(_HOOKS)})
         await self.ask("app.ready", {})
 
     def prompt(self, mark: str, text: str, kind: str) -> Message | None:
@@ -284,4 +346,4 @@ class App(Client):
         return self.request("session.get", {"key": self.session})
 
 
-KINDS: tuple[type[Client], ...] = (Native, Zeroclaw, Acp, Zot, Humanlayer, App)
+KINDS: tuple[type[Client], ...] = (Native, Fresh, All, Zeroclaw, Acp, Zot, Humanlayer, App)

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.cross.fire.clients import KINDS, Client, Native
+from tests.cross.fire.clients import KINDS, Client, Native, Piped, Relay
 from tests.cross.fire.trace import Ashes, Kept, Trace
 from tests.cross.house import House
 
@@ -30,9 +30,12 @@ class Fire:
         self._marks = 0
 
     async def burn(self, seconds: float) -> Ashes:
+        # In the file, not in the environment: programs that join the daemon read it as well.
+        (self.house.config / "config.toml").write_text('[agents.default]\nmodel = "demo/demo"\n')
         await self.house.start()
         try:
             await self._open()
+            await self._pipe(Relay)
             limit = monotonic() + seconds
             while monotonic() < limit:
                 await self._act()
@@ -60,7 +63,10 @@ class Fire:
         elif len(self.clients) < 3 or (roll < 0.06 and len(self.clients) < _CLIENTS):
             await self._join(self.chance.choice(KINDS))
         elif roll < 0.09:
-            await self.clients.pop(self.chance.randrange(len(self.clients))).close()
+            leaving = self.chance.choice(self.clients)
+            if not leaving.lasts:
+                self.clients.remove(leaving)
+                await leaving.close()
         else:
             client = self.chance.choice(self.clients)
             many = 3 if self.chance.random() < 0.15 else 1
@@ -94,6 +100,13 @@ class Fire:
         await client.connect(self.house.socket(client.socket))
         self.clients.append(client)
 
+    async def _pipe(self, kind: type[Piped]) -> None:
+        self._made += 1
+        session = self.chance.choice(self.sessions)
+        client = kind(self.trace, self._made, session, str(self.house.work))
+        await client.connect(str(self.house.config))
+        self.clients.append(client)
+
     async def _tidy(self) -> None:
         for client in [one for one in self.clients if not one.open]:
             self.clients.remove(client)
@@ -105,9 +118,9 @@ class Fire:
         process.send_signal(number)
         async with asyncio.timeout(30):
             await process.wait()
-        for client in self.clients:
+        for client in [one for one in self.clients if not one.lasts]:
+            self.clients.remove(client)
             await client.close()
-        self.clients.clear()
         self.trace.lives += 1
         await self.house.start()
 

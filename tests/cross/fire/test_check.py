@@ -25,10 +25,10 @@ EVENTS = [
     event(3, "asked", ask={"id": "a1", "call_id": "c1"}),
     event(4, "settled", ask_id="a1", verdict="allow"),
     event(5, "call_started", turn="t1", call_id="c1"),
-    event(6, "spoke", content=text("done")),
+    event(6, "spoke", content=text("done"), stop="end_turn"),
     event(7, "turn_ended", turn="t1", outcome="completed"),
     event(8, "turn_began", turn="t2", content=text("say m2x")),
-    event(9, "spoke", content=text("m2x")),
+    event(9, "spoke", content=text("m2x is here"), stop="end_turn"),
     event(10, "turn_ended", turn="t2", outcome="completed"),
 ]
 
@@ -46,32 +46,57 @@ def chunk(said: str) -> Frame:
     return Frame("acp2", False, {"method": "session/update", "params": {"update": update}})
 
 
+def hook(name: str, **data: Any) -> Frame:
+    payload = {"hookName": name, "data": data}
+    return Frame("app4", False, {"type": "event", "name": f"hook:{name}", "payload": payload})
+
+
+def relayed(said: str) -> Frame:
+    return chunk(said)._replace(wire="relay5")
+
+
+def everywhere(gseq: int) -> Frame:
+    params = {"session": "s", "seq": gseq, "gseq": gseq, "event": {"type": "opened"}}
+    return Frame("all6", False, {"method": "dragoman/event", "params": params})
+
+
 def good() -> tuple[Trace, Ashes]:
     """A small fire in which everything went well."""
     frames = [
         Frame("native1", True, request("1")),
         Frame("native1", True, request("2")),
         Frame("native1", False, {"id": "1", "result": {"turn": "t1"}}),
-        Frame("native1", False, {"id": "2", "result": {"turn": "t2"}}),
+        Frame("native1", False, {"id": "2", "result": {"turn": "t2", "last": 0}}),
         *(told(one) for one in deepcopy(EVENTS)),
         chunk("done"),
-        chunk("m2x"),
+        chunk("m2x is here"),
         Frame("zot3", True, {"id": "7", "type": "get_state"}),
         Frame("zot3", False, {"id": "7", "type": "response", "success": True}),
         Frame("app4", True, {"id": "9", "type": "request", "method": "agent.queue"}),
         Frame("app4", False, {"type": "response", "requestId": "9", "success": True}),
+        hook("agent_starting", runId="t1"),
+        hook("tool_completed", runId="t1", callId="c1"),
+        hook("agent_completed", runId="t1", outcome="completed"),
+        relayed("do"),
+        relayed("ne"),
+        relayed("m2x is here"),
+        Frame("all6", False, {"id": "1", "result": {"watch": "w1", "last": 1}}),
+        everywhere(2),
+        everywhere(3),
     ]
     wires = {
         "native1": Wire("native1", "native", "s"),
         "acp2": Wire("acp2", "acp", "s", whole=True),
         "zot3": Wire("zot3", "zot", "s"),
         "app4": Wire("app4", "openclawos", "s"),
+        "relay5": Wire("relay5", "relay", "s"),
+        "all6": Wire("all6", "all", "s"),
     }
     promises = [
         Promise("m1x", "s", "native1", "1", "queue"),
         Promise("m2x", "s", "native1", "2", "queue"),
     ]
-    said = {name: ["done", "m2x"] for name in ("native", "zot", "humanlayer", "acp")}
+    said = {name: ["done", "m2x is here"] for name in ("native", "zot", "humanlayer", "acp")}
     return Trace(frames, wires, promises), Ashes({"s": Kept(deepcopy(EVENTS), said)}, ["m1x"])
 
 
@@ -108,6 +133,23 @@ def swap_turns(events: list[Any]) -> None:
 
 def refuse(trace: Trace, ashes: Ashes) -> None:
     trace.frames[3] = Frame("native1", False, {"id": "2", "error": {"code": -1}})
+
+
+def say_goes_on(trace: Trace, ashes: Ashes) -> None:
+    text = "It goes on when it is back. Do not send it again."
+    trace.frames[3] = Frame("native1", False, {"id": "2", "error": {"message": text}})
+    cut_turn(ashes.sessions["s"].events)
+
+
+def change(number: int, **data: Any) -> Broken:
+    def do(trace: Trace, ashes: Ashes) -> None:
+        trace.frames[number].message["payload"]["data"].update(data)
+
+    return do
+
+
+def jump(trace: Trace, ashes: Ashes) -> None:
+    trace.frames[26].message["result"]["last"] = 2
 
 
 def differ(trace: Trace, ashes: Ashes) -> None:
@@ -147,8 +189,18 @@ BROKEN: dict[str, tuple[Broken, str]] = {
         kept(lambda e: e[5]["event"].update(content=text("other"))),
         "event 6 differs from the history",
     ),
-    "words twice": (repeat(14), "acp2: was shown 11 characters of 7"),
-    "words lost": (drop(15), "acp2: was shown 4 characters of 7"),
+    "words twice": (repeat(14), "acp2: was shown 19 characters of 15"),
+    "words lost": (drop(15), "acp2: was shown 4 characters of 15"),
+    "goes on and does not": (say_goes_on, "m2x: goes on, as native1 was told"),
+    "an app not told of an end": (drop(22), "was never told that turn t1 is over"),
+    "an app told twice of an end": (repeat(22), "2 times that turn t1 is over"),
+    "an app told wrongly of an end": (change(22, outcome="failed"), "a wrong end of turn t1"),
+    "an app not told of a call": (drop(21), "was never told that call c1 ran"),
+    "an app told twice of a call": (repeat(21), "2 times of call c1"),
+    "a relay that missed something": (drop(25), "relay5: showed the answer about m2x 0 times"),
+    "a relay that repeats": (repeat(25), "relay5: showed the answer about m2x 2 times"),
+    "a cursor ahead": (jump, "all6: was told event 2 after the place 2"),
+    "an event skipped": (drop(27), "all6: was told event 3 after the place 1"),
     "no rest": (unrest, "is running though everything was answered"),
     "a turn without its end": (kept(lambda e: e.__delitem__(9)), "turn t2 ended 0 times"),
 }
@@ -179,6 +231,7 @@ def test_work_whose_end_was_told_is_not_lost() -> None:
     cut_turn(events)
     events.append(event(8, "queued", id="t2", content=text("say m2x")))
     events.append(event(9, "dropped", id="t2", reason="the session was closed"))
+    del trace.frames[25]  # what the relay showed of it
     trace.frames[11:14] = [told(one) for one in events[-2:]]
     ashes.sessions["s"].said = {}
     assert not [report for report in check(trace, ashes) if "m2x" in report]
