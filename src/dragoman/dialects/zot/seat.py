@@ -36,6 +36,7 @@ class Seat:
         self.freed: Callable[[], None] = lambda: None
         self.deaf = False  # the client's input ended and only it could have answered questions
         self._sole = False
+        self._early: list[Blob] | None = None  # what came before the client knows of the session
         self._catching = False  # what is left is said when the client has caught up
         self._seats = door.seats(link)
         self._seats.on_resume = self._resumed
@@ -44,11 +45,22 @@ class Seat:
 
     @classmethod
     async def take(
-        cls, door: Door, link: Link, who: Who, session_id: str, *, sole: bool = False
+        cls,
+        door: Door,
+        link: Link,
+        who: Who,
+        session_id: str,
+        *,
+        sole: bool = False,
+        quiet: bool = False,
     ) -> "Seat":
-        """Attach to a session and hear its events from now on. Raises UnknownSession, InUse."""
+        """Attach to a session and hear its events from now on. Raises UnknownSession, InUse.
+
+        A `quiet` one says nothing of the session before `begin`.
+        """
         seat = cls(door, link, who, session_id)
         seat._sole = sole
+        seat._early = [] if quiet else None
         await door.load(session_id)
         state = seat.session
         seat._speaker = Speaker(state.usage, state.cost, seat.works.__contains__)
@@ -145,7 +157,16 @@ class Seat:
 
     # --- saying ---
 
+    def begin(self) -> None:
+        """The client knows which session this is: say what came meanwhile."""
+        early, self._early = self._early or (), None
+        for blob in early:
+            self._deliver(blob)
+
     def _deliver(self, blob: Blob) -> None:
+        if self._early is not None:
+            self._early.append(blob)
+            return
         self.link.send_blob(blob)
         if self.deaf:
             self.refuse_open()

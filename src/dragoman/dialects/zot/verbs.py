@@ -21,7 +21,7 @@ from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.view import SessionView
 from dragoman.engine.visible import visible
 from dragoman.wire.codec import mend_text
-from dragoman.wire.verbs import Table, Verb, reader
+from dragoman.wire.verbs import After, Table, Verb, reader
 
 from . import shapes
 from .blocks import message, usage
@@ -62,12 +62,14 @@ async def seat_of(hearer: "ZotHearer") -> Seat:
     return hearer.seat
 
 
-async def sit(hearer: "ZotHearer", session: str, agent: str = "", cwd: str = "") -> None:
+async def sit(
+    hearer: "ZotHearer", session: str, agent: str = "", cwd: str = "", *, quiet: bool = False
+) -> None:
     """Take a place at a session, and give up the one before."""
     door, settings, who = door_of(hearer), hearer.desk.settings, hearer.who
     if session == "new":
         session = (await door.open(new_session(settings, agent, cwd), who)).id
-    seat = await Seat.take(door, hearer.link, who, session, sole=settings.sole)
+    seat = await Seat.take(door, hearer.link, who, session, sole=settings.sole, quiet=quiet)
     seat.freed = hearer.maybe_leave
     if hearer.seat is not None:
         hearer.seat.leave()
@@ -119,10 +121,26 @@ def refuse_when_working(hearer: "ZotHearer") -> None:
 # --- the commands of the protocol document ---
 
 
-async def hello(hearer: "ZotHearer", params: shapes.Hello) -> dict[str, Any]:
-    if params.session:
-        refuse_when_working(hearer)
-        await sit(hearer, params.session)
+async def hello(hearer: "ZotHearer", params: shapes.Hello) -> Any:
+    if not params.session:
+        return _greeting(hearer)
+    refuse_when_working(hearer)
+    await sit(hearer, params.session, quiet=True)
+    return _then_begin(hearer, lambda: {**_greeting(hearer), "session": params.session})
+
+
+def _then_begin(hearer: "ZotHearer", answer: Callable[[], dict[str, Any]]) -> After:
+    """The answer, and after it what the session that was sat down at has said meanwhile."""
+    seat = hearer.seat
+    assert seat is not None
+    try:
+        return After(answer(), seat.begin)
+    except BaseException:
+        seat.begin()
+        raise
+
+
+def _greeting(hearer: "ZotHearer") -> dict[str, Any]:
     provider, model = model_of(hearer)
     data: dict[str, Any] = {
         "model": model,
@@ -130,8 +148,6 @@ async def hello(hearer: "ZotHearer", params: shapes.Hello) -> dict[str, Any]:
         "provider": provider,
         "version": door_of(hearer).facts.version or __version__,
     }
-    if params.session and hearer.seat is not None:
-        data["session"] = hearer.seat.session_id
     return data
 
 
@@ -318,9 +334,15 @@ def _row(hearer: "ZotHearer", info: SessionInfo) -> dict[str, Any]:
     }
 
 
-async def open_session(hearer: "ZotHearer", params: shapes.Open) -> dict[str, Any]:
+async def open_session(hearer: "ZotHearer", params: shapes.Open) -> After:
+    """The answer comes before anything of the new session, and after all of the old one."""
     refuse_when_working(hearer)
-    await sit(hearer, params.session or "new", params.agent or "", params.cwd or "")
+    session, agent, cwd = params.session or "new", params.agent or "", params.cwd or ""
+    await sit(hearer, session, agent, cwd, quiet=True)
+    return _then_begin(hearer, lambda: _opened(hearer))
+
+
+def _opened(hearer: "ZotHearer") -> dict[str, Any]:
     state = state_of(hearer)
     assert state is not None
     data: dict[str, Any] = {"agent": state.agent, "session": state.id}
