@@ -5,6 +5,7 @@ import asyncio
 import sys
 import tempfile
 from pathlib import Path
+from traceback import print_exception
 
 from tests.cross.fire.check import check
 from tests.cross.fire.play import Fire
@@ -16,6 +17,7 @@ async def one(seed: int, seconds: float) -> list[str]:
         try:
             ashes = await fire.burn(seconds)
         except Exception as problem:
+            print_exception(problem)
             return [f"seed {seed}: the fire itself failed: {problem!r}"]
         found = check(fire.trace, ashes)
         trace = fire.trace

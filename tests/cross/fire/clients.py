@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from typing import Any
 
 from tests.cross.fire.check import answered_id
@@ -237,10 +238,11 @@ class Piped(Client):
         """`path` is the configuration's folder."""
         env = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
         words = [one.replace("SESSION", self.session) for one in self.program]
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the client
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dragoman", *words, "--config-dir", path,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL, env=env, cwd=self.cwd, limit=_LIMIT,
+            stderr=self._words, env=env, cwd=self.cwd, limit=_LIMIT,
         )  # fmt: skip
         assert self.process.stdout is not None and self.process.stdin is not None
         self._writer = self.process.stdin
@@ -248,11 +250,17 @@ class Piped(Client):
         self._task = asyncio.ensure_future(self._read(self.process.stdout))
         await self.greet()
 
+    def words(self) -> str:
+        """What it said beside the wire."""
+        self._words.seek(0)
+        return self._words.read().decode()
+
     async def close(self) -> None:
         await super().close()
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
+        self._words.close()
 
 
 class Relay(Piped, Acp):
@@ -274,7 +282,9 @@ class Zot(Client):
         return {"id": self.id(), "type": method, **params}
 
     async def greet(self) -> None:
-        await self.ask("open", {"session": self.session})
+        opened = await self.ask("open", {"session": self.session})
+        if not opened["success"]:  # else its prompts would go to a session of their own
+            self._writer.close()
 
     def hear(self, message: Message) -> None:
         if message.get("type") == "approval_request":

@@ -137,14 +137,17 @@ class Fire:
             pending = (await judge.ask("dragoman/approvals", {}))["result"]["approvals"]
             for row in pending:
                 await judge.ask("dragoman/answer", {"id": row["ask"]["id"], "verdict": "allow"})
-            busy = False
+            busy = []
             for session in self.sessions:
                 facts = (await judge.ask("dragoman/session", {"session_id": session}))["result"]
-                busy |= facts["busy"] or facts["queued"] or facts["session"]["status"] in _ACTIVE
+                status = facts["session"]["status"]
+                if facts["busy"] or facts["queued"] or status in _ACTIVE:
+                    busy.append((session, status, facts["busy"], facts["queued"], facts["live"]))
             if not pending and not busy:
                 return
             await asyncio.sleep(0.05)
-        raise AssertionError("something still runs though every question was answered")
+        said = [one.words() for one in self.clients if isinstance(one, Piped)]
+        raise AssertionError(f"something still runs: {busy}, {pending}, {said}")
 
     async def _ashes(self) -> Ashes:
         path = self.house.work / "ran.txt"
