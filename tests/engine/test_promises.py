@@ -119,6 +119,14 @@ async def test_a_stop_says_of_a_prompt_that_waits_for_a_human_that_it_goes_on(re
     assert said(door, sid) == ["first", "kept"]
 
 
+async def test_a_question_with_a_queue_behind_it_can_go_on_elsewhere(reopen):  # noqa: F811
+    door, sid, _, _, _ = await asking(reopen)
+    await door.prompt(sid, (Text("kept"),), ME, keep=True)
+    assert not door.running(), "a process that holds it may hand it over"
+    await door.prompt(sid, (Text("not kept"),), ME)
+    assert door.running()
+
+
 async def test_a_stop_ends_a_turn_that_runs_and_says_so(reopen):  # noqa: F811
     script = Scripted([turn("one", hang())])
     door = await reopen(script)

@@ -117,7 +117,10 @@ class Door:
         return any(
             session.own
             and session.inbox.busy
-            and (session.state.status != "waiting_input" or session.inbox.waiting)
+            and (
+                session.state.status != "waiting_input"
+                or any(not work.stored for work in session.inbox.waiting)
+            )
             for session in self._host.live.values()
         )
 

@@ -38,6 +38,17 @@ def main(words: list[str]) -> int:
         return _print(flags)
     if flags.no_yolo:
         print("zot: --no-yolo has no effect here; use --supervised", file=sys.stderr)
+    if flags.session and not flags.list_models:
+        from dragoman.engine.faults import Fault
+        from dragoman.stdio import zot_join
+
+        try:
+            sock = zot_join.find(flags, token)
+        except Fault as fault:
+            print(f"zot: {fault}", file=sys.stderr)
+            return 1
+        if sock is not None:
+            return zot_join.join(sock, flags.session)
     from dragoman.transports.loop import run
 
     return run(_Rpc(flags, token).run())

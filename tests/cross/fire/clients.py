@@ -304,6 +304,15 @@ class Zot(Client):
         return self.request("get_state", {})
 
 
+class Rpc(Piped, Zot):
+    """`dragoman rpc --session ID` joined to the daemon."""
+
+    program = ("rpc", "--session", "SESSION")
+
+    async def greet(self) -> None:
+        await self.ask("get_state", {})
+
+
 class Humanlayer(Client):
     """Requests only: its events come over a connection that does nothing else."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.cross.fire.clients import KINDS, Client, Native, Piped, Relay
+from tests.cross.fire.clients import KINDS, Client, Native, Piped, Relay, Rpc
 from tests.cross.fire.trace import Ashes, Kept, Trace
 from tests.cross.house import House
 
@@ -60,6 +60,8 @@ class Fire:
             await self._end(signal.SIGKILL)
         elif roll < 0.008:
             await self._end(signal.SIGTERM)
+        elif roll < 0.011:
+            await self._pipe(Rpc)
         elif len(self.clients) < 3 or (roll < 0.06 and len(self.clients) < _CLIENTS):
             await self._join(self.chance.choice(KINDS))
         elif roll < 0.09:
