@@ -36,7 +36,7 @@ class Acpx:
                 self.words(*words), env=self.env, cwd=self.scene.work, capture_output=True,
                 text=True, timeout=50,
             )  # fmt: skip
-            if "Queue owner is shutting down" not in done.stderr:
+            if "Queue owner is shutting down" not in done.stdout + done.stderr:
                 break
             time.sleep(0.05)  # its own background process is between two lives: ask again
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"

@@ -13,9 +13,9 @@ from .acp_agent import NODE, Scene, needs_node
 pytestmark = [pytest.mark.interop, needs_node]
 
 
-def talk(scene: Scene, *words: str) -> dict[str, Any]:
+def talk(scene: Scene, *words: str, client: str = "ts_client.mjs") -> dict[str, Any]:
     done = subprocess.run(
-        [str(NODE / "node_modules/.bin/node"), str(NODE / "ts_client.mjs"), str(scene.work),
+        [str(NODE / "node_modules/.bin/node"), str(NODE / client), str(scene.work),
          *words, "--", *scene.command],
         env={**scene.env, "PATH": os.environ["PATH"]}, capture_output=True, timeout=50,
     )  # fmt: skip
@@ -48,3 +48,16 @@ def test_a_whole_day_with_the_typescript_client(tmp_path: Path) -> None:
     assert later["again"]["stop"] == "end_turn"
     scene.judge()
     assert scene.exits() == [0, 0]
+
+
+def test_version_2_with_the_typescript_client(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    found = talk(scene, client="ts_client2.mjs")
+    assert found["version"] == 2
+    assert found["counted"]["stop"] == found["ran"]["stop"] == "end_turn"
+    ids = [one["messageId"] for one in found["users"]]
+    assert ids == [found["counted"]["id"], found["ran"]["id"]]
+    assert found["asked"] == ["command"]
+    assert {"terminal_update", "tool_call_update", "agent_message_chunk"} <= set(found["kinds"])
+    assert found["replayed"].count("user_message") == 2 and found["exit"] == 0
+    scene.judge("v2")
