@@ -44,7 +44,7 @@ help:
 	@echo "make shells         the judge of commands against real shells (COMMANDS=…)"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
-	@echo "make setup-tools    jq, socat, tmux, bubblewrap, PostgreSQL and Go for single tests and make bench"
+	@echo "make setup-tools    jq, socat, tmux, bubblewrap, ngircd, PostgreSQL and Go for single tests and make bench"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make docs           the documentation as a site, in build/docs/html"
@@ -158,6 +158,7 @@ $(STAMP_BROWSER): $(NODE)/package.json
 setup-tools: $(STAMP)
 	@missing=""; for tool in jq socat tmux; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v ngircd >/dev/null || test -x /usr/sbin/ngircd || missing="$$missing ngircd"; \
 	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	if [ -z "$$missing" ]; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

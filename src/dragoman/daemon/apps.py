@@ -229,6 +229,17 @@ class Supervisor:
                     self.keepers[id] = Keeper(id, app, self._kernel, self._kin)
                     self.keepers[id].start()
 
+    async def restart(self, id: str) -> bool:
+        """Stop an app and start it anew, crashed or not; False when there is none of this name."""
+        async with self._applying:
+            keeper = self.keepers.get(id)
+            if keeper is None:
+                return False
+            await keeper.stop()
+            self.keepers[id] = Keeper(id, keeper.app, self._kernel, self._kin)
+            self.keepers[id].start()
+            return True
+
     async def stop(self) -> None:
         await asyncio.gather(*(keeper.stop() for keeper in self.keepers.values()))
 

@@ -69,6 +69,8 @@ class Daemon:
         facts.explain = self._explain
         facts.check_config = self._check_config
         facts.doctor = self._examine
+        facts.kept_apps = lambda: self._apps.status() if self._apps else []
+        facts.restart_app = self._restart_app
 
     def _explain(self, key: str) -> Any:
         from dragoman.settings.explain import explain
@@ -149,6 +151,9 @@ class Daemon:
             self._apps = Supervisor({}, kernel, self.composed.kin)
             self.desks.desk("openclawos").on_shutdown = self._apps.leaving
         await self._apps.apply(settings.openclawos.apps)
+
+    async def _restart_app(self, id: str) -> bool:
+        return self._apps is not None and await self._apps.restart(id)
 
     # --- while it runs ---
 

@@ -31,6 +31,8 @@ class Facts(msgspec.Struct):
     budget: Callable[[str], Mapping[str, float]] | None = None
     without_key: Callable[[], Sequence[str]] = tuple  # providers
     built_in: Mapping[str, frozenset[str]] = {}  # names of tools and providers that are taken
+    kept_apps: Callable[[], list[dict[str, Any]]] = list  # those that are started here
+    restart_app: Callable[[str], Awaitable[bool]] | None = None
     connected_apps: Callable[[], list[dict[str, Any]]] = list
     memory: Callable[[str], Any] | None = None  # of an agent
     logs: object | None = None  # an `observe.feed.Feed`

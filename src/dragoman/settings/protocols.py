@@ -62,6 +62,11 @@ class App(Section, frozen=True):
     cwd: Annotated[str, says("Its working directory.")] = ""
     enabled: Annotated[bool, says("Start it with the daemon.")] = True
     config: Annotated[dict[str, Any], says("What the app is told: a free table.")] = {}
+    folder: Annotated[str, says("Where its manifest is; `dragoman apps add` writes it.")] = ""
+    granted: Annotated[
+        dict[str, Words] | None,
+        says("What it may offer and hear, by kind; without it: all that it declares."),
+    ] = None
     max_restarts: Annotated[Whole, says("How often it is started again after a failure.")] = 5
     restart_delay_secs: Annotated[Seconds, says("Wait before the first restart; it doubles.")] = 1
     stop_timeout_secs: Annotated[Seconds, says("How long it may take to stop when asked.")] = 5

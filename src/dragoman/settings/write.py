@@ -25,6 +25,17 @@ def set_key(file: str, key: str, text: str) -> Any:
     return value
 
 
+def put_table(file: str, path: Path, values: Mapping[str, Any]) -> None:
+    """Write several keys of one table at once. Raises BadInput."""
+    text = _valid(file)
+    for name, value in values.items():
+        at = (*path, name)
+        if problem := shape.problem(shape.key(at).kind, value):
+            raise BadInput(f"{shape.join(at)} {problem}.")
+        text = put(text, at, value)
+    save(file, text)
+
+
 def unset_key(file: str, key: str) -> bool:
     """Take a key or a whole table out; False when it was not there. Raises BadInput."""
     path = _split(key)

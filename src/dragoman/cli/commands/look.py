@@ -171,6 +171,56 @@ def commands() -> tuple[Command, ...]:
             ),
         ),
         Command(
+            "apps",
+            "apps of the kernel protocol: install, permit, watch and restart them",
+            group=GROUP,
+            example="dragoman apps list",
+            default="list",
+            flags=COMMON,
+            subs=(
+                Command("list", "the apps and how they are", example="dragoman apps list"),
+                Command(
+                    "add",
+                    "install the app of a folder: show what it asks for, and start it",
+                    example="dragoman apps add ~/apps/irc",
+                    args=(Arg("folder", "the folder with its openclawos.manifest.json"),),
+                    flags=(
+                        Flag("yes", "grant all that it asks for", kind=bool),
+                        Flag("deny", "do not grant KIND:NAME", metavar="KIND:NAME", many=True),
+                    ),
+                ),
+                Command(
+                    "remove",
+                    "stop an app and take it out of the configuration",
+                    example="dragoman apps remove @me/irc",
+                    args=(Arg("id", "the app's id"),),
+                ),
+                Command(
+                    "logs",
+                    "what an app printed",
+                    example="dragoman apps logs @me/irc",
+                    args=(Arg("id", "the app's id"),),
+                    flags=(Flag("lines", "how many", metavar="N", kind=counted, default=50),),
+                ),
+                Command(
+                    "restart",
+                    "stop an app and start it anew",
+                    example="dragoman apps restart @me/irc",
+                    args=(Arg("id", "the app's id"),),
+                ),
+                Command(
+                    "permissions",
+                    "what an app asks for and may do; grant or deny parts of it",
+                    example="dragoman apps permissions @me/irc --deny hook:llm_input",
+                    args=(Arg("id", "the app's id"),),
+                    flags=(
+                        Flag("grant", "grant KIND:NAME", metavar="KIND:NAME", many=True),
+                        Flag("deny", "take KIND:NAME away", metavar="KIND:NAME", many=True),
+                    ),
+                ),
+            ),
+        ),
+        Command(
             "mcp",
             "the MCP servers of the configuration; signing in to one",
             group=GROUP,

@@ -18,6 +18,8 @@ CALLS: dict[str, Entry] = {
     "dragoman/hello": Entry(watching.hello, shapes.Name),
     "dragoman/status": Entry(host.status),
     "dragoman/doctor": Entry(host.doctor),
+    "dragoman/apps": Entry(host.apps),
+    "dragoman/apps/restart": Entry(host.restart_app, shapes.OneApp),
     "dragoman/pair": Entry(host.pair, shapes.Pair),
     "dragoman/agents": Entry(host.agents),
     "dragoman/models": Entry(host.models, shapes.Models),

@@ -11,7 +11,7 @@ from dragoman.engine.faults import BadInput, Fault
 from dragoman.observe import log
 
 from . import answers
-from .shapes import Config, Folder, Models, Pair
+from .shapes import Config, Folder, Models, OneApp, Pair
 
 if TYPE_CHECKING:
     from .caller import Caller
@@ -74,6 +74,19 @@ async def doctor(conn: "Caller", _: None) -> Any:
             for row in rows
         ]
     }
+
+
+def apps(conn: "Caller", _: None) -> Any:
+    """Apps: those that this host starts, and those that are connected."""
+    facts = conn.door.facts
+    return {"kept": facts.kept_apps(), "connected": facts.connected_apps()}
+
+
+async def restart_app(conn: "Caller", params: OneApp) -> Any:
+    restart = conn.door.facts.restart_app
+    if restart is None or not await restart(params.id):
+        raise BadInput(f"No app {params.id} is started here.", "See: dragoman apps")
+    return {"restarted": params.id}
 
 
 async def pair(conn: "Caller", params: Pair) -> Any:

@@ -166,6 +166,10 @@ class Board(Params, frozen=True):
     limit: int = 100
 
 
+class OneApp(Params, frozen=True):
+    id: str
+
+
 class Pair(Params, frozen=True):
     link: bool = False  # a link that works once, instead of a code
 

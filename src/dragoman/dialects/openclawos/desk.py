@@ -178,6 +178,12 @@ class Desk:
         log.info("shutting down", app=seat.name, reason=reason)
         self.on_shutdown(seat.name, timeout)
 
+    def may(self, app: str, kind: str, name: str) -> bool:
+        """Whether the owner lets an app have this; all that it declares unless he narrowed it."""
+        entry = self.settings.apps.get(app)
+        granted = entry.granted if entry is not None else None
+        return granted is None or name in granted.get(kind, ())
+
     # --- what they have ---
 
     def grants(self) -> "Iterator[Grant]":

@@ -111,6 +111,8 @@ def register(seat: "Seat", kind: str, config: dict[str, Any], id: str = "") -> G
     if name not in declared(seat.manifest, kind):
         return f'{rule.label} "{name}" not declared in manifest capabilities.{rule.section}'
     desk = seat.desk
+    if not desk.may(seat.name, kind, name):
+        return f'{rule.label} "{name}" is not granted: see `dragoman apps permissions {seat.name}`'
     taken = desk.door.facts.built_in.get(kind, ())
     if name in taken or (kind == "tool" and invoke.tool_name(name) in taken):
         return f'{rule.label} "{name}" is built in: choose another name'

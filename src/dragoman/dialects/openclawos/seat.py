@@ -170,8 +170,12 @@ class Seat:
         hook = hooks.hook_of(name)
         if hook is None or not self.manifest.may_hear(name):
             return False
+        delivery = name == "message_sending" and self.owns_channel()
+        if not delivery and not self.desk.may(self.name, "hook", name):
+            return False
         if name not in self.hears:
             intercepts = name in self.manifest.intercepts and hooks.is_interceptable(name)
+            intercepts = intercepts and self.desk.may(self.name, "hook", name)
             known = self._names(hook)
             self.hears[name] = Heard(intercepts)
             if not known or intercepts:

@@ -11,6 +11,7 @@ class Settings(Struct, frozen=True):
     require_token: bool = False
     invoke_timeout_ms: int = 30_000
     heartbeat_timeout_secs: float = 90
+    apps: dict[str, Any] = {}  # entries of the configuration, by id; of each `granted` counts here
 
 
 class Request(Struct, frozen=True, gc=False):

@@ -51,7 +51,9 @@ class Own:
         desk = conn.desk
         # A channel that another app serves is that one's, whatever this one's manifest says.
         self._channels = [
-            name for name in seat.manifest.channels if desk.owner("channel", name) in (None, seat)
+            name
+            for name in seat.manifest.channels
+            if desk.owner("channel", name) in (None, seat) and desk.may(seat.name, "channel", name)
         ]
 
     def place(self, parts: list[str]) -> tuple[str, ...] | None:

@@ -1,0 +1,167 @@
+"""`dragoman apps list|add|remove|logs|restart|permissions`: apps of the kernel protocol."""
+
+import sys
+
+from dragoman.engine.faults import BadInput
+
+from .. import reach, say
+from ..places import find, warn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Do what the second word says."""
+    warn(args.config_dir)
+    verbs = {"list": _list, "add": _add, "remove": _remove, "logs": _logs, "restart": _restart}
+    return verbs.get(args.sub, _permissions)(args)
+
+
+def _states(args: "Any") -> "dict[str, Any]":
+    """What a running daemon says of its apps."""
+    from dragoman.client.problems import NotRunning
+
+    try:
+        with reach.daemon(args) as host:
+            return dict(host.call("dragoman/apps"))
+    except NotRunning:
+        return {"kept": [], "connected": []}
+
+
+def _list(args: "Any") -> int:
+    from dragoman.cli.local import app_folders
+
+    found = app_folders.entries(find(args.config_dir))
+    said = _states(args)
+    kept = {row["id"]: row for row in said["kept"]}
+    connected = {row["id"]: row for row in said["connected"]}
+    rows = []
+    for id in dict.fromkeys((*found, *kept, *connected)):
+        state = kept.get(id, {}).get("state") or ("" if id in connected else "not running")
+        link = connected.get(id, {})
+        rows.append(
+            {
+                "id": id,
+                "installed": id in found,
+                "state": state or "outside",
+                "registered": link.get("state", ""),
+                "pid": kept.get(id, {}).get("pid"),
+                "restarts": kept.get(id, {}).get("restarts", 0),
+                "problem": kept.get(id, {}).get("problem", ""),
+                "capabilities": link.get("capabilities", []),
+            }
+        )
+    if args.json:
+        say.plain_json({"apps": rows})
+        return 0
+    shown = [
+        (row["id"], row["state"], row["registered"], ", ".join(row["capabilities"]), row["problem"])
+        for row in rows
+    ]
+    say.table(("app", "process", "kernel", "serves", ""), shown, empty="no apps are installed")
+    return 0
+
+
+def _add(args: "Any") -> int:
+    from dragoman.cli.local import app_folders
+
+    where = find(args.config_dir)
+    asked = app_folders.look(args.folder)
+    granted = app_folders.narrowed(asked.wants, args.deny)
+    if not args.json:
+        _show(asked, granted)
+    if not args.yes and not args.deny:
+        if not sys.stdin.isatty():
+            raise BadInput("Nobody can be asked here.", "Add --yes, or --deny KIND:NAME.")
+        if input("Install it and grant this? [y/N] ").strip().lower() not in ("y", "yes"):
+            say.out("Nothing was changed.")
+            return 1
+    app_folders.install(where, asked, granted)
+    if args.json:
+        say.plain_json({"id": asked.id, "granted": granted})
+    else:
+        say.out(f"Installed {say.clean(asked.id)}. A running daemon starts it: dragoman apps")
+    return 0
+
+
+def _show(asked: "Any", granted: "dict[str, tuple[str, ...]]") -> None:
+    say.out(f"{say.clean(asked.name)} {say.clean(asked.version)} ({say.clean(asked.id)})")
+    if asked.description:
+        say.out(say.clean(asked.description))
+    words = " ".join((asked.command, *asked.args))
+    say.out(f"  runs         {say.clean(words)}")
+    for kind, names in asked.wants.items():
+        for name in names:
+            mark = "" if name in granted.get(kind, ()) else "   (denied)"
+            say.out(f"  {kind:<12} {say.clean(name)}{mark}")
+    for name in asked.env:
+        say.out(f"  environment  {say.clean(name)}")
+    for name in asked.hosts:
+        say.out(f"  network      {say.clean(name)} (said by the app; it is not held to it)")
+
+
+def _remove(args: "Any") -> int:
+    from dragoman.cli.local import app_folders
+
+    app_folders.remove(find(args.config_dir), args.id)
+    _done(args, "removed")
+    return 0
+
+
+def _restart(args: "Any") -> int:
+    with reach.daemon(args) as host:
+        host.call("dragoman/apps/restart", {"id": args.id})
+    _done(args, "restarted")
+    return 0
+
+
+def _done(args: "Any", what: str) -> None:
+    if args.json:
+        say.plain_json({what: args.id})
+    else:
+        say.out(f"{what.capitalize()} {say.clean(args.id)}.")
+
+
+def _logs(args: "Any") -> int:
+    """The newest lines of the daemon's log that are about an app."""
+    from .logs import log_file, newest
+
+    marks = (f"app={args.id} ", f"app={args.id}\n", f'"app":"{args.id}"', f'"app": "{args.id}"')
+    lines = [
+        line
+        for line in newest(log_file(args), 200_000)
+        if any(mark in line + "\n" for mark in marks)
+    ][-args.lines :]
+    if args.json:
+        say.plain_json({"lines": lines})
+    for line in () if args.json else lines:
+        say.out(say.clean(line))
+    return 0
+
+
+def _permissions(args: "Any") -> int:
+    from dragoman.cli.local import app_folders
+
+    where = find(args.config_dir)
+    app = app_folders.entry(where, args.id)
+    if not app.folder:
+        raise BadInput(f"{args.id} was not installed from a folder.", "See: dragoman apps add")
+    asked = app_folders.look(app.folder)
+    granted = {kind: list(names) for kind, names in (app.granted or asked.wants).items()}
+    for word in args.grant:
+        kind, name = app_folders.part(word)
+        if name not in asked.wants.get(kind, ()):
+            wanted = app_folders.spell(asked.wants)
+            raise BadInput(f"The app does not ask for {word}.", f"It asks for: {wanted}.")
+        if name not in granted.setdefault(kind, []):
+            granted[kind].append(name)
+    kept = app_folders.narrowed({kind: tuple(names) for kind, names in granted.items()}, args.deny)
+    if args.grant or args.deny:
+        app_folders.permit(where, args.id, kept)
+    if args.json:
+        say.plain_json({"id": args.id, "asks": asked.wants, "granted": kept})
+    else:
+        _show(asked, kept)
+    return 0
