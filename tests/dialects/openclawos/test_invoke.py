@@ -116,6 +116,8 @@ async def test_an_app_that_hangs_or_dies_harms_only_its_own_call():
     cancelled = await talker.event("capability:cancel")
     assert cancelled["eventId"] == event["eventId"]
     assert await talker.result(event, "late") is False
+    # What was never served is withdrawn; it can be offered again.
+    await talker.call("capability.register", {"type": TOOL[0], "config": TOOL[1]})
     session, work = await turn(desk)
     await talker.event("capability:invoke")
     await talker.leave()
