@@ -29,7 +29,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: help setup docs wheel run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: fleet proofs help setup docs wheel run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -41,6 +41,8 @@ help:
 	@echo "make check          lint, types, import rules"
 	@echo "make bench          figures, as ratios"
 	@echo "make fire           random clients of all protocols, with kills (SEEDS=… SECONDS=…)"
+	@echo "make fleet          PostgreSQL and three nodes; one is killed, its turn goes on"
+	@echo "make proofs         what must hold of a fleet, with many seeds (SEEDS=…)"
 	@echo "make shells         the judge of commands against real shells (COMMANDS=…)"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
@@ -119,6 +121,13 @@ check: $(STAMP)
 	$(BIN)/python -m pytest -q tests/test_imports.py
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/make_hashes.py --check
+
+# Several daemons on one database, in a temporary folder.
+fleet: $(STAMP)
+	@$(BIN)/python scripts/fleet.py
+
+proofs: $(STAMP)
+	FLEET_SEEDS=$(SEEDS) $(PYTEST) -q -rs tests/fleet/test_proofs.py
 
 # Random clients of all protocols on shared sessions, with kills and stops.
 SEEDS ?= 10

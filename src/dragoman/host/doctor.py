@@ -13,6 +13,7 @@ import msgspec
 from dragoman import __version__
 from dragoman.engine.faults import Fault
 from dragoman.host import lock
+from dragoman.host.stores import database_of
 from dragoman.settings import places
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
@@ -104,6 +105,12 @@ def _directory(where: Places) -> Iterator[Row]:
 
 
 def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
+    if address := database_of(loaded.settings):
+        from dragoman.host import database
+
+        for severity, message, fix in database.examine(address):
+            yield Row(severity, "store", message, fix)
+        return
     path = loaded.settings.store.path or os.path.join(where.data_dir, "sessions.db")
     if path == ":memory:":
         yield Row("warn", "store", "sessions do not survive a restart", "Unset store.path.")

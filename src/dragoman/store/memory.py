@@ -224,6 +224,10 @@ class MemoryStore:
         self._check_open()
         return sorted(self._pairs.get(space, {}).items())
 
+    async def spaces(self) -> Sequence[str]:
+        self._check_open()
+        return sorted(space for space, pairs in self._pairs.items() if pairs)
+
     async def close(self) -> None:
         self._closed = True
 

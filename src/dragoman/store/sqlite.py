@@ -191,6 +191,9 @@ class SqliteStore:
     async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]:
         return await self._read("SELECT key, value FROM kv WHERE space = ? ORDER BY key", space)
 
+    async def spaces(self) -> Sequence[str]:
+        return [row[0] for row in await self._read("SELECT DISTINCT space FROM kv ORDER BY space")]
+
     async def close(self) -> None:
         """Write what is queued, fold the log into the file, and let it go."""
         if not self._closed:

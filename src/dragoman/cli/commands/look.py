@@ -40,6 +40,31 @@ def commands() -> tuple[Command, ...]:
             flags=(*COMMON, Flag("attack", "try to break out of the sandbox", kind=bool)),
         ),
         Command(
+            "fleet",
+            "the nodes that share a database, and where sessions go on",
+            group=GROUP,
+            example="dragoman fleet --json",
+            text="Asks the database that [fleet] database names; no daemon needs to run here.",
+            default="list",
+            flags=COMMON,
+            subs=(
+                Command("list", "nodes, sessions, lag, version", example="dragoman fleet"),
+                Command(
+                    "drain",
+                    "have a node give its sessions away, each when its turn is over",
+                    example="dragoman fleet drain laptop",
+                    args=(Arg("node", "the node's name"),),
+                    flags=(Flag("back", "take sessions again", kind=bool),),
+                ),
+                Command(
+                    "move",
+                    "have a session go on on another node",
+                    example="dragoman fleet move 7c1d90b2 server",
+                    args=(Arg("session", "the session's id"), Arg("node", "the node's name")),
+                ),
+            ),
+        ),
+        Command(
             "approvals",
             "questions that wait for an answer, and answers that are remembered",
             group=GROUP,

@@ -124,6 +124,24 @@ def commands() -> tuple[Command, ...]:
             flags=COMMON,
         ),
         Command(
+            "store",
+            "copy sessions between files and databases",
+            group=GROUP,
+            example="dragoman store copy sessions.db postgresql://dragoman@db/dragoman",
+            flags=COMMON,
+            subs=(
+                Command(
+                    "copy",
+                    "copy everything, also while a daemon writes to the first",
+                    example="dragoman store copy sessions.db postgresql://dragoman@db/dragoman",
+                    args=(
+                        Arg("source", "a file, or a postgresql:// address"),
+                        Arg("target", "a file, or a postgresql:// address"),
+                    ),
+                ),
+            ),
+        ),
+        Command(
             "token",
             "list, make and revoke the gateway's tokens",
             group=GROUP,

@@ -139,6 +139,10 @@ class Store(Protocol):
 
     async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
 
+    async def spaces(self) -> Sequence[str]:
+        """The spaces that have a small value."""
+        ...
+
     async def close(self) -> None: ...
 
 

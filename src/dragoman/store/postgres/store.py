@@ -190,6 +190,10 @@ class PostgresStore:
         )
         return [(row[0], row[1]) for row in rows]
 
+    async def spaces(self) -> Sequence[str]:
+        rows = await self.fetch("SELECT DISTINCT space FROM kv ORDER BY space")
+        return [row[0] for row in rows]
+
     async def close(self) -> None:
         """Write what waits, and let the connections go."""
         if not self._closed:
