@@ -5,12 +5,20 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from tests.fleet.making import Fleet
 from tests.postgres import new_database
 from tests.store.making import make_batch, make_info
 
+from dragoman.cli.local import fleets, stores
+from dragoman.cli.verbs import fleet as fleet_verb
+from dragoman.cli.verbs import store as store_verb
+from dragoman.engine.faults import BadInput
+from dragoman.fleet.desk import NodeRow
+from dragoman.host import database
 from dragoman.providers.scripted import Scripted
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing.postgres import Server
@@ -68,3 +76,40 @@ async def test_a_store_is_copied_and_looked_over(postgres: Server, tmp_path: Pat
     said = " ".join(row["message"] for row in rows)
     for word in ("PostgreSQL", "read and write", "ms", "clock", "connections"):
         assert word in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "ready"),
+        ({"alive": False}, "gone"),
+        ({"draining": True}, "draining"),
+        ({"facts": {"degraded": "cut off"}}, "degraded"),
+    ],
+)
+def test_the_state_of_a_node(changes: dict[str, Any], state: str) -> None:
+    values: dict[str, Any] = {
+        "name": "a", "owner": "o", "alive": True, "draining": False, "labels": [], "schema": 1,
+        "protocol": 1, "version": "1", "silent": 0.0, "seen_ms": 0, "sessions": 3,
+    }  # fmt: skip
+    row = fleet_verb._row(NodeRow(**(values | changes)))
+    assert row[:3] == ("a", state, "3")
+
+
+def test_without_a_fleet_the_way_in_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        fleets.nodes(str(tmp_path))
+    assert "[fleet] database" in str(caught.value)
+
+
+def test_a_store_is_not_copied_onto_itself(tmp_path: Path) -> None:
+    with pytest.raises(BadInput):
+        stores.copied("x.db", "x.db", lambda done: None)
+    given = SimpleNamespace(source=str(tmp_path / "no.db"), target="y.db", json=True)
+    with pytest.raises(BadInput):
+        store_verb.run(given)
+
+
+def test_a_database_that_is_not_there_is_one_row(tmp_path: Path) -> None:
+    ((severity, message, _),) = database.examine(f"postgresql://x@/y?host={tmp_path}")
+    assert severity == "error" and "cannot be reached" in message
