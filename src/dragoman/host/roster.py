@@ -184,7 +184,9 @@ class Roster:
             from dragoman.tools.registry import NAMES
 
             wanted = tuple(
-                name for name in (NAMES if wanted is None else wanted) if name != "ask_user"
+                name
+                for name in (NAMES if wanted is None else wanted)
+                if name not in ("ask_user", "escalate_to_human")
             )
         base = self._registry(profile).toolbox(wanted, session=session.id)
         layers: list[Toolbox] = [base]

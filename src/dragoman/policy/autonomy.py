@@ -19,7 +19,7 @@ from .repository import tame
 
 _LOOKING = frozenset({"read", "search", "think"})
 # They reach nothing but the human, or a command that was allowed before.
-_TALKING = frozenset({"ask_user", "plan", "bash_output", "bash_kill"})
+_TALKING = frozenset({"ask_user", "escalate_to_human", "plan", "bash_output", "bash_kill"})
 _SHELL = frozenset({"bash", "shell"})
 _TOUCHING = frozenset({"read", "search", "edit", "delete", "move"})
 _CHANGING = frozenset({"edit", "delete", "move"})

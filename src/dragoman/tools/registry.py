@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dragoman.engine.ports import Tool, ToolSpec
 from dragoman.sandbox.launch import Confine
 
-from .ask import AskUser
+from .ask import AskUser, EscalateToHuman
 from .background import BashKill, BashOutput, Jobs
 from .bash import Bash
 from .bounds import BoundsOf
@@ -119,6 +119,8 @@ class Registry:
             WebFetch(),
         )
         self._built = {tool.spec.name: tool for tool in built}
+        # Those that an agent has only when its list of tools names them.
+        self._named = {**self._built, "escalate_to_human": EscalateToHuman()}
 
     def toolbox(
         self, names: Iterable[str] | None = None, extra: Iterable[Tool] = (), session: str = ""
@@ -135,9 +137,9 @@ class Registry:
             if "bash" in wanted:  # they belong to it
                 wanted = list(dict.fromkeys([*wanted, "bash_output", "bash_kill"]))
             others = {tool.spec.name for tool in extra}
-            unknown = [n for n in wanted if n not in self._built and n not in others]
+            unknown = [n for n in wanted if n not in self._named and n not in others]
             notes = [f"Unknown tool in the list of tools: {name}." for name in unknown]
-            box = Box([self._built[n] for n in wanted if n in self._built], self.aliases, notes)
+            box = Box([self._named[n] for n in wanted if n in self._named], self.aliases, notes)
         for tool in extra:
             box.add(tool)
         if session:
