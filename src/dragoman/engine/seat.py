@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 
 from .content import Prompt
-from .events import Event, Settled, Verdict, Who
+from .events import Event, Who
 from .faults import NothingRunning, UnknownSession
 from .host import Host
 from .hub import S, Watch
@@ -289,10 +289,3 @@ class Seat(Generic[S]):
         if self._coming:
             self._stop = cause
         return ""
-
-    async def answer(
-        self, ask_id: str, verdict: Verdict, by: Who, *, comment: str = "", text: str = ""
-    ) -> Settled:
-        """Answer an approval or a question. Raises UnknownAsk, AlreadySettled, BadInput."""
-        session = await self._host.asking(ask_id)
-        return await session.asks.answer(ask_id, verdict, by, comment=comment, text=text)

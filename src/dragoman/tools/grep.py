@@ -25,7 +25,6 @@ MAX_CONTEXT = 20
 MAX_BYTES = 51_200
 _LARGEST = 16 * 1024 * 1024  # larger files are left out
 _SECONDS = 20
-_DENIED = 1000
 _PROGRAM = os.path.join(os.path.dirname(__file__), "scan.py")
 
 

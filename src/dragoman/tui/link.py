@@ -38,10 +38,6 @@ class Link:
             raise ConnectionGone("There is no connection to the daemon.", "It is tried again.")
         return self._host
 
-    @property
-    def is_up(self) -> bool:
-        return self._host is not None
-
     async def ready(self) -> HostClient:
         """Wait for a connection."""
         while self._host is None:

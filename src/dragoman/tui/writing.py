@@ -121,10 +121,6 @@ class Writing(Vertical):
             found = [Choice(name) for name in files.matching(self._files, event.word)]
         self._show(found, event.mark)
 
-    def forget_files(self) -> None:
-        """A turn has ended: there may be others now."""
-        self._files_at = ""
-
     def _slash(self, word: str) -> list[Choice]:
         own = [
             Choice(name, f"{one.about}{f'  {one.hint}' if one.hint else ''}")

@@ -134,11 +134,6 @@ class Reader:
                 messages.append(message)
         return messages
 
-    def read_one(self, line: bytes) -> Message | None:
-        """What one line says; None when it needs no attention."""
-        messages = self.read([line])
-        return messages[0] if messages else None
-
     def _misses(self, message: Request, line: bytes) -> bool:
         """Whether the decoder did not see all that these rules want seen."""
         if self._folded:

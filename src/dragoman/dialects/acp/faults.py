@@ -1,6 +1,5 @@
 """Which error number and data a fault gets on this wire."""
 
-import asyncio
 from typing import Any
 
 from dragoman.engine.faults import Fault
@@ -110,7 +109,3 @@ def data_of(fault: Fault, session_id: str = "") -> dict[str, Any]:
 def line_of(text: str) -> str:
     """An error's text as one line that is not empty."""
     return " ".join(text.split()) or "Something went wrong."
-
-
-def is_cancel(error: BaseException) -> bool:
-    return isinstance(error, asyncio.CancelledError)

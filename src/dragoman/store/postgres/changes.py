@@ -2,7 +2,6 @@
 transaction. One that is `again` may have been committed before the connection was lost.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -313,15 +312,3 @@ class Put:
                 *self._place,
                 self._value,
             )
-
-
-class Statement:
-    """One statement of the fleet, in its place among the other changes."""
-
-    def __init__(self, sql: str, *values: Any) -> None:
-        self._sql = sql
-        self._values = values
-
-    async def __call__(self, connection: "Connection[Any]", again: bool) -> Sequence[Any]:
-        rows: Sequence[Any] = await connection.fetch(self._sql, *self._values)
-        return rows
