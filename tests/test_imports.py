@@ -22,7 +22,7 @@ BEHIND_PORTS = (*PORTS, "observe")
 
 INSIDE = (
     "engine wire observe http dialects transports store agents providers policy sandbox tools "
-    "checkpoints settings gateway fleet"
+    "checkpoints settings gateway fleet schedules"
 ).split()
 
 # What each folder may import beside itself. A name stands for itself and all below it.
@@ -45,6 +45,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
     "checkpoints": (*BEHIND_PORTS, "policy.opening", "tools.trees"),
     "settings": (*PORTS, "observe", "dialects.descriptor"),  # sockets are named by descriptors
+    "schedules": ("engine", "observe"),  # their runs go through the door, like any prompt
     "client": ("wire", "transports", "settings", "observe", "dialects.dragoman.answers", *FACTS),
     "gateway": ("wire", "transports", "settings", "observe", "engine", "http", "markup"),
     "cli": ("client", "settings", "observe", "markup", "dialects.descriptor", *FACTS),

@@ -26,7 +26,7 @@ class Terminal(Line):
 @pytest.fixture
 def daemon(tmp_path):
     turns = [call("bash", command="echo hi"), say("There."), say("More.")]
-    config = script(tmp_path, turns, resume=True) + '[zeroclaw]\nserver_version = "0.8.4"\n'
+    config = script(tmp_path, turns, resume=True)
     with Daemon(tmp_path, "--ephemeral", config=config).wait_ready() as running:
         yield running
 
@@ -37,8 +37,8 @@ def start(line, agent="default"):
     line.ask("cost/query", {"agent": None})
     line.ask("agents/status")
     line.ask("tui/list")
-    assert line.ask("config/sections") == {"sections": []}
-    assert line.ask("config/templates") == {"templates": []}
+    assert line.ask("config/sections")["sections"]
+    assert line.ask("config/templates")["templates"]
     line.ask("session/list-acp")
     line.ask("config/list", {"prefix": "todotracker"})
     ref = line.ask("config/list", {"prefix": f"agents.{agent}.model_provider"})["entries"][0]

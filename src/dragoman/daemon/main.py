@@ -57,6 +57,7 @@ class Daemon:
         self._gateway: Any = None
         self._apps: Any = None
         self._telemetry: Any = None
+        self._schedules: asyncio.Future[Any] | None = None
 
     def _state_facts(self) -> None:
         """What dialects may show of the process, and cannot know by themselves."""
@@ -71,6 +72,21 @@ class Daemon:
         facts.doctor = self._examine
         facts.kept_apps = lambda: self._apps.status() if self._apps else []
         facts.restart_app = self._restart_app
+        facts.schedules = self._timetable
+
+    async def _timetable(self) -> Any:
+        """The schedules; loaded when they are first asked for, or right after the start."""
+        if self._schedules is None:
+            self._schedules = asyncio.ensure_future(self._load_schedules())
+        return await asyncio.shield(self._schedules)
+
+    async def _load_schedules(self) -> Any:
+        from dragoman.schedules.timetable import Timetable
+
+        timetable = Timetable(self.composed.door)
+        await timetable.load()
+        self._tasks.append(asyncio.ensure_future(timetable.keep()))
+        return timetable
 
     def _explain(self, key: str) -> Any:
         from dragoman.settings.explain import explain
@@ -114,7 +130,7 @@ class Daemon:
 
             self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
         tidy = keep_tidy(self.composed.places.data_dir)
-        works = [self._watch_file(), self._sweep(), settle(), tidy]
+        works = [self._watch_file(), self._sweep(), settle(), tidy, self._timetable()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
             works.append(self._take_up())
         for work in works:

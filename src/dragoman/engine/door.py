@@ -230,6 +230,10 @@ class Door:
         self._pages.put(query, version, page)
         return page
 
+    async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
+        """Sessions in which all these words were said, the newest such place first."""
+        return await self._host.store.search(text, limit)
+
     def listed(self, query: SessionQuery) -> Page | None:
         """The same page as `list` if it was read before and nothing was written since."""
         return self._pages.get(query, self._host.store.version())

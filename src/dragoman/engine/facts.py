@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from .ports.schedules import Schedules
+
 
 class Taps(Protocol):
     """Where the wire lines of all connections may be followed."""
@@ -12,6 +14,26 @@ class Taps(Protocol):
     def follow(
         self, own: Any, told: Callable[[dict[str, Any]], None]
     ) -> Callable[[], None]: ...  # the result ends it
+
+
+class Writings(Protocol):
+    """Files that people write for agents. Its methods block; they raise BadInput."""
+
+    def about(self, alias: str) -> list[tuple[str, int | None]]: ...
+
+    def read_about(self, alias: str, filename: str) -> str | None: ...
+
+    def write_about(self, alias: str, filename: str, content: str) -> None: ...
+
+    def templates(self) -> list[tuple[str, str]]: ...
+
+    def skills(self) -> Sequence[str]: ...
+
+    def read_skill(self, name: str) -> tuple[dict[str, str], str]: ...
+
+    def write_skill(self, name: str, facts: dict[str, str], body: str) -> None: ...
+
+    def delete_skill(self, name: str) -> None: ...
 
 
 class Facts(msgspec.Struct):
@@ -40,6 +62,9 @@ class Facts(msgspec.Struct):
     explain: Callable[[str], list[Any]] | None = None
     check_config: Callable[[], str] | None = None  # what is wrong with the file
     doctor: Callable[[], Awaitable[list[Any]]] | None = None
+    writings: Writings | None = None
+    sections: Callable[[], Sequence[tuple[str, str, bool]]] | None = None  # of the configuration
+    schedules: Callable[[], Awaitable[Schedules]] | None = None
     pairing: Callable[..., Awaitable[dict[str, Any]]] | None = None
     logged_in: Callable[[], Sequence[str]] | None = None  # providers whose key login kept
     log_out: Callable[[], Awaitable[None]] | None = None

@@ -1,7 +1,7 @@
 """Puts a host together: settings, store, models, agents, engine. The only place that knows all."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -169,6 +169,8 @@ async def compose(
         _sandbox(loaded.settings)  # asked for by name: refuse to begin without it
     facts.built_in = _BuiltIn()
     facts.sandbox = cache(lambda: _sandbox(loaded.settings))
+    facts.writings = _writings(where.config_dir)
+    facts.sections = _sections
     recollection = Recollection(lambda: config.settings, where, host)
     roster.parts.append(recollection.tools)
     roster.extras.append(recollection.recalled)
@@ -229,6 +231,24 @@ def _node(host: Host, store: Store, settings: Settings) -> "Node | None":
     store.node = Named(name, tuple(given.labels), roots)
     desk = Desk(store, owner_name(name, os.urandom(6).hex()))
     return Node(host, desk, lease=given.lease, version=__version__)
+
+
+def _writings(config_dir: str) -> Any:
+    """Loaded when somebody first looks at them."""
+
+    class Late:
+        def __getattr__(self, name: str) -> Any:
+            from .writings import Writings
+
+            return getattr(Writings(config_dir), name)
+
+    return Late()
+
+
+def _sections() -> Sequence[tuple[str, str, bool]]:
+    from dragoman.settings.entries import sections
+
+    return sections()
 
 
 def _sandbox(settings: Settings) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, Fault
 from dragoman.observe.redact import redact
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
@@ -77,6 +77,36 @@ class LiveConfig:
 
         unset_key(self.places.config_file, path)
         self.reload()
+
+    def add_entry(self, table: str, key: str) -> None:
+        from dragoman.settings.entries import with_entry
+
+        self._rewrite(with_entry(self.places.config_file, table, key))
+
+    def remove_entry(self, table: str, key: str) -> None:
+        from dragoman.settings.entries import without_entry
+
+        self._rewrite(without_entry(self.places.config_file, table, key))
+
+    def rename_entry(self, table: str, old: str, new: str) -> list[str]:
+        from dragoman.settings.entries import renamed
+
+        text, notes = renamed(self.places.config_file, table, old, new)
+        self._rewrite(text)
+        return notes
+
+    def _rewrite(self, text: str) -> None:
+        """Use another text of the file; one that is refused leaves the file as it was."""
+        from dragoman.settings.load import read_text
+        from dragoman.settings.write import save
+
+        before = read_text(self.places.config_file)
+        save(self.places.config_file, text)
+        try:
+            self.reload()
+        except Fault:
+            save(self.places.config_file, before)
+            raise
 
     def reload(self) -> list[tuple[str, Any, Any]]:
         """Read the file again; a bad one leaves everything as it was. Raises BadSettings."""

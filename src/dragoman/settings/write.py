@@ -21,7 +21,7 @@ def set_key(file: str, key: str, text: str) -> Any:
     value = shape.read(found.kind, text)
     if problem := shape.problem(found.kind, value):
         raise BadInput(f"{key} {problem} (got {text!r}).", f"See: dragoman config explain {key}")
-    save(file, put(_valid(file), found.path, value))
+    save(file, put(read_valid(file), found.path, value))
     return value
 
 
@@ -38,8 +38,8 @@ def put_table(file: str, path: Path, values: Mapping[str, Any]) -> None:
 
 def unset_key(file: str, key: str) -> bool:
     """Take a key or a whole table out; False when it was not there. Raises BadInput."""
-    path = _split(key)
-    before = _valid(file)
+    path = split_key(key)
+    before = read_valid(file)
     after = remove(before, path)
     if after == before:
         return False
@@ -47,7 +47,8 @@ def unset_key(file: str, key: str) -> bool:
     return True
 
 
-def _split(key: str) -> Path:
+def split_key(key: str) -> Path:
+    """A dotted key as its parts. Raises BadInput."""
     try:
         return shape.split(key)
     except ValueError as problem:
@@ -56,7 +57,7 @@ def _split(key: str) -> Path:
 
 def _find(key: str) -> shape.Key:
     try:
-        found = shape.key(_split(key))
+        found = shape.key(split_key(key))
     except shape.UnknownKey as unknown:
         raise BadInput(unknown.sentence, "See: dragoman config explain") from None
     if not found.leaf:
@@ -66,7 +67,8 @@ def _find(key: str) -> shape.Key:
     return found
 
 
-def _valid(file: str) -> str:
+def read_valid(file: str) -> str:
+    """The file's text, which is TOML. Raises BadSettings."""
     text = read_text(file)
     try:
         tomllib.loads(text)

@@ -186,15 +186,18 @@ class Delete:
 
     def __call__(self, connection: "Connection") -> bool:
         row = connection.execute(
-            "SELECT parent FROM sessions WHERE id = ?", (self._session,)
+            "SELECT parent, num FROM sessions WHERE id = ?", (self._session,)
         ).fetchone()
         if row is None:
             return False
+        from .search import forget
+
+        forget(connection, row[1])
         # A number is never used twice, also after the newest events are gone.
         connection.execute(f"UPDATE counters SET value = ({NEWEST}) WHERE name = 'gseq'")
         connection.execute("DELETE FROM sessions WHERE id = ?", (self._session,))
         if row[0] is not None:
-            connection.execute(SET_LEAF, row)
+            connection.execute(SET_LEAF, row[:1])
         return True
 
     def committed(self, known: Known) -> None:

@@ -19,6 +19,7 @@ from .rules import (
     check_batch,
     check_find,
     check_limit,
+    check_search,
     closed,
     exists,
     has_extra,
@@ -174,6 +175,21 @@ class MemoryStore:
             encode_cursor(page[-1]) if more else "",
             total if offset or not (more or place) else None,
         )
+
+    async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
+        self._check_open()
+        check_search(text, limit)
+        from .words import has_terms, terms, text_of
+
+        wanted = terms(text)
+        found: dict[str, int] = {}
+        for kept in self._sessions.values() if wanted else ():
+            for entry in reversed(kept.entries):
+                if has_terms(wanted, text_of([entry])):
+                    found[kept.info.id] = entry.gseq
+                    break
+        newest = sorted(found, key=lambda session: found[session], reverse=True)
+        return [self._sessions[session].info for session in newest[:limit]]
 
     async def ancestry(self, session: str) -> Sequence[SessionInfo]:
         self._check_open()

@@ -13,6 +13,8 @@ from dragoman.engine.faults import (
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
+from .paging import MAX_TEXT
+
 
 def check_batch(batch: Batch, epoch: int, last_seq: int) -> None:
     """Refuse a batch of a former writer, or one that does not continue the stored history."""
@@ -41,6 +43,13 @@ def check_ask(ask: Ask, session: str) -> None:
 def check_limit(limit: int | None) -> None:
     if limit is not None and limit < 0:
         raise BadInput(f"The limit {limit} is negative.", "Leave it out to read everything.")
+
+
+def check_search(text: str, limit: int) -> None:
+    if limit < 1:
+        raise BadInput(f"The limit {limit} is too small.", "Ask for at least one session.")
+    if len(text) > MAX_TEXT:
+        raise BadInput("The text to search for is too long.", f"Use at most {MAX_TEXT} letters.")
 
 
 def check_find(extra: dict[str, Any]) -> None:

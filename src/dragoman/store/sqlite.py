@@ -15,7 +15,7 @@ from . import changes, file
 from .lists import find_newest, find_page
 from .migrations import Foreign, is_older, migrate, recognise, used_by_older
 from .rows import ask_of, entries_of, info_of
-from .rules import check_find, check_limit, in_use
+from .rules import check_find, check_limit, check_search, in_use
 from .worker import Reader, failed
 from .writer import GROUP, IDLE, Writer
 
@@ -159,6 +159,14 @@ class SqliteStore:
 
     async def list(self, query: SessionQuery) -> Page:
         return await self._reader.run(lambda connection: find_page(connection, query))
+
+    async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
+        check_search(text, limit)
+        from . import search
+
+        while await self._writer.run(search.Index()) == search.CHUNK:
+            pass
+        return await self._reader.run(lambda connection: search.search(connection, text, limit))
 
     async def ancestry(self, session: str) -> Sequence[SessionInfo]:
         return await self._reader.run(lambda connection: ancestry(connection, session))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 GROUP = 256  # batches in one transaction, or up to twice as many when they come together
 HOT_SESSIONS = "SELECT num FROM sessions INDEXED BY sessions_hot WHERE hot = 1 ORDER BY live_at"
 PATIENCE = 0.002  # seconds that a patient batch waits for others
+LAG = 4_000  # events whose words may wait while others are written
 IDLE = 2.0  # seconds without a write after which the write-ahead log is folded into the file
 BUSY_MS = 5000  # how long to wait for another process that writes
 
@@ -47,6 +48,7 @@ class Writer(Worker):
         self._hurried = False  # they will be handed over in a moment
         self._timer: asyncio.TimerHandle | None = None
         self._tidy = tidy  # settle what others left hot
+        self._indexed = 0  # the newest event whose words are known, as far as we know
         super().__init__(connection, explain)
 
     def _send(self, job: Job, patient: bool) -> None:
@@ -117,6 +119,7 @@ class Writer(Worker):
                 for job in jobs:
                     job.error = job.error or self._explain(error)
             deliver(jobs)
+            self._index(LAG)
             if len(self._known.hot) > HOT:  # half of them, so that crowds do not pile up
                 self._settle(len(self._known.hot) // 2)
         if more is None:
@@ -193,9 +196,32 @@ class Writer(Worker):
 
     def _rest(self) -> None:
         """Put everything into its place while nobody waits."""
+        while self._index() and self._queue.empty():
+            pass
         if self._known.hot:
             self._settle(len(self._known.hot))
         self._fold()
+
+    def _index(self, lag: int = 0) -> bool:
+        """Take up the words of events when more than `lag` wait; True: there may be more."""
+        newest = self._known.newest
+        if newest - self._indexed <= lag:
+            return False
+        from .search import CHUNK, Index
+
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            count = Index()(self._connection)
+            execute("COMMIT" if count else "ROLLBACK")
+        except Exception:
+            # Nothing is lost: a search goes on from there, and tells what is wrong.
+            self._connection.rollback()
+            self._indexed = newest
+            return False
+        if count < CHUNK:
+            self._indexed = newest
+        return count == CHUNK
 
     def _settle(self, count: int | None = None) -> None:
         """Bring the indexes up to date for so many of our hot sessions, those with the oldest

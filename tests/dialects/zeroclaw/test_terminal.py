@@ -274,6 +274,7 @@ async def test_an_unused_session_comes_back_under_its_id():
 
 async def test_messages_before_a_compaction_are_there():
     from dragoman.engine.events import Compacted
+    from dragoman.engine.whole import is_compacted
 
     desk = desk_of(Scripted(["one", "two", "three", "four"]))
     talker = terminal(desk)
@@ -285,6 +286,7 @@ async def test_messages_before_a_compaction_are_there():
     await talker.ask("session/prompt", {"session_id": "s", "prompt": "c"})
     await ledger.append(Compacted("all of that", 2))
     await talker.ask("session/prompt", {"session_id": "s", "prompt": "d"})
+    assert is_compacted(desk.door.live("s").messages)
     found = await talker.ask("session/messages", {"session_id": "s"})
     texts = [one["content"] for one in found["messages"]]
     assert texts == ["a", "one", "b", "two", "c", "three", "d", "four"]

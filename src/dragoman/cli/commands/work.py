@@ -7,8 +7,60 @@ from .shared import AGENT, APPROVE, COMMON, CONFIG_DIR, MODES
 GROUP = "Work"
 
 
+def _cron() -> Command:
+    job = Arg("id", "the schedule's id, enough of its beginning, or its name")
+    return Command(
+        "cron",
+        "prompts that run by themselves: at a time, at intervals, by a cron expression",
+        group=GROUP,
+        example="dragoman cron",
+        text=(
+            "The daemon runs them, each in a session of its own that every client sees. A time\n"
+            "that passed while no daemon ran is made up for; intervals go on from then."
+        ),
+        default="list",
+        flags=COMMON,
+        subs=(
+            Command("list", "what is to run, and when", example="dragoman cron list --json"),
+            Command(
+                "add",
+                "have a prompt run: one of --at, --every, --cron",
+                example='dragoman cron add --cron "30 7 * * mon-fri" "what changed yesterday?"',
+                args=(Arg("prompt", "what the agent is to do", many=True),),
+                flags=(
+                    Flag("at", "a time: 2026-01-31T12:00, 12:30, or: in 2h", metavar="TIME"),
+                    Flag("every", "an interval: 90s, 15m, 1h30m, 2d", metavar="INTERVAL"),
+                    Flag("cron", "five fields: minute hour day month weekday", metavar="EXPR"),
+                    Flag("tz", "the time zone of --cron, such as Europe/Berlin", metavar="ZONE"),
+                    Flag("name", "what to call it", metavar="NAME"),
+                    AGENT,
+                    Flag("cwd", "the working directory (default: this one)", metavar="DIR"),
+                    Flag("session", "go on with this session each time", metavar="ID"),
+                ),
+            ),
+            Command("remove", "forget one", example="dragoman cron remove job_9d41", args=(job,)),
+            Command(
+                "trigger",
+                "run one now and show its answer",
+                example="dragoman cron trigger job_9d41",
+                args=(job,),
+            ),
+            Command(
+                "runs",
+                "when one ran, how that ended, and in which session",
+                example="dragoman cron runs job_9d41",
+                args=(job,),
+                flags=(Flag("limit", "so many of them (default 20)", kind=int, metavar="N"),),
+            ),
+            Command("pause", "keep one, run it not", example="dragoman cron pause j", args=(job,)),
+            Command("resume", "run it again", example="dragoman cron resume j", args=(job,)),
+        ),
+    )
+
+
 def commands() -> tuple[Command, ...]:
     return (
+        _cron(),
         Command(
             "terminal",
             "live in it: conversation, approvals, all sessions (also: dragoman alone)",

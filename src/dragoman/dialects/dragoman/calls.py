@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import approvals, host, sessions, shapes, undoing, watching
+from . import approvals, host, schedules, sessions, shapes, undoing, watching
 
 
 class Entry(NamedTuple):
@@ -56,4 +56,10 @@ CALLS: dict[str, Entry] = {
     "dragoman/rules": Entry(approvals.rules),
     "dragoman/removeRule": Entry(approvals.remove_rule, shapes.OfRule),
     "dragoman/answer": Entry(approvals.answer, shapes.Answer),
+    "dragoman/schedules": Entry(schedules.listed),
+    "dragoman/addSchedule": Entry(schedules.add, shapes.AddSchedule),
+    "dragoman/removeSchedule": Entry(schedules.remove, shapes.OfSchedule),
+    "dragoman/enableSchedule": Entry(schedules.enable, shapes.OfSchedule),
+    "dragoman/triggerSchedule": Entry(schedules.trigger, shapes.OfSchedule),
+    "dragoman/scheduleRuns": Entry(schedules.runs, shapes.ScheduleRuns),
 }

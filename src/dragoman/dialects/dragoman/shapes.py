@@ -189,3 +189,27 @@ class Name(Params, frozen=True):
     """`dragoman/hello`: how this client is shown to others."""
 
     name: str
+
+
+class OfSchedule(Params, frozen=True):
+    id: str
+    enabled: bool = True
+
+
+class ScheduleRuns(Params, frozen=True):
+    id: str
+    limit: int = 20
+
+
+class AddSchedule(Params, frozen=True):
+    """One of `at`, `every` and `cron`, as people write them."""
+
+    prompt: str
+    at: str = ""
+    every: str = ""
+    cron: str = ""
+    tz: str = ""
+    agent: str = ""
+    cwd: str = ""
+    name: str = ""
+    session: str = ""

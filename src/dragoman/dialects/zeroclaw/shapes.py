@@ -120,6 +120,21 @@ class ConfigPath(Params, frozen=True):
     path: str
 
 
+class MapKey(Params, frozen=True):
+    path: str
+    key: str
+
+
+class MapRename(Params, frozen=True):
+    path: str
+    from_: str = msgspec.field(name="from")
+    to: str
+
+
+class AliasSource(Params, frozen=True):
+    source: str
+
+
 class CatalogModels(Params, frozen=True):
     model_provider: str | None = None
     provider: str | None = None

@@ -259,7 +259,7 @@ def spelled(name: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def _elsewhere(ask: Ask) -> str:
     """Said to a client that cannot show a question: the turn waits, and who can go on with it."""
     title = visible(ask.title)
-    return f"\n[a question waits: {title} | answer it with: dragoman approvals answer {ask.id}]\n"
+    return f"\n[a question waits ({ask.id}): {title} | to answer it: dragoman approvals --watch]\n"
 
 
 def summary(ask: Ask) -> str:

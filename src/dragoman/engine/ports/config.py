@@ -1,6 +1,6 @@
 """The running configuration, as dialects see it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 
@@ -25,5 +25,15 @@ class ConfigPort(Protocol):
     def set(self, path: str, value: Any) -> None: ...
 
     def unset(self, path: str) -> None: ...
+
+    def add_entry(self, table: str, key: str) -> None:
+        """Add an empty entry to a table that holds entries by name. Raises BadInput."""
+        ...
+
+    def remove_entry(self, table: str, key: str) -> None: ...
+
+    def rename_entry(self, table: str, old: str, new: str) -> Sequence[str]:
+        """Rename an entry and what refers to it; tells what else was changed."""
+        ...
 
     def reload(self) -> Any: ...

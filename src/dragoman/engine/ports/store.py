@@ -119,6 +119,15 @@ class Store(Protocol):
 
     async def list(self, query: SessionQuery) -> Page: ...
 
+    async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
+        """The sessions in which all words of `text` stand in what was said in one message or one
+        batch of them, in a title or a prompt; the newest such place first.
+
+        A word of two letters or more may be the beginning of a longer one; case and accents do not
+        matter. What was posted before is found. A text without words finds nothing.
+        """
+        ...
+
     async def ancestry(self, session: str) -> Sequence[SessionInfo]:
         """The session's ancestors, oldest first, itself last."""
         ...

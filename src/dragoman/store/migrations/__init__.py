@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import StoreFailed
 
-from . import first, second
+from . import first, second, third
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -21,7 +21,7 @@ class Foreign(StoreFailed):
 
 
 APPLICATION_ID = 0x44_52_41_47  # "DRAG", in the file's header
-STEPS: tuple[Step, ...] = (first.STATEMENTS, second.STATEMENTS)
+STEPS: tuple[Step, ...] = (first.STATEMENTS, second.STATEMENTS, third.step)
 
 
 def migrate(connection: "Connection", path: str, steps: Sequence[Step] = STEPS) -> int:

@@ -10,7 +10,7 @@ from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import AskRow, Batch, Entry
 
 from ..rows import ask_of, entries_of, info_of
-from ..rules import check_find, check_limit, in_use
+from ..rules import check_find, check_limit, check_search, in_use
 from ..worker import failed
 from . import changes
 from .link import Link, clean
@@ -144,6 +144,13 @@ class PostgresStore:
     async def list(self, query: SessionQuery) -> Page:
         async with self.link.reading() as connection:
             return await find_page(connection, query)
+
+    async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
+        """Weaker than the port wants: only titles and first prompts, newest activity first."""
+        check_search(text, limit)
+        if not text.split():
+            return ()
+        return (await self.list(SessionQuery(text=text, limit=limit))).sessions
 
     async def ancestry(self, session: str) -> Sequence[SessionInfo]:
         chain: dict[str, SessionInfo] = {}

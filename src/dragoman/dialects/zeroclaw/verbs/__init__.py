@@ -6,12 +6,15 @@ from dragoman.wire.verbs import Verb
 from . import core
 from .agents import VERBS as AGENTS
 from .config import VERBS as CONFIG
+from .cron import VERBS as CRON
 from .files import VERBS as FILES
 from .logs import VERBS as LOGS
 from .memory import VERBS as MEMORY
+from .quickstart import VERBS as QUICKSTART
 from .sessions import VERBS as SESSIONS
 from .table import verb
 from .turns import VERBS as TURNS
+from .writings import VERBS as WRITINGS
 
 VERBS: dict[str, Verb] = {
     **core.VERBS,
@@ -22,6 +25,9 @@ VERBS: dict[str, Verb] = {
     **AGENTS,
     **MEMORY,
     **LOGS,
+    **CRON,
+    **WRITINGS,
+    **QUICKSTART,
     **{
         name: verb(one.run, one.params, direct=one.direct, native=True)
         for name, one in CALLS.items()

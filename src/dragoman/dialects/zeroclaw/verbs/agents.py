@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 1_000  # the newest sessions, over which costs are summed
 _DAY_MS = 86_400_000
+_BIGGEST = 1024 * 1024  # bytes of `org_cost.json`
 
 
 def agents(conn: "ZeroclawHearer", _: None) -> Any:
@@ -51,7 +52,7 @@ async def cost(conn: "ZeroclawHearer", params: CostQuery) -> Any:
     """What was spent. A session counts for the day and month of its last activity."""
     door = conn.door
     now = door.now_ms()
-    first, last = _moment(params.from_, 0), _moment(params.to, now + _DAY_MS)
+    first, last = moment(params.from_, 0), moment(params.to, now + _DAY_MS)
     page = await door.list(SessionQuery(agent=params.agent, limit=_LOOKED_AT))
     found = [info for info in page.sessions if first <= info.updated_at <= last]
     day = now - now % _DAY_MS
@@ -81,7 +82,7 @@ def _by(conn: "ZeroclawHearer", infos: list[SessionInfo], name: str, told: str) 
     return msgspec.Raw(encode(rows))
 
 
-def _moment(text: str | None, otherwise: int) -> int:
+def moment(text: str | None, otherwise: int) -> int:
     if text is None:
         return otherwise
     from datetime import UTC, datetime
@@ -99,8 +100,33 @@ def _day_of_month(now: int) -> int:
     return gmtime(now // 1000).tm_mday
 
 
+async def org_cost(conn: "ZeroclawHearer", _: None) -> Any:
+    """What an administrator put into `org_cost.json` of the data folder; null without it."""
+    import asyncio
+
+    return await asyncio.to_thread(_org_cost, conn.door.facts.data_dir)
+
+
+def _org_cost(folder: str) -> Any:
+    import os
+
+    try:
+        with open(os.path.join(folder, "org_cost.json"), "rb") as file:
+            data = file.read(_BIGGEST + 1)
+    except OSError:
+        return None  # most hosts have none
+    try:
+        found = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        found = None
+    if len(data) > _BIGGEST or not isinstance(found, dict):
+        raise BadInput("org_cost.json in the data folder is no JSON object, or too large.")
+    return msgspec.Raw(encode(found))  # with its own names
+
+
 VERBS = {
     "agents/list": verb(agents),
     "agents/status": verb(agents_status),
     "cost/query": verb(cost, CostQuery),
+    "cost/org": verb(org_cost),
 }

@@ -1,4 +1,4 @@
-"""`config/*` and `quickstart/state`: the running configuration, secrets hidden."""
+"""`config/*`: the running configuration, secrets hidden."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,17 @@ from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import Refusal
-from ..shapes import CatalogModels, ConfigGet, ConfigList, ConfigPath, ConfigProp, ConfigSet
+from ..shapes import (
+    AliasSource,
+    CatalogModels,
+    ConfigGet,
+    ConfigList,
+    ConfigPath,
+    ConfigProp,
+    ConfigSet,
+    MapKey,
+    MapRename,
+)
 from .sessions import provider_of
 from .table import verb
 
@@ -19,10 +29,22 @@ if TYPE_CHECKING:
 
     from ..hear import ZeroclawHearer
 
-_LOCAL = frozenset({"ollama", "local", "demo", "scripted"})
+_GROUPS = {
+    "agents": "Agents", "risk_profiles": "Agents", "runtime_profiles": "Agents",
+    "autonomy": "Agents", "memory": "Agents", "providers": "Models", "models": "Models",
+    "mcp": "Tools", "sandbox": "Tools", "acp": "Protocols", "zeroclaw": "Protocols",
+    "humanlayer": "Protocols", "openclawos": "Protocols", "dialects": "Protocols",
+}  # fmt: skip
+_TABLES = {
+    "risk_profiles": "risk_profiles",
+    "runtime_profiles": "runtime_profiles",
+    "mcp_bundles": "mcp",
+}
+_NOT_OURS = ("tts_providers", "transcription_providers", "channels", "knowledge_bundles")
+LOCAL = frozenset({"ollama", "local", "demo", "scripted"})
 
 
-def _config(conn: "ZeroclawHearer") -> "ConfigPort":
+def configured(conn: "ZeroclawHearer") -> "ConfigPort":
     if conn.door.config is None:
         raise Refusal(INTERNAL_ERROR, "Configuration is not available")
     return conn.door.config
@@ -34,19 +56,19 @@ def _raw(value: Any) -> msgspec.Raw:
 
 
 def get(conn: "ZeroclawHearer", params: ConfigGet) -> Any:
-    value = _config(conn).get(params.prop or "")
+    value = configured(conn).get(params.prop or "")
     if params.prop is None:
         return _raw(value)
     return {"prop": params.prop, "value": _raw(value)}
 
 
 def put(conn: "ZeroclawHearer", params: ConfigSet) -> Any:
-    _config(conn).set(params.prop, params.value)
+    configured(conn).set(params.prop, params.value)
     return {"prop": params.prop, "set": True}
 
 
 def drop(conn: "ZeroclawHearer", params: ConfigProp) -> Any:
-    _config(conn).unset(params.prop)
+    configured(conn).unset(params.prop)
     return {"prop": params.prop, "deleted": True}
 
 
@@ -56,6 +78,7 @@ def listed(conn: "ZeroclawHearer", params: ConfigList) -> Any:
     if special is not None:
         return {"entries": [special]}
     rows = _explained(conn)
+    rows = [row for row in rows if "<name>" not in row.key]  # forms of entries that are not there
     chosen = [row for row in rows if row.key == prefix or row.key.startswith(f"{prefix}.")]
     return {"entries": [_entry(row) for row in (chosen if prefix else rows)]}
 
@@ -128,34 +151,78 @@ def _model_of(conn: "ZeroclawHearer", prefix: str) -> dict[str, Any] | None:
 
 
 def map_keys(conn: "ZeroclawHearer", params: ConfigPath) -> Any:
-    value = _config(conn).get(params.path)
+    value = configured(conn).get(params.path)
     return {"path": params.path, "keys": sorted(value) if isinstance(value, dict) else []}
 
 
 def sections(conn: "ZeroclawHearer", _: None) -> Any:
-    """Empty for the terminal client: its pane edits the keys of its own daemon, not ours."""
-    if not conn.camel or conn.door.config is None:
-        return {"sections": []}
-    tops = dict.fromkeys(row.key.partition(".")[0] for row in _explained(conn))
+    """The tables of our own configuration, for a pane that shows and changes them."""
+    known = conn.door.facts.sections
+    rows = known() if known is not None and conn.door.config is not None else ()
     return {
         "sections": [
             {
                 "key": name,
                 "label": name.replace("_", " ").capitalize(),
-                "help": "",
+                "help": text,
                 "has_picker": False,
                 "completed": True,
                 "ready": True,
-                "group": "",
+                "group": _GROUPS.get(name, "Host"),
                 "is_quickstart": False,
+                "shape": "one_tier_alias_map" if by_name else "direct_form",
+                "cost_category": False,
             }
-            for name in tops
+            for name, text, by_name in rows
         ]
     }
 
 
 def templates(conn: "ZeroclawHearer", _: None) -> Any:
-    return {"templates": []}
+    """The tables to which entries can be added by name."""
+    known = conn.door.facts.sections
+    rows = known() if known is not None and conn.door.config is not None else ()
+    return {
+        "templates": [
+            {"path": name, "kind": "map", "value_type": "object", "description": text}
+            for name, text, by_name in rows
+            if by_name
+        ]
+    }
+
+
+def create_key(conn: "ZeroclawHearer", params: MapKey) -> Any:
+    configured(conn).add_entry(params.path, params.key)
+    return {"path": params.path, "key": params.key, "created": True}
+
+
+def delete_key(conn: "ZeroclawHearer", params: MapKey) -> Any:
+    configured(conn).remove_entry(params.path, params.key)
+    return {"path": params.path, "key": params.key, "deleted": True}
+
+
+def rename_key(conn: "ZeroclawHearer", params: MapRename) -> Any:
+    notes = configured(conn).rename_entry(params.path, params.from_, params.to)
+    told = {"path": params.path, "from": params.from_, "to": params.to, "renamed": True}
+    return {**told, "warnings": list(notes)}
+
+
+def alias_source(conn: "ZeroclawHearer", params: AliasSource) -> Any:
+    source = params.source
+    if source == "model_providers":
+        values = list(dict.fromkeys(model.provider for model in conn.door.models()))
+    elif source == "agents":
+        values = list(conn.door.agents())
+    elif source in _TABLES:
+        found = configured(conn).get(_TABLES[source])
+        values = sorted(found) if isinstance(found, dict) else []
+    elif source == "skill_bundles":
+        values = ["default"]
+    elif source in _NOT_OURS:
+        values = []
+    else:
+        raise BadInput(f"Invalid params: unknown source {source!r}.")
+    return {"source": source, "values": values}
 
 
 def status(conn: "ZeroclawHearer", _: None) -> Any:
@@ -169,7 +236,7 @@ def validate(conn: "ZeroclawHearer", _: None) -> Any:
 
 
 def reload(conn: "ZeroclawHearer", _: None) -> Any:
-    _config(conn).reload()
+    configured(conn).reload()
     return {"reloading": True}
 
 
@@ -177,7 +244,7 @@ def catalog(conn: "ZeroclawHearer", _: None) -> Any:
     names = dict.fromkeys(model.provider for model in conn.door.models())
     return {
         "model_providers": [
-            {"name": name, "display_name": name.capitalize(), "local": name in _LOCAL}
+            {"name": name, "display_name": name.capitalize(), "local": name in LOCAL}
             for name in names
         ]
     }
@@ -207,13 +274,9 @@ def catalog_models(conn: "ZeroclawHearer", params: CatalogModels) -> Any:
         "model_provider": name,
         "models": [model.id for model in found],
         "pricing": _raw(prices),
-        "local": name in _LOCAL,
+        "local": name in LOCAL,
         "live": False,
     }
-
-
-def quickstart(conn: "ZeroclawHearer", _: None) -> Any:
-    return {"kind": "ok", "needs_quickstart": False, "completed": True, "dismissed": True}
 
 
 VERBS = {
@@ -229,5 +292,8 @@ VERBS = {
     "config/reload": verb(reload),
     "config/catalog": verb(catalog),
     "config/catalog-models": verb(catalog_models, CatalogModels),
-    "quickstart/state": verb(quickstart),
+    "config/map-key-create": verb(create_key, MapKey),
+    "config/map-key-delete": verb(delete_key, MapKey),
+    "config/map-key-rename": verb(rename_key, MapRename),
+    "config/resolve-alias-source": verb(alias_source, AliasSource),
 }

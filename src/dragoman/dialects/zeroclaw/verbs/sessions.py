@@ -11,6 +11,7 @@ from dragoman.engine.content import Message, text_of
 from dragoman.engine.faults import (
     BadInput,
     Busy,
+    Fault,
     UnknownAgent,
     UnknownModel,
     UnknownSession,
@@ -204,9 +205,12 @@ async def delete(conn: "ZeroclawHearer", params: OfSession) -> Any:
 
 async def listed(conn: "ZeroclawHearer", params: Listed) -> Any:
     limit = _LIST_LIMIT if params.limit is None else max(1, min(params.limit, _LIST_LIMIT))
-    query = SessionQuery(text=params.query or "", archived=False, limit=limit)
-    page = await conn.door.list(query)
-    return {"sessions": [_row(info) for info in page.sessions if _shown(conn, info)]}
+    words = (params.query or "").strip()
+    if words:
+        found = [info for info in await conn.door.search(words, limit) if not info.archived]
+    else:
+        found = [*(await conn.door.list(SessionQuery(archived=False, limit=limit))).sessions]
+    return {"sessions": [_row(info) for info in found if _shown(conn, info)]}
 
 
 def _shown(conn: "ZeroclawHearer", info: SessionInfo) -> bool:
@@ -226,8 +230,7 @@ def _row(info: SessionInfo) -> dict[str, Any]:
         "last_activity": rfc3339(info.updated_at),
         "message_count": info.messages,
         "agent_alias": info.agent,
-        "channel_id": Correspondent.of(info.extra).channel
-        or None,  # null: of no chat app's channel
+        "channel_id": Correspondent.of(info.extra).channel or None,  # null: of no chat app
         "name": info.title or info.query.split("\n", 1)[0][:80] or None,
     }
     return row
@@ -296,11 +299,23 @@ async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
     return {"session_id": params.session_id, "overrides": merged}
 
 
+def _used(conn: "ZeroclawHearer") -> set[str]:
+    """The providers of agents; some have no list of models."""
+    found = set()
+    for alias in conn.door.agents():
+        with suppress(Fault):  # not usable as it is configured
+            found.add(conn.door.profile(alias).model.partition("/")[0])
+    return found
+
+
 def provider_of(conn: "ZeroclawHearer", given: str) -> str:
     """The provider that a name means: `provider`, or `provider.alias` as the settings say it."""
     name = given.strip()
+    used = _used(conn)
     for end in ("", "@", "."):
         short = name.partition(end)[0] if end else name
+        if short in used:
+            return short
         with suppress(UnknownModel):
             if any(model.provider == short for model in conn.door.models(short)):
                 return short

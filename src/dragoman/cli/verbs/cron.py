@@ -1,0 +1,117 @@
+"""`dragoman cron`: prompts that run by themselves."""
+
+import os
+
+from dragoman.engine.faults import BadInput
+
+from .. import reach, say
+from ..times import ago
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(args: "Any") -> int:
+    """Add, list, remove, run now, or tell of runs."""
+    return {
+        "add": _add,
+        "remove": _remove,
+        "trigger": _trigger,
+        "runs": _runs,
+        "pause": _switch,
+        "resume": _switch,
+    }.get(args.sub, _list)(args)
+
+
+def _add(args: "Any") -> int:
+    prompt = " ".join(args.prompt)
+    given = {name: getattr(args, name) or "" for name in ("at", "every", "cron", "tz", "name")}
+    params = {
+        **given,
+        "prompt": prompt,
+        "agent": args.agent or "",
+        "session": args.session or "",
+        "cwd": os.path.abspath(args.cwd or "."),
+    }
+    with reach.daemon(args) as host:
+        job = host.call("dragoman/addSchedule", params)
+    return _told(args, job, f"{job['id']}  {_next(job)}")
+
+
+def _list(args: "Any") -> int:
+    with reach.daemon(args) as host:
+        jobs = host.call("dragoman/schedules", {})["schedules"]
+    if args.json:
+        say.plain_json({"schedules": jobs})
+        return 0
+    if not jobs:
+        say.out(say.style("no schedules", "dim"))
+    for job in jobs:
+        name = job["name"] or job["prompt"].split("\n", 1)[0]
+        say.out(f"{job['id']}  {say.clean(job['agent'])}  {_when(job['when'])}  {_next(job)}")
+        last = f"  (last: {job['last_status']}, {ago(job['last_run'])})" if job["last_run"] else ""
+        say.out(f"  {say.clean(name[:100])}{last}")
+    return 0
+
+
+def _remove(args: "Any") -> int:
+    with reach.daemon(args) as host:
+        job = host.call("dragoman/removeSchedule", {"id": args.id})
+    return _told(args, job, f"removed: {job['id']}")
+
+
+def _switch(args: "Any") -> int:
+    params = {"id": args.id, "enabled": args.sub == "resume"}
+    with reach.daemon(args) as host:
+        job = host.call("dragoman/enableSchedule", params)
+    return _told(args, job, f"{args.sub}d: {job['id']}  {_next(job)}")
+
+
+def _trigger(args: "Any") -> int:
+    with reach.daemon(args) as host:
+        ran = host.call("dragoman/triggerSchedule", {"id": args.id})
+    _told(args, ran, say.clean(ran["output"]) or ran["status"])
+    return 0 if ran["status"] == "ok" else 1
+
+
+def _runs(args: "Any") -> int:
+    limit = args.limit if args.limit is not None else 20
+    if limit < 1:
+        raise BadInput("The limit is at least 1.")
+    with reach.daemon(args) as host:
+        runs = host.call("dragoman/scheduleRuns", {"id": args.id, "limit": limit})["runs"]
+    if args.json:
+        say.plain_json({"runs": runs})
+        return 0
+    if not runs:
+        say.out(say.style("it has not run yet", "dim"))
+    for one in runs:
+        say.out(f"{one['number']}  {ago(one['started_at'])}  {one['status']}  {one['session']}")
+    return 0
+
+
+def _told(args: "Any", value: "dict[str, Any]", text: str) -> int:
+    if args.json:
+        say.plain_json(value)
+    else:
+        say.out(text)
+    return 0
+
+
+def _when(when: "dict[str, Any]") -> str:
+    if when.get("cron"):
+        return str(when["cron"]) + (f" ({when['tz']})" if when.get("tz") else "")
+    if when.get("every_ms"):
+        return f"every {when['every_ms'] / 1000:g}s"
+    return "once"
+
+
+def _next(job: "dict[str, Any]") -> str:
+    if not job["enabled"]:
+        return "paused"
+    if job["next_run"] is None:
+        return "over"
+    from time import localtime, strftime
+
+    return strftime("next: %Y-%m-%d %H:%M:%S", localtime(job["next_run"] / 1000))

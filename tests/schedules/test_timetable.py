@@ -1,0 +1,199 @@
+"""Schedules of a host: kept, run, made up for."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+from tests.dialects.zeroclaw.test_terminal import Gate
+
+from dragoman.engine.faults import BadInput, UnknownAgent, UnknownSession
+from dragoman.engine.ports.schedules import Job, When
+from dragoman.schedules import timetable as module
+from dragoman.schedules.timetable import Timetable
+from dragoman.store.memory import MemoryStore
+from dragoman.testing.host import host_of, memory_door
+from dragoman.testing.script import Scripted, call
+
+
+class Clock:
+    def __init__(self, now=1_000_000):
+        self.now = now
+
+    def now_ms(self):
+        return self.now
+
+    def monotonic(self):
+        return self.now / 1000
+
+
+def door_of(script=("one", "two", "three"), tools=(), store=None, now=1_000_000):
+    door = memory_door(Scripted(list(script)), tools, store=store, mode="full")
+    host_of(door).clock = Clock(now)
+    return door
+
+
+@asynccontextmanager
+async def kept(door):
+    table = Timetable(door)
+    await table.load()
+    task = asyncio.ensure_future(table.keep())
+    try:
+        yield table
+    finally:
+        task.cancel()
+
+
+def job(**more):
+    return Job("", more.pop("prompt", "go"), more.pop("when", When(every_ms=60_000)), "", **more)
+
+
+async def ran(table, job_id, count=1):
+    """Wait until a job ran so often."""
+
+    async def enough():
+        while True:
+            runs = await table.runs(job_id, 50)
+            if len([run for run in runs if run.finished_at is not None]) >= count:
+                return runs
+            await asyncio.sleep(0.005)
+
+    return await asyncio.wait_for(enough(), 5)
+
+
+def pass_time(door, table, ms):
+    host_of(door).clock.now += ms
+    table._changed.set()
+
+
+async def test_an_interval_runs_again_and_again_in_sessions_of_its_own():
+    door = door_of()
+    async with kept(door) as table:
+        made = await table.add(job(name="tidy", cwd="/"))
+        assert made.agent == "default" and made.next_run == 1_060_000
+        assert not await table.runs(made.id, 5)
+        pass_time(door, table, 60_000)
+        await ran(table, made.id)
+        pass_time(door, table, 300_000)  # five times missed are one
+        two, one = await ran(table, made.id, 2)
+        assert [run.output for run in (one, two)] == ["one", "one"]
+        assert one.session != two.session and one.status == "ok"
+        info = await door.info(two.session)
+        assert info.origin == "schedule" and info.title == "tidy" and info.cwd == "/"
+        known = table.get("tidy")
+        assert known.last_status == "ok" and known.last_output == "one"
+        assert known.next_run == 1_420_000 and known.last_run == 1_360_000
+
+
+async def test_a_time_comes_once_and_is_made_up_for():
+    store = MemoryStore()
+    door = door_of(store=store)
+    async with kept(door) as table:
+        made = await table.add(job(when=When(at=1_005_000)))
+        every = await table.add(job(when=When(every_ms=10_000)))
+    later = door_of(store=store, now=2_000_000)
+    async with kept(later) as table:
+        (run,) = await ran(table, made.id)
+        assert run.started_at == 2_000_000 and table.get(made.id).next_run is None
+        assert table.get(every.id).next_run == 2_010_000 and not await table.runs(every.id, 5)
+        with pytest.raises(BadInput):
+            await table.add(job(when=When(at=1_999_999)))
+
+
+async def test_what_ran_when_the_process_died_is_told():
+    store = MemoryStore()
+    gate = Gate()
+    door = door_of([call("gate"), "never"], [gate], store)
+    async with kept(door) as table:
+        made = await table.add(job())
+        run = asyncio.ensure_future(table.trigger(made.id))
+        await asyncio.wait_for(gate.running.wait(), 5)
+        assert table.get(made.id).last_status == "running"
+    run.cancel()
+    async with kept(door_of(store=store)) as table:
+        (one,) = await table.runs(made.id, 5)
+        assert one.status == "interrupted" == table.get(made.id).last_status
+        assert (await table.trigger(made.id)).number == 2
+
+
+async def test_one_job_runs_once_at_a_time():
+    gate = Gate()
+    door = door_of([call("gate"), "done"], [gate])
+    async with kept(door) as table:
+        made = await table.add(job())
+        first = asyncio.ensure_future(table.trigger(made.id))
+        await asyncio.wait_for(gate.running.wait(), 5)
+        pass_time(door, table, 60_000)
+        second = asyncio.ensure_future(table.trigger(made.id))
+        await asyncio.sleep(0)
+        gate.open.set()
+        assert await first == await second
+        assert len(await table.runs(made.id, 50)) == 1
+        pass_time(door, table, 1)
+        assert len(await ran(table, made.id, 2)) == 2  # the time that came meanwhile
+
+
+async def test_a_schedule_that_is_paused_rests_and_one_that_is_removed_is_gone():
+    door = door_of()
+    async with kept(door) as table:
+        made = await table.add(job())
+        await table.change(msgspec.structs.replace(made, enabled=False))
+        pass_time(door, table, 600_000)
+        await asyncio.sleep(0.02)
+        assert not await table.runs(made.id, 5)
+        assert (await table.trigger(made.id)).status == "ok"
+        await table.remove(made.id)
+        assert not table.list() and not await door.shelf.pairs(module.RUNS)
+        for wrong in (table.runs(made.id, 1), table.trigger(made.id), table.remove(made.id)):
+            with pytest.raises(BadInput):
+                await wrong
+
+
+async def test_a_schedule_may_go_on_with_a_session():
+    from dragoman.engine.host import OpenSpec
+
+    door = door_of()
+    info = await door.open(OpenSpec(agent="default"))
+    async with kept(door) as table:
+        made = await table.add(job(session=info.id))
+        await table.trigger(made.id)
+        assert (await table.trigger(made.id)).session == info.id
+        assert len(await door.messages(info.id)) == 4
+        await door.delete(info.id)
+        failed = await table.trigger(made.id)
+        assert failed.status == "failed" and info.id in failed.output
+
+
+async def test_what_cannot_be_kept():
+    door = door_of()
+    async with kept(door) as table:
+        for wrong in (
+            job(prompt="  "), job(prompt="x" * 70_000), job(when=When()),
+            job(when=When(cron="0 0 31 2 *")),
+        ):  # fmt: skip
+            with pytest.raises(BadInput):
+                await table.add(wrong)
+        with pytest.raises(UnknownSession):
+            await table.add(job(session="none"))
+        with pytest.raises(UnknownAgent):
+            await table.add(msgspec.structs.replace(job(), agent="nobody"))
+        with pytest.raises(BadInput):
+            table.when("12:00", "5m", "", "")
+        assert not table.list()
+
+
+async def test_runs_and_jobs_are_bounded(monkeypatch):
+    monkeypatch.setattr(module, "MOST_RUNS", 3)
+    monkeypatch.setattr(module, "MOST_JOBS", 2)
+    door = door_of([f"{n}" for n in range(9)])
+    async with kept(door) as table:
+        made = await table.add(job(name="a"))
+        for _ in range(5):
+            await table.trigger(made.id)
+        assert [run.number for run in await table.runs(made.id, 50)] == [5, 4, 3]
+        assert len(await door.shelf.pairs(module.RUNS)) == 3
+        await table.add(job(name="a"))
+        with pytest.raises(BadInput, match="2 schedules are meant"):
+            table.get("a")
+        with pytest.raises(BadInput, match="already"):
+            await table.add(job())
