@@ -27,7 +27,7 @@ def set_key(file: str, key: str, text: str) -> Any:
 
 def put_table(file: str, path: Path, values: Mapping[str, Any]) -> None:
     """Write several keys of one table at once. Raises BadInput."""
-    text = _valid(file)
+    text = read_valid(file)
     for name, value in values.items():
         at = (*path, name)
         if problem := shape.problem(shape.key(at).kind, value):
