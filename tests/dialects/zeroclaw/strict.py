@@ -214,7 +214,7 @@ RESULTS = {
                 "key": STR, "label": STR, "help": STR, "completed": BOOL, "group?": STR,
                 "shape|": OneOf(("direct_form", "one_tier_alias_map", "typed_family_map",
                                  "backend_picker")),
-                "cost_category?": Any,
+                "cost_category?": STR,
             }
         ],
     },

@@ -171,7 +171,6 @@ def sections(conn: "ZeroclawHearer", _: None) -> Any:
                 "group": _GROUPS.get(name, "Host"),
                 "is_quickstart": False,
                 "shape": "one_tier_alias_map" if by_name else "direct_form",
-                "cost_category": False,
             }
             for name, text, by_name in rows
         ]
