@@ -131,6 +131,10 @@ class _Loading:
             self.raw = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as problem:
             raise BadSettings([_syntax(self.path, str(problem))]) from None
+        from .foreign import understood
+
+        for path, told in understood(self.raw):
+            self.warnings.append(f"{self.where(path)}{shape.join(path)} {told}.")
         for finding in shape.check(self.raw):
             where = self.where(finding.path)
             if finding.fatal:
