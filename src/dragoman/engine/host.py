@@ -345,7 +345,8 @@ class Host:
         while True:
             loading = self._loading.get(session_id)
             if loading is not None:
-                return await asyncio.shield(loading)
+                await asyncio.shield(loading)
+                continue  # it may have been let go again before we came to it
             session = self.live.get(session_id)
             if session is not None and not session.ledger.closing:
                 return session
@@ -353,8 +354,9 @@ class Host:
                 raise Busy("The host is shutting down.", "Connect again when it is back.")
             leaving = self._leaving.get(session_id)
             if leaving is None:
-                return await self._hold(session_id, self._load(session_id))
-            await asyncio.wait({leaving})
+                await self._hold(session_id, self._load(session_id))
+            else:
+                await asyncio.wait({leaving})
 
     async def _load(self, session_id: str) -> Session:
         await self._make_room()
@@ -487,7 +489,14 @@ class Host:
             and (not origin or session.state.origin == origin)
         ]
         if not found:
-            return False
+            going = [
+                task
+                for id, task in self._leaving.items()
+                if not origin or id in self.live and self.live[id].state.origin == origin
+            ]
+            if going:  # others make room already
+                await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+            return bool(going)
         await self.close(min(found, key=lambda session: session.inbox.last_used).id, "idle")
         return True
 
