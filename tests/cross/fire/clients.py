@@ -126,7 +126,7 @@ class Native(Client):
     def hear(self, message: Message) -> None:
         event = (message.get("params") or {}).get("event") or {}
         if event.get("type") == "asked":
-            self.asks.append(event["ask"]["id"])
+            self.asks.append(json.dumps([event["ask"]["id"], event["ask"].get("digest", "")]))
 
     def prompt(self, mark: str, text: str, kind: str) -> Message | None:
         of = {"session_id": self.session, "text": text}
@@ -139,8 +139,9 @@ class Native(Client):
         return self.request("dragoman/cancel", {"session_id": self.session})
 
     def answer(self, ask: str, allow: bool) -> Message | None:
+        id, digest = json.loads(ask)
         verdict = "allow" if allow else "deny"
-        return self.request("dragoman/answer", {"id": ask, "verdict": verdict})
+        return self.request("dragoman/answer", {"id": id, "verdict": verdict, "digest": digest})
 
     def noise(self) -> Message | None:
         return self.request("dragoman/session", {"session_id": self.session})

@@ -138,7 +138,8 @@ class Fire:
         while monotonic() < limit:
             pending = (await judge.ask("dragoman/approvals", {}))["result"]["approvals"]
             for row in pending:
-                await judge.ask("dragoman/answer", {"id": row["ask"]["id"], "verdict": "allow"})
+                seen = {"id": row["ask"]["id"], "digest": row["ask"].get("digest", "")}
+                await judge.ask("dragoman/answer", {**seen, "verdict": "allow"})
             busy = []
             for session in self.sessions:
                 facts = (await judge.ask("dragoman/session", {"session_id": session}))["result"]
