@@ -489,12 +489,7 @@ class Host:
             and (not origin or session.state.origin == origin)
         ]
         if not found:
-            going = [
-                task
-                for id, task in self._leaving.items()
-                if not origin or id in self.live and self.live[id].state.origin == origin
-            ]
-            if going:  # others make room already
+            if going := set(self._leaving.values()):  # others make room already
                 await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
             return bool(going)
         await self.close(min(found, key=lambda session: session.inbox.last_used).id, "idle")
