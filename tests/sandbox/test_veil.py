@@ -23,6 +23,7 @@ class Env:
     roots: tuple[str, ...] = ()
     reach: tuple[str, ...] = ()
     files = terminals = None
+    variables: dict[str, str] = {}
     vision = False
 
     def __init__(self, cwd: Path) -> None:

@@ -22,6 +22,7 @@ class Env:
     reach: Sequence[Reach] = ()
     files: Any = None
     terminals: Any = None
+    variables: Any = {}
     vision = True
     seen: Any = None
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dragoman.tools.environ import environment, secret, staying
+from dragoman.tools.environ import environment, secret, staying, with_clients
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,20 @@ def test_programs_that_stay_get_keys_by_name_alone(names: tuple[str, ...], more:
 def test_what_an_entry_gives_itself_comes_as_it_is() -> None:
     assert staying((), {"OPENAI_API_KEY": "own", "PATH": "/y"}, _OURS)["OPENAI_API_KEY"] == "own"
     assert staying((), {"PATH": "/y"}, _OURS)["PATH"] == "/y"
+
+
+def test_a_clients_environment_is_filtered_like_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_TESTED", "ours")
+    given = {
+        "LC_TESTED": "theirs",
+        "PATH": "/evil",
+        "HOME": "/evil",
+        "FOO_A": "1",
+        "FOO_TOKEN": "s",
+    }
+    seen = environment(("FOO_*",), source=with_clients(given))
+    assert (seen["LC_TESTED"], seen["FOO_A"]) == ("theirs", "1")
+    assert seen["PATH"] == os.environ["PATH"] and "FOO_TOKEN" not in seen
+    assert seen.get("HOME") == os.environ.get("HOME")
+    assert "FOO_A" not in environment(source=with_clients(given))
+    assert with_clients({}) is None

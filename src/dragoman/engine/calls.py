@@ -6,7 +6,7 @@ result. However it ends, every call gets exactly one result.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any
@@ -252,6 +252,10 @@ class Env:
     @property
     def terminals(self) -> Terminals | None:
         return self._calls.gear.terminals
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return self._calls.gear.variables
 
     def progress(self, text: str) -> None:
         turn = self._calls.turn

@@ -1,7 +1,7 @@
 """What a session works with: its agent, policy, tools, and what its client lends it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 
 from .ledger import Ledger
 from .ports import Agent, AgentProfile, Files, Policy, Terminals, Toolbox
+from .state import NONE
 from .traits import Given
 
 _CLOSING_SECONDS = 5.0
@@ -19,7 +20,7 @@ class Gear:
 
     __slots__ = (
         "_equipping", "_ledger", "_profile", "agent", "files", "policy", "roots", "servers",
-        "terminals", "toolbox", "vision",
+        "terminals", "toolbox", "variables", "vision",
     )  # fmt: skip
 
     def __init__(self, ledger: Ledger, *, vision: bool = False) -> None:
@@ -30,6 +31,7 @@ class Gear:
         self._equipping: asyncio.Lock | None = None
         self.files: Files | None = None
         self.terminals: Terminals | None = None
+        self.variables: Mapping[str, str] = NONE  # of the client; not kept: there are secrets
         self._profile: tuple[tuple[Any, ...], AgentProfile] | None = None  # and what made it
         self.vision = vision
         self.configure()

@@ -6,7 +6,7 @@ something do so `in_order`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 
@@ -237,6 +237,12 @@ class Seat(Generic[S]):
                 gear.terminals = None
         self.lent = (files, terminals)
         self._lend()
+
+    def bring(self, variables: Mapping[str, str]) -> None:
+        """Let commands of the session find the client's environment, as far as rules let them."""
+        session = self._host.live.get(self.id)
+        if session is not None:
+            session.gear.variables = variables
 
     def lend_if_free(self) -> None:
         """Lend what this client has, when nobody lends files now."""

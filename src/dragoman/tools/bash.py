@@ -19,7 +19,7 @@ from dragoman.sandbox.launch import Confine, Launch, Unconfined
 from .args import decode, flag, schema, text, whole
 from .background import Job, Jobs
 from .bounds import BoundsOf
-from .environ import environment
+from .environ import environment, with_clients
 from .output import MAX_BYTES, Capture, Outputs, Progress
 from .running import Command
 from .undoing import Watch
@@ -150,7 +150,7 @@ class Bash:
         self, command: str, env: ToolEnv, tell: Callable[[str], None]
     ) -> tuple[Command, Watch | None, str]:
         mark = os.urandom(12).hex()
-        variables = environment(self._allow_env, self._extra_env)
+        variables = environment(self._allow_env, self._extra_env, with_clients(env.variables))
         variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
         launch = Launch((*shell(), command), env.cwd, variables)
         walls = self._bounds(env).for_command(command)

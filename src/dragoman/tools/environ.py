@@ -22,6 +22,20 @@ STAYING = (
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy"),
     *("APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP"),
 )
+_OURS = frozenset(
+    (
+        "PATH",
+        "HOME",
+        "SHELL",
+        "TMPDIR",
+        "USER",
+        "LOGNAME",
+        "PWD",
+        "PATHEXT",
+        "COMSPEC",
+        "SYSTEMROOT",
+    )
+)
 # Nothing waits for a key press or a password where nobody can give one.
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
@@ -51,6 +65,16 @@ def staying(
     }
     found.setdefault("PATH", os.defpath)
     return found | dict(own or {})
+
+
+def with_clients(variables: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Our environment with a client's over it; None: ours alone.
+
+    Where programs and homes are is not the client's to say: rules judge commands by our own.
+    """
+    if not variables:
+        return None
+    return {**os.environ, **{k: v for k, v in variables.items() if k not in _OURS}}
 
 
 def environment(

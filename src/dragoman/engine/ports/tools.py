@@ -1,7 +1,7 @@
 """Tools, what they see of a session, and the policy that judges their calls."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -100,6 +100,11 @@ class ToolEnv(Protocol):
 
     @property
     def terminals(self) -> "Terminals | None": ...
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment of the client that opened the session, unfiltered; empty: not told."""
+        ...
 
     @property
     def seen(self) -> "Sequence[Seen] | None":

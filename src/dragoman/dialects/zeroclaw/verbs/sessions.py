@@ -59,7 +59,9 @@ async def new(call: "Call", params: New) -> None:
             "workspace_dir": state.cwd,
         }
         call.reply(answer)  # first: what is open in the session is told after it
-        await conn.seats.take(state.id, joins=joins)
+        seat = await conn.seats.take(state.id, joins=joins)
+        if conn.env:
+            seat.bring(conn.env)
     finally:
         if opening is not None:
             conn.held.opening.pop(session_id, None)
