@@ -1,6 +1,7 @@
 """The network by domain: a command reaches what is listed, by our proxy, and nothing else."""
 
 import asyncio
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.tools.making import Env
 from dragoman.engine.content import text_of
 from dragoman.engine.faults import BadInput
 from dragoman.policy.profiles import STANDARD
+from dragoman.sandbox.bubblewrap import Bubblewrap
 from dragoman.sandbox.choose import choose
 from dragoman.sandbox.landlock import Landlock, abi
 from dragoman.sandbox.proxy import Entry, Proxy, Refusal
@@ -20,6 +22,10 @@ from dragoman.tools.registry import Registry
 pytestmark = pytest.mark.skipif(
     abi() == 0 or not Landlock(network=False)._own_network(), reason="no network namespaces here"
 )
+
+BACKENDS = [pytest.param(Landlock, id="landlock")]
+if shutil.which("bwrap"):
+    BACKENDS.append(pytest.param(Bubblewrap, id="bubblewrap"))
 
 FETCH = """
 import sys, urllib.request, urllib.error
@@ -77,7 +83,7 @@ async def run(desk: Desk, domains: tuple[str, ...], script: str, *args: object) 
     policy = policy_of(STANDARD, desk.home)
     registry = Registry(
         lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach),
-        confine=Landlock(domains=domains),
+        confine=desk.backend(domains=domains),  # type: ignore[attr-defined]
         extra_env={"HOME": str(desk.home), "PATH": f"{Path(PYTHON).parent}:/usr/bin:/bin"},
     )
     tool = registry.toolbox().find("bash")
@@ -88,10 +94,12 @@ async def run(desk: Desk, domains: tuple[str, ...], script: str, *args: object) 
     return text_of(done.content)
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+@pytest.fixture(params=BACKENDS)
+def desk(tmp_path: Path, request: pytest.FixtureRequest) -> Desk:
     (tmp_path / "home").mkdir()
-    return Desk(tmp_path, tmp_path / "home")
+    found = Desk(tmp_path, tmp_path / "home")
+    found.backend = request.param  # type: ignore[attr-defined]
+    return found
 
 
 async def test_a_listed_host_is_reached_and_no_other(desk: Desk, page: int) -> None:
@@ -168,7 +176,7 @@ async def test_a_name_may_not_lead_to_this_machine(monkeypatch: pytest.MonkeyPat
 
 
 def test_domains_are_never_forgotten_silently() -> None:
-    for backend in ("none", "bubblewrap"):
-        with pytest.raises(BadInput, match="domains"):
-            choose(backend, domains=("example.org",))
-    assert choose("auto", domains=("example.org",)).domains == ("example.org",)  # type: ignore[attr-defined]
+    with pytest.raises(BadInput, match="domains"):
+        choose("none", domains=("example.org",))
+    for backend in ("auto", "landlock", *(["bubblewrap"] if shutil.which("bwrap") else [])):
+        assert choose(backend, domains=("example.org",)).domains == ("example.org",)  # type: ignore[attr-defined]

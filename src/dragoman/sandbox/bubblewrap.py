@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dragoman.engine.faults import Refused
@@ -11,6 +11,7 @@ from dragoman.engine.ports import ToolEnv
 from . import room, seccomp
 from .launch import Launch, Walls
 from .limits import Limits
+from .outlet import outlet_for
 from .reach import covers, rules
 from .veil import hidden
 
@@ -21,10 +22,19 @@ class Bubblewrap:
     name = "bubblewrap"
 
     def __init__(
-        self, *, network: bool = True, unix: bool = False, limits: Limits | None = None
+        self,
+        *,
+        network: bool = True,
+        unix: bool = False,
+        limits: Limits | None = None,
+        domains: Sequence[str] = (),
     ) -> None:
-        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …)."""
-        self.network = network
+        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …).
+
+        `domains`: they have no network but what a proxy of ours leads to.
+        """
+        self.network = network and not domains
+        self.domains = tuple(domains)
         self.unix = unix
         self.limits = limits or Limits()
         self.program = shutil.which("bwrap") or ""
@@ -33,7 +43,11 @@ class Bubblewrap:
         parts = ["bubblewrap: files, processes, terminals and shared memory"]
         if seccomp.build(seccomp.Openings()):
             parts.append("system calls" if self.unix else "system calls and Unix sockets")
-        return ", ".join(parts + ([] if self.network else ["no network"]))
+        if self.domains:
+            parts.append(f"network to {', '.join(self.domains)}")
+        elif not self.network:
+            parts.append("no network")
+        return ", ".join(parts)
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         if not self.program:
@@ -41,7 +55,8 @@ class Bubblewrap:
         argv = [self.program, "--die-with-parent", "--unshare-pid", "--unshare-ipc"]
         argv += ["--unshare-uts", "--unshare-cgroup-try", "--new-session"]
         argv += ["--cap-drop", "ALL"]
-        if not self.network:
+        outlet = outlet_for(self.domains) if self.domains else None
+        if not self.network and outlet is None:
             argv.append("--unshare-net")
         scratch = launch.env.get("TMPDIR", "")
         made = rules(walls, launch.env, veiled=True, whole=True)
@@ -85,17 +100,24 @@ class Bubblewrap:
             if before is not None:
                 before()
             bounded.join()
+            if outlet is not None:  # in a network of its own, which bubblewrap takes over
+                room.own_network()
+                outlet.enter()
 
         def done() -> None:
             if fd >= 0:
                 os.close(fd)
             bounded.done()
+            if outlet is not None:
+                outlet.started()
             if after is not None:
                 after()
 
-        keep = (*launch.keep, fd) if fd >= 0 else launch.keep
+        keep, variables = (*launch.keep, fd) if fd >= 0 else launch.keep, dict(launch.env)
+        if outlet is not None:
+            keep, variables = (*keep, outlet.keep), variables | outlet.env
         return replace(
-            launch, argv=tuple(argv), preexec=preexec, keep=keep, done=done,
+            launch, argv=tuple(argv), env=variables, preexec=preexec, keep=keep, done=done,
             counted=bounded.counted,
         )  # fmt: skip
 

@@ -29,13 +29,11 @@ def choose(
     from .limits import PROCESSES, Limits
 
     limits = Limits(processes or PROCESSES)
-    if domains and (backend in ("none", "bubblewrap") or abi() == 0):
+    if domains and backend == "none":
         raise BadInput(
-            "domains: only the sandbox landlock can hold commands to them.",
-            'Use [sandbox] backend = "landlock", or list no domains.',
+            "domains: nothing can hold commands to them without a sandbox.",
+            'Use [sandbox] backend = "auto", or list no domains.',
         )
-    if domains:
-        return Landlock(network=network, unix=unix, limits=limits, domains=domains)
     if backend == "none":
         return Unconfined()
     version = abi() if backend in ("auto", "landlock") else 0
@@ -43,9 +41,14 @@ def choose(
     if wrapped and shutil.which("bwrap"):
         from .bubblewrap import Bubblewrap
 
-        return Bubblewrap(network=network, unix=unix, limits=limits)
+        return Bubblewrap(network=network, unix=unix, limits=limits, domains=domains)
     if version > 0:
-        return Landlock(network=network, unix=unix, limits=limits)
+        return Landlock(network=network, unix=unix, limits=limits, domains=domains)
+    if backend == "auto" and domains:
+        raise BadInput(
+            "domains: this system has no sandbox that could hold commands to them.",
+            "Install bubblewrap, or list no domains.",
+        )
     if backend == "auto":
         return Unconfined()
     why = {

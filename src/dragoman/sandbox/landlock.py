@@ -123,7 +123,7 @@ class Landlock:
             made, shared = rules(walls, launch.env, scratch), []
             made = [rule for rule in made if rule.path not in ("/dev/pts", "/dev/ptmx")]
         own_network = not self.network and self._own_network()
-        outlet = self._outlet(own_network)
+        outlet = self._outlet()
         openings = seccomp.Openings(self.unix, self.network or own_network, inside is not None)
         filtered = seccomp.install(seccomp.build(openings))
         renounced = renounce(libc)
@@ -168,18 +168,10 @@ class Landlock:
             launch, env=variables, preexec=preexec, keep=keep, done=done, counted=bounded.counted
         )
 
-    def _outlet(self, own_network: bool) -> "Outlet | None":
-        if not self.domains:
-            return None
-        if not own_network:
-            raise Refused(
-                "Commands of this agent reach listed domains only, and this system lets us give "
-                "them no network of their own.",
-                "Allow user namespaces, or set `domains` to nothing.",
-            )
-        from .outlet import Outlet
+    def _outlet(self) -> "Outlet | None":
+        from .outlet import outlet_for
 
-        return Outlet(self.domains)
+        return outlet_for(self.domains) if self.domains else None
 
     def _hiding(self, walls: Walls) -> bool:
         """Whether something forbidden lies inside of the workspace."""

@@ -12,11 +12,26 @@ import socket
 import struct
 from collections.abc import Sequence
 
+from dragoman.engine.faults import Refused
+
 from .proxy import Proxy
 
 PORT = 3128
 _FLAGS, _UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP
 _serving: set[asyncio.Task[None]] = set()
+
+
+def outlet_for(domains: Sequence[str]) -> "Outlet":
+    """Raises Refused where a command can have no network of its own."""
+    from .room import networks
+
+    if not networks():
+        raise Refused(
+            "Commands of this agent reach listed domains only, and this system lets us give "
+            "them no network of their own.",
+            "Allow user namespaces, or set `domains` to nothing.",
+        )
+    return Outlet(domains)
 
 
 class Outlet:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-_NEWNS, _NEWIPC, _NEWUSER = 0x00020000, 0x08000000, 0x10000000
+_NEWNS, _NEWIPC, _NEWUSER, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x40000000
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND = 1, 2, 4, 8, 32, 4096
 _REC, _PRIVATE = 16384, 1 << 18
 _SETATTR = 442  # mount_setattr, the same on every architecture
@@ -92,6 +92,34 @@ def pins(path: str) -> bool:
     return os.path.isdir(path) and os.path.exists(os.path.join(path, "HEAD"))
 
 
+def own_network() -> None:
+    """Go into an empty network: what a child does before it has no right to. Raises OSError."""
+    libc: Any = ctypes.CDLL(None, use_errno=True)
+    uid, gid = os.geteuid(), os.getegid()
+    if libc.unshare(_NEWNET | (0 if uid == 0 else _NEWUSER)) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    if uid != 0:
+        _map(uid, gid)
+
+
+def networks() -> bool:
+    """Whether commands can be given networks of their own; found out once, in a child."""
+    global _networks
+    if _networks is None:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                own_network()
+            except OSError:
+                os._exit(1)
+            os._exit(0)
+        _networks = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return _networks
+
+
+_networks: bool | None = None
+
+
 def _outermost(paths: Iterable[str]) -> list[str]:
     """Folders and files on disk that lie in no other of them."""
     found = [path for path in paths if not path.startswith(("/dev", "/proc", "/sys"))]
@@ -110,12 +138,17 @@ def _separate(libc: Any) -> None:
     if libc.unshare(_NEWNS | _NEWIPC | (0 if uid == 0 else _NEWUSER)) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     if uid != 0:
-        for name, text in (
-            ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1"),
-        ):  # fmt: skip
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+        _map(uid, gid)
     mount(libc, "none", "/", "", _REC | _PRIVATE)
+
+
+def _map(uid: int, gid: int) -> None:
+    """Stay who we are in a user namespace of our own."""
+    for name, text in (
+        ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1"),
+    ):  # fmt: skip
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
 
 
 def _devices(libc: Any) -> list[str]:
