@@ -145,7 +145,10 @@ def test_an_editor_that_was_first_hands_its_open_question_over(tmp_path):
         with Line(daemon.socket) as client:
             (row,) = client.ask("dragoman/approvals")["approvals"]
             assert row["ask"]["session"] == session
-            client.ask("dragoman/answer", {"id": row["ask"]["id"], "verdict": "allow"})
+            client.ask(
+                "dragoman/answer",
+                {"id": row["ask"]["id"], "verdict": "allow", "digest": row["ask"]["digest"]},
+            )
             assert editor.answer(asked)["result"]["stopReason"] == "end_turn"
             assert users(client, session) == ['write "red" to colour.txt']
         assert (tmp_path / "colour.txt").read_text().strip() == "red"

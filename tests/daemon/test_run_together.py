@@ -108,7 +108,10 @@ def test_another_client_answers_what_a_run_asks(tmp_path, daemon):
     terminal.until(b"[n]o: ")
     with Line(daemon.socket) as line:
         (row,) = line.ask("dragoman/approvals", {"pending": True})["approvals"]
-        line.ask("dragoman/answer", {"id": row["ask"]["id"], "verdict": "allow"})
+        line.ask(
+            "dragoman/answer",
+            {"id": row["ask"]["id"], "verdict": "allow", "digest": row["ask"]["digest"]},
+        )
         terminal.until(b"answered elsewhere")
     assert terminal.end() == 0
     assert (work(tmp_path) / "made.txt").exists()

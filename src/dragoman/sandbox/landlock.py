@@ -165,8 +165,9 @@ class Landlock:
         if outlet is not None:
             keep, variables = (*keep, outlet.keep), variables | outlet.env
         return replace(
-            launch, env=variables, preexec=preexec, keep=keep, done=done, counted=bounded.counted
-        )
+            launch, env=variables, preexec=preexec, keep=keep, done=done, counted=bounded.counted,
+            exposes=() if inside is not None else tuple(walls.protected),
+        )  # fmt: skip
 
     def _outlet(self) -> "Outlet | None":
         from .outlet import outlet_for

@@ -25,6 +25,7 @@ class Launch:
     keep: tuple[int, ...] = ()  # descriptors that the child inherits
     done: Callable[[], None] | None = field(default=None)
     counted: int = 0
+    exposes: tuple[str, ...] = ()  # what is ours, whose modes are within its reach (`modes`)
 
 
 class Walls(Protocol):

@@ -28,6 +28,7 @@ from .work import insist
 _USUAL = 120.0
 _LONGEST = 600.0
 _ALIASES = {"cmd": "command", "script": "command"}
+_MENDED = "[undone: it changed who may open files of dragoman itself]"
 _MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command starts
 
 
@@ -183,6 +184,7 @@ class Bash:
         await insist(asyncio.to_thread(capture.finish))
         notes = [_timed_out(limit)] if timed_out else []
         notes += undone
+        notes += [_MENDED] if running.mended else []
         if running.too_many:
             notes.append(f"[ended: it had more than {running.too_many} processes and threads]")
         elif running.leftovers and not timed_out:

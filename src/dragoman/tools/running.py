@@ -6,7 +6,8 @@ import subprocess
 from collections.abc import Callable
 
 from dragoman.engine.faults import BadInput, Refused
-from dragoman.sandbox import brand
+from dragoman.observe.log import get_log
+from dragoman.sandbox import brand, modes
 from dragoman.sandbox.launch import Launch
 
 from .group import Group
@@ -20,6 +21,9 @@ _PIECE = 1 << 16
 _LOOK = 0.1  # seconds between two looks at how many processes there are
 
 
+log = get_log("command")
+
+
 class Command:
     """Runs a launch, feeds its output to a capture and a progress, and ends all it started."""
 
@@ -30,6 +34,7 @@ class Command:
         self.progress = progress
         self.code = -1
         self.leftovers = 0
+        self.mended = False  # it had changed who may open what is ours
         self.too_many = 0  # the bound of processes that it went over
         self._process: asyncio.subprocess.Process | None = None
         self._group: Group | None = None
@@ -39,10 +44,26 @@ class Command:
     async def run(self, limit: float | None) -> bool:
         """Run to the end; True when the time was over. A cancelled caller finds all ended."""
         self._brand = brand.new()
+        keeping = asyncio.ensure_future(self._keep()) if self.launch.exposes else None
         try:
             return await self._run(limit)
         finally:
             brand.live.discard(self._brand)
+            if keeping is not None:
+                keeping.cancel()
+                await settled(keeping)
+                await insist(asyncio.to_thread(self._mend))
+
+    async def _keep(self) -> None:
+        """Keep what is ours alone ours, while a command runs that could open it to others."""
+        while True:
+            await asyncio.sleep(modes.SECONDS)
+            await asyncio.to_thread(self._mend)
+
+    def _mend(self) -> None:
+        if found := modes.mend(self.launch.exposes):
+            self.mended = True
+            log.warning("a command changed who may open what is ours alone", paths=found)
 
     async def _run(self, limit: float | None) -> bool:
         try:
