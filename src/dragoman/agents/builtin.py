@@ -20,6 +20,7 @@ from dragoman.engine.ports import (
 )
 
 from .compaction import KEEP, summarise
+from .fitting import fitted, squeezed
 from .prompt import system_prompt
 from .reply import Reply
 
@@ -54,9 +55,9 @@ class BuiltinAgent:
             try:
                 stop = await self._step(turn, step, provider, model, system)
             except ProviderFailed as failure:
-                if failure.kind != "context_full" or not await self._make_room(turn, step):
+                if failure.kind != "context_full":
                     raise
-                stop = await self._step(turn, step, provider, model, system)
+                stop = await self._again(turn, step, provider, model, system)
             if stop == "tool_use":
                 await self._finish_calls(turn)
                 await turn.steering()
@@ -78,15 +79,40 @@ class BuiltinAgent:
         if cancelled is not None:
             raise cancelled
 
-    async def _step(
+    async def _again(
         self, turn: TurnPort, step: int, provider: Provider, model: ModelInfo, system: str
+    ) -> Stop:
+        """The model said that its context is full: compact if that can help, then squeeze."""
+        try:
+            await self._make_room(turn, step)
+            return await self._step(turn, step, provider, model, system, squeeze=True)
+        except ProviderFailed as failure:
+            if failure.kind != "context_full":
+                raise
+            raise ProviderFailed(
+                "What is to be read at once does not fit into this model.",
+                "context_full",
+                hint="Begin a new session with less, or choose a model with a larger window.",
+            ) from failure
+
+    async def _step(
+        self,
+        turn: TurnPort,
+        step: int,
+        provider: Provider,
+        model: ModelInfo,
+        system: str,
+        *,
+        squeeze: bool = False,
     ) -> Stop:
         turn.step_began(step)
         reply = Reply(turn, step)
         request = ModelRequest(
             model=model,
             system=system,
-            messages=tuple(turn.messages),
+            messages=squeezed(turn.messages)
+            if squeeze
+            else fitted(turn.messages, turn.info.last_usage.context, model.context_window),
             tools=turn.specs(),
             reasoning=turn.profile.reasoning,
             temperature=turn.profile.temperature,
@@ -162,6 +188,7 @@ def _groups(turn: TurnPort, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
     if len(calls) < 2:
         return [[call] for call in calls]
     looking = {spec.name for spec in turn.specs() if spec.kind in ("read", "search", "fetch")}
+    looking.add("task")  # children work side by side
     groups: list[list[ToolCall]] = []
     for number, call in enumerate(calls):
         looks = call.name in looking and number and calls[number - 1].name in looking

@@ -20,9 +20,11 @@ KEEP = 4  # messages at the end that stay as they are
 _PIECE = 4_000  # characters of one tool result that the summariser sees
 _SYSTEM = (
     "You summarise a conversation between a user and an agent so that the agent can go on with "
-    "the work knowing only your summary. Keep: what the user wants, decisions, names of files and "
-    "commands, what was changed, what failed, what is open. Leave out greetings and repetition. "
-    "Write plain text, no preamble."
+    "the work knowing only your summary. Write plain text, no preamble, under these headings: "
+    "Wanted (what the user wants, in their words where they matter); Decided (decisions and their "
+    "reasons); Files (each file that was read or changed, and what of it matters); Done (what was "
+    "changed and how it was checked, what failed); Open (what is left, questions, next step). "
+    "Leave out greetings and repetition."
 )
 
 
@@ -40,7 +42,11 @@ async def summarise(
     while keep and messages[len(messages) - keep].role == "tool":
         keep -= 1  # results go where their calls go
     old = messages[: len(messages) - keep]
-    text = "<conversation>\n" + "\n\n".join(_flat(message) for message in old) + "\n</conversation>"
+    said = "\n\n".join(_flat(message) for message in old)
+    room = max(20_000, model.context_window * 2)  # characters; a token has more than two
+    if len(said) > room:  # the beginning says what is wanted, the end where things are
+        said = said[: room // 4] + "\n\n[...]\n\n" + said[-room * 3 // 4 :]
+    text = f"<conversation>\n{said}\n</conversation>"
     request = ModelRequest(
         model=model,
         system=_SYSTEM,

@@ -34,7 +34,10 @@ from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
 
 if TYPE_CHECKING:
+    from dragoman.engine.info import SessionInfo
+    from dragoman.engine.ports import AgentProfile, Toolbox
     from dragoman.fleet.node import Node
+    from dragoman.host.tasks import Tasks
 
 log = get_log("host")
 
@@ -144,7 +147,7 @@ async def compose(
     roster.parts.append(servers.part)
     roster.servers = servers.given
     learning = Learning(where.config_dir)
-    roster.parts.append(learning.tools)
+    roster.parts += (learning.tools, _children(host))
     roster.extras += (learning.said, _restored)
     host.commands = learning.commands
     budgets = Budgets(
@@ -186,6 +189,22 @@ async def compose(
     composed.endings += (servers.close, budgets.flush)
     config.applied.append(servers.apply)
     return composed
+
+
+def _children(
+    host: Host,
+) -> "Callable[[AgentProfile, SessionInfo], Awaitable[Toolbox | None]]":
+    """The tool `task`, loaded with the first session."""
+    made: list[Tasks] = []
+
+    async def part(profile: "AgentProfile", info: "SessionInfo") -> "Toolbox | None":
+        if not made:
+            from dragoman.host import tasks
+
+            made.append(tasks.Tasks(host))
+        return await made[0].part(profile, info)
+
+    return part
 
 
 async def _restored(turn: Any) -> tuple[str, ...]:

@@ -1,0 +1,93 @@
+"""Children of sessions: opened by `task`, seen like all others, ended with their parent."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.engine.tape import ME
+
+from dragoman.agents.roles import find_roles
+from dragoman.engine.content import Text, ToolResult
+from dragoman.engine.host import OpenSpec
+from dragoman.engine.info import SessionQuery
+from dragoman.host.tasks import Tasks
+from dragoman.testing.host import EchoTool, host_of, memory_door
+from dragoman.testing.script import Scripted, call, hang, say, turn
+from dragoman.tools.registry import Box
+
+
+async def begin(script: Scripted, cwd: Path) -> tuple[Any, str]:
+    door = memory_door(script, mode="full")
+    host = host_of(door)
+    tasks = Tasks(host)
+
+    async def toolbox(profile: Any, info: Any) -> Any:
+        found = await tasks.part(profile, info)
+        return found or Box([EchoTool()])
+
+    host.agents.toolbox = toolbox  # type: ignore[method-assign]
+    return door, (await door.open(OpenSpec(cwd=str(cwd)), ME)).id
+
+
+def results(door: Any, session: str) -> list[ToolResult]:
+    messages = door.live(session).messages
+    return [b for m in messages for b in m.content if isinstance(b, ToolResult)]
+
+
+async def test_a_child_works_in_a_session_of_its_own(tmp_path: Path) -> None:
+    script = Scripted([call("task", prompt="look for x", role="review"), say("found"), say("done")])
+    door, parent = await begin(script, tmp_path)
+    await (await door.prompt(parent, (Text("go"),), ME)).done
+    (result,) = results(door, parent)
+    assert result.content[0].text.startswith("found\n\n[session ")
+    (child,) = (await door.list(SessionQuery(parent=parent))).sessions
+    assert child.mode == "readonly" and child.title == "review: look for x"
+    asked = script.requests[1]
+    assert [m.content[0].text for m in asked.messages] == ["look for x"]
+    assert "You review" in asked.system and "task" not in {t.name for t in asked.tools}
+
+
+async def test_several_at_once_and_cancelled_together(tmp_path: Path) -> None:
+    calls = [call("task", prompt=f"p{n}") for n in range(3)]
+    script = Scripted([turn(*calls), turn(hang()), turn(hang()), turn(hang())])
+    door, parent = await begin(script, tmp_path)
+    work = await door.prompt(parent, (Text("go"),), ME)
+    async with asyncio.timeout(30):
+        for _ in range(2_000):  # all three ask their model at once
+            if len(script.requests) == 7:
+                break
+            await asyncio.sleep(0.01)
+    assert len(script.requests) == 7  # each session plays the script: parent 1, children 2
+    door.cancel(parent)
+    assert (await work.done).outcome == "cancelled"
+    children = (await door.list(SessionQuery(parent=parent))).sessions
+    assert len(children) == 3
+    for child in children:
+        await door.idle(child.id)
+        assert (await door.info(child.id)).status in ("idle", "interrupted")
+
+
+async def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    script = Scripted(
+        [turn(call("task", prompt="x", role="nobody"), call("task", prompt=" ")), "end"]
+    )
+    door, parent = await begin(script, tmp_path)
+    await (await door.prompt(parent, (Text("go"),), ME)).done
+    first, second = results(door, parent)
+    assert "no role 'nobody'" in first.content[0].text and "explore" in first.content[0].text
+    assert "prompt is required" in second.content[0].text
+
+
+def test_roles_are_read_from_files(tmp_path: Path) -> None:
+    folder = tmp_path / ".agents/agents"
+    folder.mkdir(parents=True)
+    (folder / "docs.md").write_text(
+        "---\ndescription: writes docs\ntools: read, Write\n---\nBe kind."
+    )
+    (folder / "explore.md").write_text("---\ndescription: hides ours\n---\n")
+    (folder / "no good.md").write_text("x")
+    (folder / "dir.md").mkdir()
+    found = find_roles(str(tmp_path))
+    assert set(found) >= {"explore", "plan", "review", "docs"} and "no good" not in found
+    assert found["docs"].tools == ("read", "write") and found["docs"].acts
+    assert "Be kind." in found["docs"].prompt and "hides ours" not in found["explore"].description
