@@ -49,12 +49,13 @@ class Server(msgspec.Struct, frozen=True):
     pass_env: tuple[str, ...] = ()  # names of ours that it gets too
     url: str = ""
     headers: dict[str, str] = {}
-    transport: str = "stdio"  # stdio, http, sse
+    transport: str = "stdio"  # stdio, http, sse, acp
     timeout: float = _CALL_SECONDS
     cwd: str = ""
     oauth_client_id: str = ""
     oauth_client_secret: str = ""
     oauth_issuer: str = ""
+    channel: str = ""  # to a server that a client lends (`engine.lent`)
 
 
 def read_server(given: Mapping[str, Any], cwd: str = "", *, passing: bool = False) -> Server:
@@ -69,6 +70,8 @@ def read_server(given: Mapping[str, Any], cwd: str = "", *, passing: bool = Fals
         kind = "stdio" if command else "http"
     if kind in ("streamable-http", "streamable_http"):
         kind = "http"
+    if kind == "acp" and given.get("channel"):
+        return Server(name, transport=kind, channel=str(given["channel"]))
     if kind not in ("stdio", "http", "sse"):
         raise BadInput(f"MCP server {name}: unknown type {kind!r}", "Use stdio, http or sse.")
     if not (command if kind == "stdio" else url):
@@ -303,6 +306,15 @@ def _library() -> dict[str, Any]:
 async def _streams(library: dict[str, Any], way: Connection, stack: Any, mark: str) -> Any:
     """Both directions to a server; what they stand on is closed with the stack."""
     server = way.server
+    if server.transport == "acp":
+        from dragoman.engine.lent import find
+
+        from .mcp_lent import lent
+
+        channel = find(server.channel)
+        if channel is None:
+            raise ConnectionError("the client that lent it is gone")
+        return await stack.enter_async_context(lent(channel))
     if server.transport == "stdio":
         env = staying(server.pass_env, {**server.env, _MARK: mark})
         cwd = server.cwd or os.getcwd()

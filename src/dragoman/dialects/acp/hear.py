@@ -55,7 +55,7 @@ class AcpHearer:
 
     __slots__ = (
         "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes", "desk",
-        "door", "greeted", "heard_more", "link", "max_line", "places", "prompts", "quirks",
+        "door", "greeted", "heard_more", "lent", "link", "max_line", "places", "prompts", "quirks",
         "second", "shell", "steady",
     )  # fmt: skip
     limit_counts_newline = False
@@ -73,6 +73,7 @@ class AcpHearer:
         self.greeted = False  # the client said who it is
         self.second = False  # it speaks version 2
         self.heard_more = False  # than `initialize`
+        self.lent: dict[str, Any] = {}  # MCP servers of the client, by id
         self.prompts = 0  # of version 2, to tell them apart
         self.places = False  # the client is told how far it has come in each session
         self.steady = ""  # a name that the client keeps when it connects again

@@ -34,7 +34,7 @@ def hello(
         "agentCapabilities": {
             "loadSession": keeps,
             "promptCapabilities": {"image": vision, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": mcp, "sse": mcp},
+            "mcpCapabilities": {"http": mcp, "sse": mcp, **({"acp": mcp} if more else {})},
             "sessionCapabilities": sessions,
             **({"auth": {"logout": {}, "status": {}}} if more else {}),
         },
@@ -49,7 +49,7 @@ def hello2(*, vision: bool, version: str, login: Any = None, about: Any = None) 
     prompt: dict[str, Any] = {"embeddedContext": {}}
     if vision:
         prompt["image"] = {}
-    mcp: dict[str, Any] = {"stdio": {}, "http": {}} if _has_mcp() else {}
+    mcp: dict[str, Any] = {"stdio": {}, "http": {}, "acp": {}} if _has_mcp() else {}
     session = {"prompt": prompt, "mcp": mcp, "delete": {}, "additionalDirectories": {}, **_MORE}
     answer: dict[str, Any] = {
         "protocolVersion": LATEST,

@@ -7,7 +7,7 @@ import msgspec
 
 from dragoman.wire.verbs import Verb
 
-from .. import shapes
+from .. import mcp, shapes
 from . import account, care, handshake, options, sessions, turns
 
 
@@ -45,5 +45,6 @@ VERBS: dict[str, Verb] = {
     "session/event": verb(shapes.Told, turns.tell),
     "session/set_mode": verb(shapes.SetMode, options.set_mode),
     "session/set_config_option": verb(shapes.SetOption, options.set_config_option),
+    "mcp/message": verb(mcp.Message, mcp.message),
     "$/cancel_request": verb(shapes.CancelRequest, turns.cancel_request),
 }

@@ -8,6 +8,7 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Given
 from dragoman.wire.verbs import After
 
+from ..mcp import lend
 from ..shapes import ForSession, OldSession, SetTitle
 from .sessions import entered, read_directories, read_servers
 
@@ -27,7 +28,7 @@ def fork(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, After]:
 async def _fork(conn: "AcpHearer", params: OldSession) -> After:
     door = conn.door
     try:
-        servers = read_servers(params.servers)
+        servers = lend(conn, read_servers(params.servers))
         roots = read_directories(params.directories)
         if params.cwd is not None and (not isinstance(params.cwd, str) or not params.cwd):
             raise BadInput("Parameter 'cwd' must be a path", "Give an absolute path.")

@@ -131,7 +131,7 @@ def not_cancellable(conn: "AcpHearer", params: shapes.ForSession) -> None:
 _SAME = (
     "initialize", "_dragoman/connection", "auth/status", "session/list", "session/delete",
     "session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status",
-    "session/cancel", "session/set_config_option", "$/cancel_request",
+    "session/cancel", "session/set_config_option", "mcp/message", "$/cancel_request",
 )  # fmt: skip
 
 VERBS2 = {name: VERBS[name] for name in _SAME} | {

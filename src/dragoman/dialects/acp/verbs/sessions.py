@@ -17,6 +17,7 @@ from dragoman.wire.verbs import After
 from ..attach import Attachment
 from ..commands import all_commands, listed
 from ..faults import AlreadyActive
+from ..mcp import lend
 from ..options import modes
 from ..shapes import ForSession, ListSessions, NewSession, OldSession, whole_path
 from ..speak import short_title, stamp
@@ -41,7 +42,7 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
     door, settings = conn.door, conn.desk.settings
     try:
         alias = params.alias or _alias_in(params.meta) or conn.agent or settings.default_agent
-        servers = read_servers(params.servers)
+        servers = lend(conn, read_servers(params.servers))
         roots = read_directories(params.directories)
         timeout = None
         alias = alias or door.default_agent() or ""
@@ -120,7 +121,7 @@ async def _loaded(
     conn: "AcpHearer", params: OldSession, attachment: Attachment, replay: bool
 ) -> After:
     door, session_id = conn.door, attachment.id
-    servers = read_servers(params.servers)
+    servers = lend(conn, read_servers(params.servers))
     roots = read_directories(params.directories)
     info = await door.info(session_id)
     if not _joins(params.meta):  # who joins another's session need not be where it is
@@ -186,6 +187,8 @@ def read_servers(given: Any) -> list[dict[str, Any]]:
     for place, server in enumerate(given):
         if not isinstance(server.get("name"), str) or not server["name"]:
             raise BadInput(f"mcpServers[{place}] has no name")
+        if server.get("type") == "acp":
+            continue  # lent by the client
         if not any(isinstance(server.get(key), str) and server[key] for key in _REACHED_BY):
             raise BadInput(f'mcpServers[{place}] ("{server["name"]}") has neither command nor url')
     return given
