@@ -3,7 +3,7 @@
 import gc
 from typing import Any
 
-from dragoman.engine.lent import find, keep
+from dragoman.engine.ports.lent import find, keep
 
 
 class Way:

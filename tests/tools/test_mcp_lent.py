@@ -7,6 +7,7 @@ from typing import Any
 from tests.dialects.acp.talking import Talker
 
 from dragoman.dialects.acp import Desk
+from dragoman.dialects.acp.mcp import Message, lend, message
 from dragoman.host.compose import compose
 from dragoman.tools.mcp_lent import lent
 
@@ -63,6 +64,20 @@ async def test_a_tool_of_a_lent_server_is_used(tmp_path: Path) -> None:
         assert (await client.refused("session/new", wrong))["code"] == -32602
     finally:
         await host.close()
+
+
+def test_a_server_that_nobody_lent_is_heard_by_nobody() -> None:
+    class Conn:
+        lent: dict[str, Any] = {}
+
+    heard: list[str] = []
+    conn: Any = Conn()
+    made = lend(conn, [{"type": "acp", "name": "a", "serverId": "1"}, {"name": "b", "url": "u"}])
+    assert made[0]["type"] == "acp" and made[0]["channel"] and made[1] == {"name": "b", "url": "u"}
+    conn.lent["1"].on_told(lambda method, params: heard.append(method))
+    message(conn, Message("1", "r", "notifications/x"))
+    message(conn, Message("2", "r", "notifications/y"))
+    assert heard == ["notifications/x"]
 
 
 async def test_what_the_server_says_beside_reaches_us_and_failures_are_told() -> None:

@@ -55,7 +55,7 @@ class Server(msgspec.Struct, frozen=True):
     oauth_client_id: str = ""
     oauth_client_secret: str = ""
     oauth_issuer: str = ""
-    channel: str = ""  # to a server that a client lends (`engine.lent`)
+    channel: str = ""  # to a server that a client lends (`engine.ports.lent`)
 
 
 def read_server(given: Mapping[str, Any], cwd: str = "", *, passing: bool = False) -> Server:
@@ -307,7 +307,7 @@ async def _streams(library: dict[str, Any], way: Connection, stack: Any, mark: s
     """Both directions to a server; what they stand on is closed with the stack."""
     server = way.server
     if server.transport == "acp":
-        from dragoman.engine.lent import find
+        from dragoman.engine.ports.lent import find
 
         from .mcp_lent import lent
 

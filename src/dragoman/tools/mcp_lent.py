@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from dragoman.engine.lent import Channel
+from dragoman.engine.ports.lent import Channel
 
 _FAILED = -32603
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.faults import BadInput
-from dragoman.engine.lent import keep
+from dragoman.engine.ports.lent import keep
 
 if TYPE_CHECKING:
     from .hear import AcpHearer
@@ -26,7 +26,7 @@ class Message(msgspec.Struct, rename="camel"):
 
 
 class Channel:
-    """The way to one lent server (`engine.lent.Channel`)."""
+    """The way to one lent server (`engine.ports.lent.Channel`)."""
 
     def __init__(self, conn: "AcpHearer", server: str) -> None:
         self._conn = conn
