@@ -1,9 +1,9 @@
 """`dragoman apps`: installing from a folder, permissions, supervision; IRC on a real server."""
 
-import getpass
 import grp
 import json
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -34,6 +34,10 @@ def greet(name: str) -> str:
 def seen(params):
     return {"key": os.environ.get("GREETER_KEY"), "other": os.environ.get("GREETER_OTHER")}
 
+@app.provider("parrot", ["small"])
+async def parrot(request):
+    yield "polly says hello"
+
 @app.observe("message_sent")
 def sent(data, context):
     print("sent", flush=True)
@@ -55,6 +59,7 @@ def manifest(**changes):
             "tools": {"provides": ["greet"]},
             "hooks": {"subscribes": ["message_sent"]},
             "gateway": {"methods": ["greeter.seen"]},
+            "providers": {"provides": ["parrot"], "models": ["small"]},
             "resources": {"env": ["GREETER_KEY"]},
         },
     }  # fmt: skip
@@ -75,8 +80,8 @@ def dragoman(config, *words, code=0, **more):
         [sys.executable, "-m", "dragoman", *words, "--config-dir", str(config), "--json"],
         capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, **more,
     )  # fmt: skip
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return json.loads(done.stdout) if code == 0 else done.stderr
+    assert code in (None, done.returncode), (done.stdout, done.stderr)
+    return done.stderr if code else json.loads(done.stdout)
 
 
 def wait_for(config, id, state, registered="ready", within=15.0):
@@ -98,10 +103,11 @@ def test_what_an_app_asks_for_is_read_from_its_manifest(folder):
     assert asked.id == "@test/greeter" and asked.args == (str(folder / "app.py"),)
     assert asked.wants == {
         "tool": ("greet",), "hook": ("message_sent",), "gateway_method": ("greeter.seen",),
+        "provider": ("parrot",),
     }  # fmt: skip
     assert asked.env == ("GREETER_KEY",)
     left = app_folders.narrowed(asked.wants, ["hook:message_sent"])
-    assert left == {"tool": ("greet",), "hook": (), "gateway_method": ("greeter.seen",)}
+    assert left == {**asked.wants, "hook": ()}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,17 @@ def test_an_app_is_installed_permitted_restarted_and_removed(tmp_path, folder):
         added = dragoman(config, "apps", "add", str(folder), "--yes")
         assert added["granted"]["tool"] == ["greet"]
         row = wait_for(config, "@test/greeter", "running")
-        assert set(row["capabilities"]) == {"tool:greet", "gateway_method:greeter.seen"}
+        assert set(row["capabilities"]) == {
+            "tool:greet", "gateway_method:greeter.seen", "provider:parrot",
+        }  # fmt: skip
+        said = subprocess.run(
+            [sys.executable, "-m", "dragoman", "run", "--config-dir", str(config),
+             "--model", "parrot/small", "hi"],
+            capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, cwd=tmp_path,
+        )  # fmt: skip
+        assert said.returncode == 0 and "polly says hello" in said.stdout, said.stderr
+        rows = dragoman(config, "doctor", code=None)["rows"]
+        assert any("@test/greeter is ready" in row["message"] for row in rows)
 
         restarted = dragoman(config, "apps", "restart", "@test/greeter")
         assert restarted == {"restarted": "@test/greeter"}
@@ -217,7 +233,7 @@ def server(tmp_path):
         pytest.skip("no ngircd here: make setup-tools")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    user, group = getpass.getuser(), grp.getgrgid(os.getgid()).gr_name
+    user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
     file = tmp_path / "ngircd.conf"
     file.write_text(
         f"[Global]\nName = irc.test.local\nInfo = test\nListen = 127.0.0.1\nPorts = {port}\n"
