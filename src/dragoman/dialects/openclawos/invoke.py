@@ -9,7 +9,7 @@ import asyncio
 import binascii
 import re
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -58,7 +58,7 @@ class Call:
             Wrong("CONNECTION_CLOSED", f"{self._grant.seat.name} left before it answered")
         )
 
-    async def results(self, params: Any, context: dict[str, Any]) -> AsyncIterator[Any]:
+    async def results(self, params: Any, context: dict[str, Any]) -> AsyncGenerator[Any]:
         """Every part, then the last word. Raises Wrong."""
         grant, seat = self._grant, self._grant.seat
         if not seat.ready:
@@ -103,7 +103,7 @@ def is_part(result: Any) -> bool:
 async def once(grant: "Grant", params: Any, context: dict[str, Any]) -> Any:
     """Use a capability whose parts do not matter; returns the last word. Raises Wrong."""
     last = None
-    async with aclosing(Call(grant).results(params, context)) as results:  # type: ignore[type-var]
+    async with aclosing(Call(grant).results(params, context)) as results:
         async for said in results:
             last = said
     return last
@@ -151,7 +151,7 @@ class AppTool:
         last: Any = None
         try:
             results = Call(self._grant).results(args, context)
-            async with aclosing(results) as found:  # type: ignore[type-var]
+            async with aclosing(results) as found:
                 async for last in found:
                     if is_part(last) and isinstance(last.get("progress"), str):
                         env.progress(last["progress"])

@@ -77,7 +77,7 @@ class AppProvider:
         stop = ""
         try:
             results = Call(self._grant).results(asked(request), context)
-            async with aclosing(results) as found:  # type: ignore[type-var]
+            async with aclosing(results) as found:
                 async for said in found:
                     if not opened:
                         opened = True
