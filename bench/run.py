@@ -98,11 +98,24 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         rows += resident.measure(folder, 2.0 if options.quick else 4.0)
     if wanted("store"):
         rows += stored.measure(folder, rounds, options.quick)
+    if wanted("fleet"):
+        add(_fleet(folder, rounds, options.quick))
     if wanted("growth"):
         rows += growth.measure(folder, rounds, options.quick)
     if wanted("terminal"):
         rows += terminal.measure(folder, rounds, options.quick)
     return rows, notes
+
+
+def _fleet(folder: str, rounds: int, quick: bool) -> tuple[list[Row], list[str]]:
+    """The figures of the database, where there is one."""
+    from bench.parts import fleet
+    from dragoman.engine.faults import StoreFailed
+
+    try:
+        return fleet.measure(folder, rounds, quick), []
+    except StoreFailed as problem:
+        return [], [f"fleet: left out: {problem}"]
 
 
 def _found() -> tuple[tuple[str, object], ...]:

@@ -1,0 +1,241 @@
+"""Sessions in PostgreSQL, beside SQLite and beside plain inserts of the same rows."""
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from bench.store import make_body, make_info
+from dragoman.engine.info import SessionQuery
+from dragoman.engine.ports import Batch, Entry, Store
+from dragoman.fleet.desk import Desk, owner_name
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.changes import Node
+from dragoman.store.sqlite import SqliteStore
+from dragoman.testing.postgres import Server
+
+from .rows import Row, compared, held_to
+
+SESSIONS, EVENTS, SIZE = 64, 4, 400  # batches at once, events of one, bytes of an event
+ORPHANS = 1000
+_PLAIN = (
+    "INSERT INTO plain SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[],"
+    " $5::bytea[])"
+)
+_FILL = """
+INSERT INTO sessions (id, epoch, last_seq, updated_at, created_at, status, archived, leaf, agent,
+    cwd, origin, words, info)
+SELECT 'cold' || n, 1, 0, n, n, 'idle', false, true, 'main', '/p', '', '', $2
+FROM generate_series(1, $1) AS n
+"""
+
+
+def measure(folder: str, rounds: int, quick: bool) -> list[Row]:
+    """Every figure of the database."""
+    place = Path(folder, "fleet")
+    place.mkdir()
+    server = Server(durable=True)
+    try:
+        return asyncio.run(_measure(place, server, rounds, quick))
+    finally:
+        server.stop()
+
+
+async def _measure(place: Path, server: Server, rounds: int, quick: bool) -> list[Row]:
+    rows = await _appends(await _new(server, "appends"), rounds, 10 if quick else 40)
+    rows += await _turns(await _new(server, "turns"), place, rounds, 10 if quick else 40)
+    rows += await _claims(await _new(server, "claims"), rounds)
+    rows += await _growth(server, rounds, 100_000 if quick else 1_000_000)
+    return rows
+
+
+async def _new(server: Server, name: str) -> str:
+    connection = await asyncpg.connect(server.url())
+    await connection.execute(f"CREATE DATABASE {name}")
+    await connection.close()
+    return server.url(name)
+
+
+def _batch(session: str, epoch: int, first: int, count: int, body: bytes) -> Batch:
+    entries = [Entry(seq, seq, "spoke", body) for seq in range(first, first + count)]
+    last = first + count - 1
+    info = msgspec.structs.replace(make_info(session), updated_at=first, last_seq=last)
+    return Batch(session, epoch, entries, info)
+
+
+async def _opened(store: Store) -> dict[str, int]:
+    body = make_body(SIZE)
+    epochs = {}
+    for n in range(SESSIONS):
+        epochs[f"s{n}"] = await store.create(make_info(f"s{n}"), "bench")
+        await store.append(_batch(f"s{n}", epochs[f"s{n}"], 1, EVENTS, body))
+    return epochs
+
+
+async def _appends(url: str, rounds: int, times: int) -> list[Row]:
+    """Events per second: fenced appends of many sessions at once, and plain inserts of as many."""
+    store = await PostgresStore.open(url)
+    connection = await asyncpg.connect(url)
+    await connection.execute(
+        "CREATE TABLE plain (gseq bigint PRIMARY KEY, session bigint, seq bigint, kind text,"
+        " body bytea)"
+    )
+    body = make_body(SIZE)
+    epochs = await _opened(store)
+    ours: list[float] = []
+    theirs: list[float] = []
+    head, number, count = EVENTS, 0, SESSIONS * EVENTS
+    for _ in range(rounds + 1):
+        began = time.perf_counter()
+        for _ in range(times):
+            await asyncio.gather(
+                *(store.post(_batch(s, e, head + 1, EVENTS, body)) for s, e in epochs.items())
+            )
+            head += EVENTS
+        ours.append(times * count / (time.perf_counter() - began))
+        began = time.perf_counter()
+        for _ in range(times):
+            numbers = [*range(number, number + count)]
+            number += count
+            await connection.execute(
+                _PLAIN, numbers, numbers, numbers, ["spoke"] * count, [body] * count
+            )
+        theirs.append(times * count / (time.perf_counter() - began))
+    await connection.close()
+    await store.close()
+    return [
+        compared("fleet", f"fenced appends, {SESSIONS} sessions at once", ours[1:],
+                 "plain batched inserts", theirs[1:], "events/s", ">= 0.7", digits=0)
+    ]  # fmt: skip
+
+
+async def _turns(url: str, place: Path, rounds: int, times: int) -> list[Row]:
+    """Turns per second and processor time of one, three appends each, in both stores."""
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    stores: dict[str, Store] = {
+        "PostgreSQL": await PostgresStore.open(url),
+        "SQLite": SqliteStore(place / "turns.db"),
+    }
+    body = make_body(SIZE)
+    for name, store in stores.items():
+        epochs = await _opened(store)
+        found[name] = ([], [])
+        head = EVENTS
+        for _ in range(rounds + 1):
+            began, used = time.perf_counter(), time.process_time()
+            for _ in range(times):
+                for count in (1, 2, 1):
+                    await asyncio.gather(
+                        *(
+                            store.post(_batch(s, e, head + 1, count, body))
+                            for s, e in epochs.items()
+                        )
+                    )
+                    head += count
+            turns = times * SESSIONS
+            found[name][0].append(turns / (time.perf_counter() - began))
+            found[name][1].append((time.process_time() - used) / turns * 1e6)
+        await store.close()
+    (fast, cheap), (fast_file, cheap_file) = found["PostgreSQL"], found["SQLite"]
+    return [
+        compared("fleet", "turns in PostgreSQL", fast[1:], "SQLite", fast_file[1:], "turns/s",
+                 digits=0, pick="most"),
+        compared("fleet", "processor time of a turn", cheap[1:], "SQLite", cheap_file[1:], "µs",
+                 digits=0),
+    ]  # fmt: skip
+
+
+async def _claims(url: str, rounds: int) -> list[Row]:
+    """Sessions of a dead node, taken by another one in one statement."""
+    store = await PostgresStore.open(url)
+    store.node = Node("heir", (), ("/",))
+    desk = Desk(store, owner_name("heir", "1"))
+    await desk.join(600.0, "bench", {})
+    info = make_info("x", status="running")
+    await asyncio.gather(
+        *(store.create(make_info(f"o{n}", n, status=info.status), "node:dead:1")
+          for n in range(ORPHANS))
+    )  # fmt: skip
+    times = []
+    for _ in range(rounds):
+        await store.fetch("UPDATE sessions SET owner = 'node:dead:1'")
+        began = time.perf_counter()
+        taken = await desk.claim(ORPHANS)
+        times.append(time.perf_counter() - began)
+        assert len(taken) == ORPHANS
+    await store.close()
+    return [held_to("fleet", f"claim of {ORPHANS} orphaned sessions", times, "s", "<= 1.0")]
+
+
+async def _timed(work: Callable[[], Awaitable[Any]], times: int) -> float:
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        await work()
+        took.append(time.perf_counter() - began)
+    return statistics.median(took) * 1e6
+
+
+async def _growth(server: Server, rounds: int, many: int) -> list[Row]:
+    """What an append, a list and a sweep cost with few and with very many stored sessions."""
+    from dragoman.store.rows import encode
+
+    works: dict[str, dict[int, list[float]]] = {"append": {}, "list": {}, "sweep": {}}
+    stores = {}
+    for count in (1000, many):
+        store = stores[count] = await PostgresStore.open(await _new(server, f"n{count}"))
+        store.node = Node("n", (), ("/",))
+        await store.writer._connection.execute(  # type: ignore[union-attr]
+            _FILL, count, encode(make_info("cold")), timeout=600
+        )
+        await store.writer._connection.execute("ANALYZE")  # type: ignore[union-attr]
+        await Desk(store, owner_name("n", "1")).join(600.0, "bench", {})
+    body = make_body(SIZE)
+    heads = {count: 0 for count in stores}
+    epochs = {count: await one.create(make_info("hot"), "me") for count, one in stores.items()}
+    for _ in range(rounds + 1):
+        for count, store in stores.items():
+            desk = Desk(store, owner_name("n", "1"))
+
+            async def append(count: int = count, store: PostgresStore = store) -> None:
+                await store.append(_batch("hot", epochs[count], heads[count] + 1, 2, body))
+                heads[count] += 2
+
+            measured: dict[str, Callable[[], Awaitable[Any]]] = {
+                "append": append,
+                "list": lambda store=store: store.list(SessionQuery(limit=50)),  # type: ignore[misc]
+                "sweep": lambda desk=desk: desk.claim(100),  # type: ignore[misc]
+            }
+            for name, work in measured.items():
+                works[name].setdefault(count, []).append(await _timed(work, 40))
+    for store in stores.values():
+        await store.close()
+    return [
+        compared("fleet", f"{name} with {many:,} stored sessions", by[many][1:],
+                 "with 1,000", by[1000][1:], "µs", "<= 1.2", digits=0)
+        for name, by in works.items()
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        for row in measure(folder, 3, bool(os.environ.get("QUICK"))):
+            print(
+                row.name,
+                "|",
+                row.value,
+                "|",
+                row.reference,
+                "|",
+                f"{row.ratio:.2f}",
+                row.bar,
+                row.held,
+            )
