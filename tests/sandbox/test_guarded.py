@@ -1,5 +1,6 @@
 """What a command writes must not run later, outside of its walls: whatever its line said."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -246,6 +247,22 @@ async def test_hooks_are_read_only_while_a_command_runs(tmp_path: Path) -> None:
         )
         assert text.count("Read-only file system") == 2 and "busy" in text, text
         assert "undone" not in text
+
+
+async def test_what_the_owner_does_meanwhile_stays(tmp_path: Path) -> None:
+    for number, backend in enumerate(one.values[0] for one in backends()[1:]):
+        (tmp_path / str(number)).mkdir()
+        desk = Desk(tmp_path / str(number), backend())  # type: ignore[operator]
+        if backend is Landlock and not room.possible(__import__("ctypes").CDLL(None)):
+            continue  # nobody can tell who wrote it
+        task = asyncio.ensure_future(desk.script("touch began; while [ ! -e go ]; do :; done"))
+        while not (desk.work / "began").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+        git("config", "core.editor", "mine", cwd=desk.work)
+        (desk.work / "go").touch()
+        text = await task
+        assert "[exit 0]" in text and "undone" not in text, text
+        assert "mine" in (desk.work / ".git/config").read_text()
 
 
 async def test_reach_names_what_was_agreed_to(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ class Bubblewrap:
             keep, variables = (*keep, outlet.keep), variables | outlet.env
         return replace(
             launch, argv=tuple(argv), env=variables, preexec=preexec, keep=keep, done=done,
-            counted=bounded.counted,
+            counted=bounded.counted, locks=True,
         )  # fmt: skip
 
     def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:

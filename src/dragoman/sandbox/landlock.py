@@ -166,7 +166,7 @@ class Landlock:
             keep, variables = (*keep, outlet.keep), variables | outlet.env
         return replace(
             launch, env=variables, preexec=preexec, keep=keep, done=done, counted=bounded.counted,
-            exposes=() if inside is not None else tuple(walls.protected),
+            locks=inside is not None, exposes=() if inside is not None else tuple(walls.protected),
         )  # fmt: skip
 
     def _outlet(self) -> "Outlet | None":

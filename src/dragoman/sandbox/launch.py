@@ -25,6 +25,7 @@ class Launch:
     keep: tuple[int, ...] = ()  # descriptors that the child inherits
     done: Callable[[], None] | None = field(default=None)
     counted: int = 0
+    locks: bool = False  # what the walls call locked is read-only for it
     exposes: tuple[str, ...] = ()  # what is ours, whose modes are within its reach (`modes`)
 
 

@@ -40,7 +40,7 @@ class Watch:
     """The guarded entries of some workspaces, as they are now."""
 
     def __init__(self, roots: Sequence[str], agreed: Sequence[str] = ()) -> None:
-        """`agreed`: what a human said may be written."""
+        """`agreed`: what a human said may be written, and what the command cannot have written."""
         tops = [root for root in dict.fromkeys(roots) if os.path.isdir(root)]
         self._roots = [one for one in tops if not any(_in(one, o) for o in tops if o != one)]
         self._agreed = tuple(agreed)
