@@ -17,7 +17,6 @@ _OF_MODEL = (
 _INSTEAD: dict[Path, str] = {
     ("schema_version",): "nothing: our keys have no version",
     ("wss",): "[gateway] bind, tls_cert, tls_key",
-    ("channels",): "[openclawos.apps]",
     ("observability",): "[log]",
     ("cost",): "the budgets of [autonomy] or of an agent",
     ("security",): "[sandbox] and [autonomy]",

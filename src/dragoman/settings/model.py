@@ -48,7 +48,7 @@ class Settings(Section, frozen=True):
         dict[str, dict[str, Any]], says("Settings of dialects that packages bring, by name.")
     ] = {}
     channels: Annotated[
-        dict[str, dict[str, Any]], says("What apps' channels are told, by channel; free tables.")
+        dict[str, Any], says("What apps' channels are told, by channel; free tables.")
     ] = {}
     apps: Annotated[
         dict[str, dict[str, Any]], says("What apps are told, by their names; free tables.")
