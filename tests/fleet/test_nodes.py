@@ -139,7 +139,7 @@ async def test_the_same_command_five_times_has_one_effect(fleet: Fleet) -> None:
         for _ in range(5):
             await do(*command)
 
-    a.node._do = again  # type: ignore[method-assign]
+    a.node._do = again  # type: ignore[assignment, method-assign]
     works = [await b.say(session, f"{n}", by=BOB) for n in range(3)]
     for work in works:
         assert (await asyncio.wait_for(work.done, 10)).outcome == "completed"

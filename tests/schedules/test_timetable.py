@@ -62,7 +62,7 @@ async def ran(table, job_id, count=1):
 
 
 def pass_time(door, table, ms):
-    host_of(door).clock.now += ms
+    host_of(door).clock.now += ms  # type: ignore[attr-defined]
     table._changed.set()
 
 

@@ -56,7 +56,7 @@ def test_the_keys_of_its_first_releases() -> None:
     told = dict(understood(raw))
     assert raw == {"agents": {"default": {"provider": "openai", "model": "gpt-5", "api_key": "k"}}}
     assert told[("api_key",)] == "is read as agents.default.api_key"
-    raw = {"default_model": "gpt-5", "agents": {"a": {"model": "x"}}}
+    raw = {"default_model": "gpt-5", "agents": {"a": {"model": "x"}}}  # type: ignore[dict-item]
     assert "ignored" in dict(understood(raw))[("default_model",)]
     assert raw == {"agents": {"a": {"model": "x"}}}
 

@@ -305,5 +305,5 @@ def read_update(params):
     form = UPDATES.get(params["type"])
     if form is None:
         return None
-    fit(params, {"session_id": STR, **form}, params["type"])
+    fit(params, {"session_id": STR, **form}, params["type"])  # type: ignore[dict-item]
     return params
