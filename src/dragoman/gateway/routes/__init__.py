@@ -6,7 +6,7 @@ from .table import Route
 
 _MODULES = (
     "health", "access", "sessions", "prompts", "approvals", "agents", "config", "live", "hooks",
-    "rendering", "humanlayer", "apps",
+    "rendering", "humanlayer", "apps", "schedules",
 )  # fmt: skip
 
 
