@@ -1,6 +1,8 @@
 """Tools of real MCP servers, over stdio and HTTP, and servers that are not there."""
 
 import asyncio
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -111,3 +113,29 @@ def test_names_that_providers_accept() -> None:
     assert tool_name("my server", "do.it") == "mcp__my_server__do_it"
     long = tool_name("s" * 50, "t" * 50)
     assert len(long) == 64 and long != tool_name("s" * 50, "t" * 51)
+
+
+async def test_the_death_of_an_idle_server_is_noticed_at_once_and_the_next_call_starts_it_again(
+    tmp_path: Path,
+) -> None:
+    noted: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    pid = tmp_path / "pid"
+    start = f"import os, runpy; open({str(pid)!r}, 'w').write(str(os.getpid())); "
+    start += f"runpy.run_path({SERVER!r}, run_name='__main__')"
+    server = {**STDIO, "args": ["-c", start]}
+    tools = connect([server], lambda *note: noted.put_nowait(note))
+    await ready(tools)
+    try:
+        add = tools.find("mcp__sums__add")
+        assert add is not None
+        first = int(pid.read_text())
+        os.kill(first, signal.SIGKILL)
+        title, _ = await asyncio.wait_for(noted.get(), 10)  # though nobody called it
+        assert title == "MCP server sums was lost"
+        again = tools.find("mcp__sums__add")
+        assert again is not None, "it is still offered"
+        result = await again.run({"a": 2, "b": 3}, Env())  # type: ignore[arg-type]
+        assert text_of(result.content) == "5" and int(pid.read_text()) != first
+    finally:
+        await tools.close()
+    assert tools.specs() == [] and noted.empty()

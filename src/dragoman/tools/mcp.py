@@ -124,11 +124,13 @@ class Connection:
         trust: Trust = lambda mark: None,
         wrap: Wrap = unwrapped,
         auth: Any = None,
+        revives: bool = False,
     ) -> None:
         """`tokens` is a private directory; `trust` is told the mark of a process we start.
 
         `wrap` puts that process into its sandbox.
         `auth` signs the requests instead of what the tokens' directory has.
+        One that `revives` keeps its tools when it is lost, and connects again for the next call.
         """
         self.server = server
         self.tools: dict[str, Tool] = {}
@@ -139,7 +141,9 @@ class Connection:
         self._auth = auth
         self._trust = trust
         self._wrap = wrap
+        self._revives = revives
         self._stop = asyncio.Event()  # somebody closed it, or it was found to be lost
+        self._closed = False
         self._lost = ""
         self._session: Any = None
         self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
@@ -161,7 +165,8 @@ class Connection:
                 self._note(f"MCP server {self.server.name} {what}", self.problem)
         finally:
             self._session = None
-            self.tools = {}
+            if self._closed or not (self._revives and self._lost):
+                self.tools = {}
             self.ready.set()
 
     async def _connected(self) -> None:
@@ -170,7 +175,10 @@ class Connection:
             async with asyncio.timeout(CONNECT_SECONDS if self._auth is None else SIGN_IN_SECONDS):
                 mark = secrets.token_hex(16)
                 streams = await _streams(library, self, stack, mark)
-                session = library["session"](streams[0], streams[1])
+                heard = streams[0]
+                if self.server.transport == "stdio":
+                    heard = _Heard(heard, self._ended)
+                session = library["session"](heard, streams[1])
                 await stack.enter_async_context(session)
                 await session.initialize()
                 if self.server.transport == "stdio":  # it answers, so its environment is its own
@@ -181,6 +189,12 @@ class Connection:
             await self._stop.wait()
             if self._lost:
                 raise ConnectionError(self._lost)
+
+    def _ended(self) -> None:
+        """Nothing more comes from the server, whether somebody waits for it or not."""
+        if self._session is not None and not self._stop.is_set():
+            self._lost = "it ended"
+            self._stop.set()
 
     async def _listed(self, session: Any, page_after: Any) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
@@ -195,7 +209,17 @@ class Connection:
             params = page_after(cursor=page.next_cursor)
         return found
 
+    async def _revived(self) -> None:
+        """Connect again to a server that was lost, once for all who wait."""
+        if self._task.done():
+            self._lost, self.problem = "", ""
+            self._stop, self.ready = asyncio.Event(), asyncio.Event()
+            self._task = asyncio.create_task(self._run(), name=f"mcp {self.server.name}")
+        await self.ready.wait()
+
     async def call(self, name: str, args: dict[str, Any]) -> Any:
+        if self._session is None and self._revives and self._lost and not self._closed:
+            await self._revived()
         session = self._session
         if session is None:
             raise BadInput(
@@ -212,11 +236,41 @@ class Connection:
 
     async def close(self) -> None:
         """Say goodbye, then insist."""
+        self._closed = True
         self._stop.set()
         await asyncio.wait({self._task}, timeout=2.0)
         if not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=2.0)
+        self.tools = {}
+
+
+class _Heard:
+    """What comes from a server; tells when nothing more does."""
+
+    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._told = ended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> "_Heard":
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> Any:
+        return await self._stream.__aexit__(*problem)
+
+    def __aiter__(self) -> "_Heard":
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._told()
+            raise
 
 
 class McpTool:
@@ -409,5 +463,5 @@ def connections(
         except BadInput as fault:
             note(f"MCP server {given.get('name', '?')} was left out", str(fault))
             continue
-        made.append(Connection(server, note, wrap=wrap))
+        made.append(Connection(server, note, wrap=wrap, revives=True))
     return made
