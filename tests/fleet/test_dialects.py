@@ -57,6 +57,7 @@ async def nodes(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> A
 
 async def opened(nodes: Nodes) -> tuple[Any, str]:
     """A session of node A, and the client there that opened it."""
+    (nodes.work / "colour.txt").unlink(missing_ok=True)  # what is there is not overwritten unread
     acp = await nodes.houses["a"].acp()
     made = await acp.call("session/new", {"cwd": str(nodes.work), "mcpServers": []})
     return acp, str(made["sessionId"])
