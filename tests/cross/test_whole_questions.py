@@ -191,7 +191,7 @@ async def test_rules_made_in_an_editor_are_listed_used_and_withdrawn(house: Hous
     (rule,) = json.loads(said)["rules"]
     assert rule["kind"] == "exact" and rule["by"]["dialect"] == "acp"
     code, said = await command(house, "approvals", "rules")
-    assert "allow this exact command: touch x1" in said and "by acp, " in said
+    assert "allow this exact command: touch x1" in said and "(acp), " in said
     code, said = await command(house, "sessions", "tail", session)
     assert f"allowed by {rule['id']}: this exact command: touch x1 in this session" in said
 

@@ -68,7 +68,6 @@ class Write:
             data = await _buffer(env, path)
         else:
             found = await in_thread(lambda halt: _found(bounds, path, asked.path, halt))
-            self._known(env, path, found.stamp if found is not None else None, asked.path)
             data = found.data if found is not None else None
         change = _change(path, data, asked.content)
         return Preview((change,), (seen(path, data),))
@@ -87,7 +86,6 @@ class Write:
             expect(env, path, found.data if found is not None else None, asked.path)
             old = found.data.decode("utf-8", "replace") if found is not None else None
             stamp = found.stamp if found is not None else None
-            self._known(env, path, stamp, asked.path)
             await in_thread(
                 lambda halt: replace(
                     bounds, path, asked.path, data, halt, stamp, new=stamp is None
@@ -115,7 +113,10 @@ class Write:
         return Outcome((Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),)))
 
     def _known(self, env: ToolEnv, path: str, stamp: Stamp | None, shown: str) -> None:
-        """Raise BadInput when there is a file that the session has not read as it is."""
+        """Raise BadInput when there is a file that the session has not read as it is.
+
+        Not asked where a human saw what is replaced.
+        """
         if self._reads is not None and stamp is not None and stamp.size:
             self._reads.check(env, path, stamp, shown, must=True)
 
