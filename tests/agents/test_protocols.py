@@ -76,7 +76,7 @@ async def test_approved_from_humanlayer_and_watched_from_zeroclaw(
     prompt = watcher.send("session/prompt", sessionId=session, prompt="tool a.txt")
 
     asked = await watcher.until(update("approval_request"))
-    assert asked["params"]["toolName"] == "edit"
+    assert asked["params"]["toolName"] == "file_edit"  # as its terminal knows it
     other = Client(desks, "humanlayer")  # one connection listens, another acts
     (approval,) = (await other.call("fetchApprovals", session_id=session))["approvals"]
     spec = approval["function_call"]["spec"]

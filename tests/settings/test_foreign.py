@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dragoman.settings.foreign import understood
 from dragoman.settings.load import load
 
@@ -69,3 +71,22 @@ def test_ours_stays_as_it_is() -> None:
     }  # fmt: skip
     before = repr(raw)
     assert list(understood(raw)) == [] and repr(raw) == before
+
+
+def test_no_key_of_ours_is_taken_for_theirs() -> None:
+    from dragoman.settings import shape
+    from dragoman.settings.foreign import _INSTEAD
+
+    for path in _INSTEAD:
+        with pytest.raises(shape.UnknownKey):
+            shape.key(path)
+
+
+def test_pairing_can_still_be_switched_off(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[gateway]\nrequire_pairing = false\n[mcp.servers]\ncommand = "x"\n')
+    loaded = load(str(file), env={})
+    assert loaded.settings.gateway.require_pairing is False and not loaded.warnings
+    assert loaded.settings.mcp["servers"].command == "x"
+    file.write_text('[[mcp.servers]]\nname = "x"\n')
+    assert "mcp.servers is ZeroClaw's" in load(str(file), env={}).warnings[0]

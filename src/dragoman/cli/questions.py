@@ -52,7 +52,7 @@ class Questions:
         verdict, text = ruled(ask, rule)
         if verdict == "deny":
             say.err("  no (use --approve all to allow it, --approve ask to wait for somebody)")
-        self._answer(ask["id"], verdict, text)
+        self._answer(ask["id"], verdict, text, {"digest": ask.get("digest", "")})
 
     def wait(self) -> bool:
         """Show the oldest question; True when the host has something to tell, else it was typed."""

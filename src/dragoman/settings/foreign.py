@@ -27,8 +27,6 @@ _INSTEAD: dict[Path, str] = {
     ("heartbeat",): "dragoman cron",
     ("tunnel",): "[gateway] bind",
     ("skills",): "the folder `skills` beside this file",
-    ("mcp", "servers"): "[mcp.<name>]",
-    ("gateway", "require_pairing"): "nothing: pairing is always required",
     ("memory", "backend"): "[memory] enabled",
 }
 
@@ -40,6 +38,10 @@ def understood(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     yield from _first_agent(raw)
     for table in ("risk_profiles", "autonomy"):
         yield from _level(raw, table)
+    servers = _table(raw, ("mcp",)) or {}
+    if isinstance(servers.get("servers"), list):  # a table would be a server of that name
+        del servers["servers"]
+        yield ("mcp", "servers"), "is ZeroClaw's; ours: [mcp.<name>]. It is ignored"
     for path, ours in _INSTEAD.items():
         above = _table(raw, path[:-1])
         if above is not None and path[-1] in above:

@@ -5,7 +5,6 @@ data, which no tool and no command may read.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -80,6 +79,8 @@ def forget(where: Places) -> str:
 
 
 def _tool() -> str:
+    import shutil  # at start nobody needs it
+
     if sys.platform == "darwin":
         return shutil.which("security") or ""
     if os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
