@@ -7,7 +7,8 @@ from tests.engine.test_recovery import reopen  # noqa: F401
 
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
-from dragoman.testing.host import host_of
+from dragoman.engine.session import Session
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted
 
 
@@ -54,3 +55,15 @@ async def test_a_session_that_is_let_go_as_soon_as_it_is_loaded_is_loaded_again(
     host._load = and_go
     finished = await (await door.prompt(id, (Text("go"),), ME)).done
     assert finished.outcome == "completed" and times == 2
+
+
+async def test_who_comes_when_a_session_has_just_been_loaded_lets_others_go_on() -> None:
+    door = memory_door(Scripted(["one"] * 50))
+    info = await door.open(OpenSpec(cwd="/"), ME)
+    host = host_of(door)
+    loaded: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+    loaded.set_result(host.live[info.id])  # over, and not taken out yet
+    host._loading[info.id] = loaded  # type: ignore[assignment]
+    asyncio.get_running_loop().call_soon(host._loading.pop, info.id)
+    async with asyncio.timeout(5):
+        assert (await host.get(info.id)).id == info.id

@@ -345,7 +345,9 @@ class Host:
         while True:
             loading = self._loading.get(session_id)
             if loading is not None:
-                await asyncio.shield(loading)
+                # Waiting gives way to others even when it is over: only then it is taken out.
+                await asyncio.wait({loading})
+                loading.result()  # what went wrong is told to all who wait
                 continue  # it may have been let go again before we came to it
             session = self.live.get(session_id)
             if session is not None and not session.ledger.closing:
