@@ -25,7 +25,7 @@ async def begin(script: Scripted, cwd: Path) -> tuple[Any, str]:
         found = await tasks.part(profile, info)
         return found or Box([EchoTool()])
 
-    host.agents.toolbox = toolbox  # type: ignore[method-assign]
+    host.agents.toolbox = toolbox  # type: ignore[method-assign,assignment]
     return door, (await door.open(OpenSpec(cwd=str(cwd)), ME)).id
 
 

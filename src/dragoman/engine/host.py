@@ -287,8 +287,7 @@ class Host:
         return session
 
     async def _hold(self, session_id: str, work: Coroutine[Any, Any, Session]) -> Session:
-        """Finish what makes or loads a session, also when its caller leaves; others wait for it."""
-        # Not spawned: whoever waits is told what went wrong, it is no trouble of the host's.
+        """Finish what makes or loads a session; others wait, and are told what went wrong."""
         task = self._loading[session_id] = asyncio.create_task(work)
 
         def over(task: asyncio.Task[Session]) -> None:
@@ -345,9 +344,8 @@ class Host:
         while True:
             loading = self._loading.get(session_id)
             if loading is not None:
-                # Waiting gives way to others even when it is over: only then it is taken out.
-                await asyncio.wait({loading})
-                loading.result()  # what went wrong is told to all who wait
+                await asyncio.wait({loading})  # also when it is over: only then it is taken out
+                loading.result()
                 continue  # it may have been let go again before we came to it
             session = self.live.get(session_id)
             if session is not None and not session.ledger.closing:

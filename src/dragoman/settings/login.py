@@ -81,8 +81,9 @@ def forget(where: Places) -> str:
 def _tool() -> str:
     import shutil  # at start nobody needs it
 
-    if sys.platform == "darwin":
-        return shutil.which("security") or ""
+    own = {"darwin": "security"}.get(sys.platform, "")
+    if own:
+        return shutil.which(own) or ""
     if os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return shutil.which("secret-tool") or ""
     return ""
