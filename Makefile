@@ -12,8 +12,8 @@ STAMP_NODE := $(NODE)/node_modules/.stamp-node
 STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
 PYTEST ?= $(BIN)/python -m pytest
 T ?= tests
-# Tests wait for processes and sockets more than they compute.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 8 ? 8 : n )))
+# Tests wait for processes and sockets more than they compute: one worker more than cores.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 7 ? 8 : n + 1 )))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
