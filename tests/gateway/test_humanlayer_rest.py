@@ -86,7 +86,7 @@ async def test_a_session_from_its_launch_to_its_end(served):
     every = await told(client, "GET", "/sessions?leavesOnly=false")
     assert len(every["data"]) == 2
     hits = await told(client, "GET", "/sessions/search?query=GO")
-    assert [one["id"] for one in hits["data"]] == [session]
+    assert session in [one["id"] for one in hits["data"]]  # folders are searched as well
     stop = await told(client, "POST", f"/sessions/{session}/interrupt", 400)
     assert "must be running" in stop["error"]["message"]
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.peer import Doorkeeper
-from dragoman.engine.faults import Fault, InUse
+from dragoman.engine.faults import Fault, InUse, Refused
 from dragoman.host import lock
 from dragoman.host.compose import Composed
 from dragoman.host.desks import Desks
@@ -77,8 +77,10 @@ class Listening:
                 try:
                     self._locks.append(lock.hold(pair[1]))
                 except Fault as fault:
-                    if pair in spare:
+                    # A shared folder may be another user's: our own sockets do without it.
+                    if pair in spare or (pair in native and isinstance(fault, Refused)):
                         self._taken.add(pair)
+                        print(f"dragoman: left out: {fault}", file=sys.stderr)
                         log.warning("cannot listen", path=pair[1], problem=str(fault))
                     elif pair in native and isinstance(fault, InUse):
                         hint = "Stop that program, or leave --native (listen.native) out."
