@@ -12,8 +12,8 @@ STAMP_NODE := $(NODE)/node_modules/.stamp-node
 STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
 PYTEST ?= $(BIN)/python -m pytest
 T ?= tests
-# Tests wait for processes and sockets more than they compute: one worker more than cores.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 7 ? 8 : n + 1 )))
+# Tests wait for processes and sockets as much as they compute: two workers more than cores.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n > 6 ? 8 : n + 2 )))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -29,7 +29,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: fleet proofs help setup docs wheel run test test-again test-user test-pythons test-local coverage check bench fire shells clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: fleet proofs help setup docs wheel packages run test test-again test-user test-pythons test-local coverage covered check bench tasks fire soak shells clean setup-node setup-browser setup-local setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -37,20 +37,23 @@ help:
 	@echo "make test           all tests, in parallel (T=tests/cli for one area, WORKERS=1 one by one)"
 	@echo "make test-user      all tests as an ordinary user made for it (needs root)"
 	@echo "make test-pythons   the tests of the core with every other Python found"
-	@echo "make coverage       branch coverage of engine, wire, store and policy"
+	@echo "make coverage       branch coverage of engine, wire, store and policy; at least 95 % each"
 	@echo "make check          lint, types, import rules"
 	@echo "make bench          figures, as ratios"
+	@echo "make tasks          small repositories with a failing test (MODEL=provider/model)"
 	@echo "make fire           random clients of all protocols, with kills (SEEDS=… SECONDS=…)"
+	@echo "make soak           steady mixed load; fails when memory grows (MINUTES=… LEFT=…)"
 	@echo "make fleet          PostgreSQL and three nodes; one is killed, its turn goes on"
 	@echo "make proofs         what must hold of a fleet, with many seeds (SEEDS=…)"
 	@echo "make shells         the judge of commands against real shells (COMMANDS=…)"
 	@echo "make setup-node     other projects' clients for tests/interop"
 	@echo "make setup-browser  a browser for tests/browser"
-	@echo "make setup-tools    jq, socat, tmux, bubblewrap, ngircd, PostgreSQL and Go for single tests and make bench"
+	@echo "make setup-tools    jq, socat, tmux, bubblewrap, rg, ngircd, PostgreSQL and Go for single tests and make bench"
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make docs           the documentation as a site, in build/docs/html"
 	@echo "make wheel          build a release twice, install it where there is no compiler, try it"
+	@echo "make packages       lint the container and the Homebrew formula; build, lint and try the Debian package"
 	@echo "make pictures       record the README's terminals anew"
 	@echo "make clean          remove everything that was built"
 
@@ -76,29 +79,38 @@ $(STAMP_RUN): pyproject.toml constraints.txt
 run: $(STAMP_RUN)
 	@$(BIN)/dragoman run --demo
 
-# Tests that need the machine for themselves run after the others, one by one.
+# Three lanes: what can run beside others, a file per worker at a time; people at real terminals, two
+# at once; what needs the machine for itself, one by one. With COVER=yes the tests that reach the core
+# are measured on the way (`make covered` prints what they reached), all but the slow ones and those
+# that no tracer may be in, which follow.
+PARALLEL = -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+TOGETHER = not local and not alone and not terminal
+COVERED = $(addprefix tests/,engine wire store policy dialects questions checkpoints agents fleet host)
+MEASURE = $(BIN)/python -W ignore -m coverage run -m pytest $(PARALLEL) -m "$(TOGETHER) and not slow and not bare" $(COVERED)
 test: $(TEST_NEEDS)
-	@export PATH="$(CURDIR)/$(BIN):$$PATH"; \
-	$(PYTEST) -q -rs -m "not local and not alone" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(T); first=$$?; \
-	$(PYTEST) -q -rs -m "alone and not local" $(T); second=$$?; \
-	[ $$first = 0 ] && [ $$second = 0 ] || [ $$first$$second = 05 ] || [ $$first$$second = 50 ]
+	@ran=; failed=; lane() { "$$@"; case $$? in 0) ran=yes;; 5) ;; *) failed=yes;; esac; }; \
+	if [ "$(COVER)" = yes ]; then rm -f .coverage .coverage.*; lane $(MEASURE); \
+	  lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER) and (slow or bare)" $(COVERED); fi; \
+	lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER)" $(T) $(if $(filter yes,$(COVER)),$(COVERED:%=--ignore=%)); \
+	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,2) --dist loadfile -m "terminal and not local" $(T); \
+	lane $(PYTEST) -q -rs -m "alone and not local" $(T); \
+	[ -n "$$ran" ] && [ -z "$$failed" ]
+
+covered: $(STAMP)
+	@$(BIN)/python -m coverage combine -q 2>/dev/null || true
+	@$(BIN)/python scripts/covered.py
 
 # What failed the last time, one by one; it is an error when nothing did.
 test-again: $(STAMP)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PYTEST) -q -rs -m "not local" --last-failed --last-failed-no-failures none $(T)
+	$(PYTEST) -q -rs -m "not local" --last-failed --last-failed-no-failures none $(T)
 
 test-user: $(TEST_NEEDS)
 	scripts/test_as_user.sh
 
-# What the unit tests of the core and the conversations of all dialects reach.
-COVERED ?= tests/engine tests/wire tests/store tests/policy tests/dialects
 coverage: $(STAMP)
-	@rm -f .coverage .coverage.*
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -W ignore -m coverage run -m pytest -q -p no:cacheprovider \
-	  -m "not local and not alone and not slow and not bare" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(COVERED)
-	$(BIN)/python -m coverage combine -q
-	@for part in engine wire store policy; do \
-	  echo "branch coverage of $$part: $$($(BIN)/python -m coverage report --format=total --precision=1 --include="*/dragoman/$$part/*") %"; done
+	@rm -f .coverage .coverage.*; $(MEASURE)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python scripts/covered.py
 
 test-pythons: $(STAMP)
 	scripts/test_pythons.sh
@@ -127,7 +139,12 @@ fleet: $(STAMP)
 	@$(BIN)/python scripts/fleet.py
 
 proofs: $(STAMP)
-	FLEET_SEEDS=$(SEEDS) $(PYTEST) -q -rs tests/fleet/test_proofs.py
+	FLEET_SEEDS=$(SEEDS) $(PYTEST) -q -rs -o timeout=3600 tests/fleet/test_proofs.py
+
+# The dashboard of a host with 100,000 sessions, and one of 50,000 messages.
+.PHONY: crowd
+crowd: $(STAMP)
+	CROWD=100000 $(PYTEST) -q -s tests/browser/test_crowd.py
 
 # Random clients of all protocols on shared sessions, with kills and stops.
 SEEDS ?= 10
@@ -135,10 +152,21 @@ SECONDS ?= 20
 fire: $(STAMP)
 	$(BIN)/python -m tests.cross.fire --seeds $(SEEDS) --seconds $(SECONDS)
 
+# Steady mixed load on one daemon: its memory must not grow.
+MINUTES ?= 10
+LEFT ?= 0.8
+soak: $(STAMP)
+	$(BIN)/python -m tests.cross.soak --minutes $(MINUTES) --left $(LEFT)
+
 # The judge of commands against real shells, with many random commands.
 COMMANDS ?= 200000
 shells: $(STAMP)
 	COMMANDS=$(COMMANDS) $(PYTEST) -q -s tests/policy/test_shells.py
+
+# Small repositories with a failing test; MODEL=provider/model takes a real model.
+MODEL ?=
+tasks: $(STAMP)
+	$(BIN)/python -m bench.tasks.run $(if $(MODEL),--model $(MODEL),--docs docs/tasks.md)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg --hundred docs/hundred.svg; code=$$?; \
@@ -167,6 +195,7 @@ $(STAMP_BROWSER): $(NODE)/package.json
 setup-tools: $(STAMP)
 	@missing=""; for tool in jq socat tmux; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v rg >/dev/null || missing="$$missing ripgrep"; \
 	command -v ngircd >/dev/null || test -x /usr/sbin/ngircd || missing="$$missing ngircd"; \
 	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	if [ -z "$$missing" ]; then :; \
@@ -202,6 +231,10 @@ wheel: $(STAMP)
 	$(BIN)/hadolint packaging/Containerfile
 	scripts/try_wheel.sh
 
+packages: $(STAMP)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]'
+	scripts/try_packages.sh
+
 # The recorded terminals of the README.
 pictures: $(STAMP)
 	$(BIN)/python scripts/terminal_svg.py --columns 100 --output docs/pictures/demo.svg --answer '[n]o: =y' \
@@ -209,7 +242,8 @@ pictures: $(STAMP)
 	  -- $(BIN)/dragoman run --demo
 	$(BIN)/python scripts/terminal_svg.py --columns 84 --output docs/pictures/together.svg \
 	  --title "Five clients of five protocols in one session" -- $(BIN)/python examples/together.py
-	$(BIN)/python scripts/terminals_svg.py --output docs/pictures/terminals.svg
+	$(BIN)/python scripts/terminals_svg.py --output docs/pictures/terminals.svg --with-browser docs/pictures/one-session.png
+	$(BIN)/python scripts/dashboard_pictures.py
 
 clean:
 	rm -rf $(VENV) $(NODE)/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis bench/out

@@ -3,7 +3,7 @@
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--hundred FILE] [--only AREA,...]
 
 Areas: requests, peers, originals, streams, stuck, model, turns, start, stdio, gateway, memory,
-engine, commands, loop, store, growth, terminal. Exit code 1: a bar is missed.
+engine, commands, search, loop, store, growth, terminal. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from bench.parts import (
     pipes,
     prompts,
     resident,
+    search,
     sizes,
     starts,
     stored,
@@ -94,6 +95,8 @@ def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[st
         rows += inside.measure(rounds, 2_000 if options.quick else 5_000)
     if wanted("commands"):
         rows += commands.measure(folder, rounds)
+    if wanted("search"):
+        add(search.measure(folder, rounds))
     if wanted("loop"):
         rows += resident.measure(folder, 2.0 if options.quick else 4.0)
     if wanted("store"):

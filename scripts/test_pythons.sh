@@ -3,7 +3,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 ours=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-areas="tests/engine tests/wire tests/store tests/settings tests/client"
+areas="tests/engine tests/wire tests/store tests/settings tests/client tests/tools tests/schedules"
 failed="" ran="" missing=""
 
 find_python() {  # prints an interpreter of this version that really runs
@@ -25,8 +25,10 @@ for version in 3.11 3.12 3.13 3.14; do
       touch $venv/.stamp || { failed="$failed $version(setup)"; continue; }
   fi
   echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"
-  PATH="$PWD/$venv/bin:$PATH" $venv/bin/python -m pytest -q -rs -p no:cacheprovider -m "not local and not alone" \
-    -n "${WORKERS:-2}" --dist loadfile --no-loadscope-reorder ${T:-$areas} || failed="$failed $version"
+  test="$venv/bin/python -m pytest -q -rs -o cache_dir=$venv/.pytest_cache"
+  # What failed beside others is tried once more alone, as with our own Python.
+  $test -m "not local and not alone and not slow" -n "${WORKERS:-4}" --dist loadfile --no-loadscope-reorder ${T:-$areas} ||
+    $test --last-failed --last-failed-no-failures none ${T:-$areas} || failed="$failed $version"
   ran="$ran $version"
 done
 echo "ran with:${ran:- none but ours ($ours)}${missing:+; not here, so not run:$missing}"

@@ -19,7 +19,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 SRC = str(ROOT / "src" / "dragoman") + "/"
 PAGE = ROOT / "docs" / "architecture.md"
-NOT_OURS = ("testing/", "transports/memory.py", "providers/scripted.py")
+# The last one counts tokens for the stand-in; a real model tells them.
+NOT_OURS = (
+    "testing/", "transports/memory.py", "providers/scripted.py", "providers/estimate.py",
+)  # fmt: skip
 
 
 class Tracer:
@@ -123,8 +126,8 @@ async def trace() -> dict[str, tuple[list[str], list[str]]]:
     tracer = Tracer()
     tracer.begin()
     await until(one, answers(prompt()))
-    await door.idle(session)
     tracer.end()
+    await door.idle(session)
     ways["prompt"] = tracer.way()
 
     tracer = Tracer()
@@ -132,10 +135,16 @@ async def trace() -> dict[str, tuple[list[str], list[str]]]:
     running = prompt()
     await approve()
     await until(one, answers(running))
-    await door.idle(session)
     tracer.end()
+    await door.idle(session)
     ways["approval"] = tracer.way()
     return ways
+
+
+async def shortest(runs: int = 5) -> dict[str, tuple[list[str], list[str]]]:
+    """Each way as it is when no timer of another turn strikes in between."""
+    found = [await trace() for _ in range(runs)]
+    return {name: min((one[name] for one in found), key=lambda way: len(way[1])) for name in TITLES}
 
 
 TITLES = {
@@ -163,7 +172,7 @@ def page_with(page: str, ways: dict[str, tuple[list[str], list[str]]]) -> str:
 
 
 def main() -> None:
-    ways = asyncio.run(trace())
+    ways = asyncio.run(shortest())
     if "--write" in sys.argv:
         PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), ways), encoding="utf-8")
     for name, (files, functions) in ways.items():

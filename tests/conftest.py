@@ -1,11 +1,16 @@
 """What holds for all tests: nothing skipped with CI=true, nothing left behind by earlier runs."""
 
 import os
+import signal
+import sys
+import threading
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.lane import LONG
 from tests.mounts import sweep
 
 from dragoman.testing.postgres import Server
@@ -17,7 +22,15 @@ settings.load_profile("suite")
 # pytest names its folder after the user, and a Unix socket's path has room for 107 bytes only.
 os.environ["LOGNAME"] = f"u{os.geteuid()}"
 
+# A run that was put into the background ignores ctrl+c, and so would all programs that it tries.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# `dragoman` is the one of the Python that runs the tests, however they were begun.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
 _CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+_ALL = _CI or LONG
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -28,13 +41,20 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def _is_out_of_reach(item: pytest.Item) -> bool:
     only_root = os.geteuid() != 0 and item.get_closest_marker("root") is not None
-    return only_root or "[NOTSET" in item.nodeid  # parametrized with tools, and none was found
+    later = not _ALL and item.get_closest_marker("slow") is not None
+    return only_root or later or "[NOTSET" in item.nodeid  # by tools, none is here
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not _ALL:
+        terminalreporter.line("tests marked slow were left out: LONG=1 make test runs them, too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the files that take long; leave out, not skip, what cannot be tried here.
+    """Begin with the files that take long; leave out, not skip, what is not tried here.
 
-    That is what only root can do, and what is tried with a tool that is not installed.
+    That is what only root can do, what is tried with a tool that is not installed, and, but for CI
+    and the long lane, what takes long.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)  # parallel runs end together
@@ -72,4 +92,6 @@ def postgres() -> Iterator[Server]:
     """A database server for all tests of this process, begun with the first that needs it."""
     server = Server()
     yield server
-    server.stop()
+    server.halt(crash=True)
+    # By now it holds a hundred databases; nobody waits for their removal.
+    os.posix_spawnp("rm", ["rm", "-rf", str(server.folder)], os.environ)

@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "dragoman"
 
-_FACTS = ("ask", "content", "events", "faults", "info", "shown", "visible")
-_PORTS = ("ports", "ask", "content", "events", "info", "faults", "traits")
+_FACTS = ("ask", "content", "events", "faults", "info", "reading", "shown", "visible")
+_PORTS = ("ports", "ask", "content", "events", "info", "faults", "reading", "traits")
 PORTS = tuple(f"engine.{name}" for name in _PORTS)
 FACTS = tuple(f"engine.{name}" for name in _FACTS)
 BEHIND_PORTS = (*PORTS, "observe")
@@ -56,7 +56,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "host": tuple(INSIDE),
     "stdio": (*INSIDE, "client", "testing", "host", "cli"),
     "daemon": (*INSIDE, "host"),
-    "tui": ("client", "settings", *FACTS),  # the terminal is a client like any other
+    "tui": ("client", "settings", "observe", *FACTS),  # the terminal is a client like any other
     "cli.run": (*INSIDE, "client", "host", "cli.dialogue"),
     "cli.local": (*INSIDE, "client", "host"),
 }

@@ -24,6 +24,11 @@ from .rows import Row, compared, held_to
 
 SESSIONS, EVENTS, SIZE = 64, 4, 400  # batches at once, events of one, bytes of an event
 ORPHANS = 1000
+FILL = 20_000  # sessions made by one statement
+PLAIN_TABLE = (
+    "CREATE TABLE plain (gseq bigint PRIMARY KEY, session bigint, seq bigint, kind text,"
+    " body bytea)"
+)
 _PLAIN = (
     "INSERT INTO plain SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[],"
     " $5::bytea[])"
@@ -31,8 +36,8 @@ _PLAIN = (
 _FILL = """
 INSERT INTO sessions (id, epoch, last_seq, updated_at, created_at, status, archived, leaf, agent,
     cwd, origin, words, info)
-SELECT 'cold' || n, 1, 0, n, n, 'idle', false, true, 'main', '/p', '', '', $2
-FROM generate_series(1, $1) AS n
+SELECT 'cold' || n, 1, 0, n, n, 'idle', false, true, 'main', '/p', '', '', $3
+FROM generate_series($1::bigint, $2::bigint) AS n
 """
 
 
@@ -82,22 +87,21 @@ async def _appends(url: str, rounds: int, times: int) -> list[Row]:
     """Events per second: fenced appends of many sessions at once, and plain inserts of as many."""
     store = await PostgresStore.open(url)
     connection = await asyncpg.connect(url)
-    await connection.execute(
-        "CREATE TABLE plain (gseq bigint PRIMARY KEY, session bigint, seq bigint, kind text,"
-        " body bytea)"
-    )
+    await connection.execute(PLAIN_TABLE)
     body = make_body(SIZE)
     epochs = await _opened(store)
     ours: list[float] = []
     theirs: list[float] = []
     head, number, count = EVENTS, 0, SESSIONS * EVENTS
     for _ in range(rounds + 1):
+        ready = [
+            [_batch(s, e, head + 1 + n * EVENTS, EVENTS, body) for s, e in epochs.items()]
+            for n in range(times)
+        ]
+        head += times * EVENTS
         began = time.perf_counter()
-        for _ in range(times):
-            await asyncio.gather(
-                *(store.post(_batch(s, e, head + 1, EVENTS, body)) for s, e in epochs.items())
-            )
-            head += EVENTS
+        for batches in ready:
+            await asyncio.gather(*map(store.post, batches))
         ours.append(times * count / (time.perf_counter() - began))
         began = time.perf_counter()
         for _ in range(times):
@@ -143,12 +147,43 @@ async def _turns(url: str, place: Path, rounds: int, times: int) -> list[Row]:
             found[name][1].append((time.process_time() - used) / turns * 1e6)
         await store.close()
     (fast, cheap), (fast_file, cheap_file) = found["PostgreSQL"], found["SQLite"]
+    fast_plain, cheap_plain = await _plain_turns(url, rounds, times, body)
     return [
         compared("fleet", "turns in PostgreSQL", fast[1:], "SQLite", fast_file[1:], "turns/s",
                  digits=0, pick="most"),
+        compared("fleet", "turns in PostgreSQL, again", fast[1:], "plain inserts of their rows",
+                 fast_plain[1:], "turns/s", digits=0, pick="most"),
         compared("fleet", "processor time of a turn", cheap[1:], "SQLite", cheap_file[1:], "µs",
                  digits=0),
+        compared("fleet", "processor time of a turn, again", cheap[1:],
+                 "plain inserts of their rows", cheap_plain[1:], "µs", digits=0),
     ]  # fmt: skip
+
+
+async def _plain_turns(
+    url: str, rounds: int, times: int, body: bytes
+) -> tuple[list[float], list[float]]:
+    """The same rows of events, inserted by hand: a statement for the step of all sessions."""
+    connection = await asyncpg.connect(url)
+    await connection.execute(PLAIN_TABLE)
+    fast: list[float] = []
+    cheap: list[float] = []
+    number = 0
+    for _ in range(rounds + 1):
+        began, used = time.perf_counter(), time.process_time()
+        for _ in range(times):
+            for count in (1, 2, 1):
+                many = SESSIONS * count
+                numbers = [*range(number, number + many)]
+                number += many
+                await connection.execute(
+                    _PLAIN, numbers, numbers, numbers, ["spoke"] * many, [body] * many
+                )
+        turns = times * SESSIONS
+        fast.append(turns / (time.perf_counter() - began))
+        cheap.append((time.process_time() - used) / turns * 1e6)
+    await connection.close()
+    return fast, cheap
 
 
 async def _claims(url: str, rounds: int) -> list[Row]:
@@ -186,15 +221,16 @@ async def _growth(server: Server, rounds: int, many: int) -> list[Row]:
     """What an append, a list and a sweep cost with few and with very many stored sessions."""
     from dragoman.store.rows import encode
 
-    works: dict[str, dict[int, list[float]]] = {"append": {}, "list": {}, "sweep": {}}
+    works: dict[str, dict[int, list[float]]] = {"append": {}, "list": {}, "sweep": {}, "search": {}}
     stores = {}
     for count in (1000, many):
         store = stores[count] = await PostgresStore.open(await _new(server, f"n{count}"))
         store.node = Node("n", (), ("/",))
-        await store.writer._connection.execute(  # type: ignore[union-attr]
-            _FILL, count, encode(make_info("cold")), timeout=600
-        )
-        await store.writer._connection.execute("ANALYZE")  # type: ignore[union-attr]
+        info = encode(make_info("cold"))
+        for first in range(1, count + 1, FILL):
+            await store.fetch(_FILL, first, min(first + FILL - 1, count), info)
+        for settle in ("VACUUM ANALYZE", "CHECKPOINT"):  # else the server does it meanwhile
+            await store.fetch(settle)
         await Desk(store, owner_name("n", "1")).join(600.0, "bench", {})
     body = make_body(SIZE)
     heads = {count: 0 for count in stores}
@@ -211,6 +247,7 @@ async def _growth(server: Server, rounds: int, many: int) -> list[Row]:
                 "append": append,
                 "list": lambda store=store: store.list(SessionQuery(limit=50)),  # type: ignore[misc]
                 "sweep": lambda desk=desk: desk.claim(100),  # type: ignore[misc]
+                "search": lambda store=store: store.search("rare"),  # type: ignore[misc]
             }
             for name, work in measured.items():
                 works[name].setdefault(count, []).append(await _timed(work, 40))

@@ -14,34 +14,9 @@ from dragoman.engine.content import Image, Text, ToolCall, text_of
 from dragoman.engine.faults import AlreadySettled
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.shown import whole
-from dragoman.host.compose import Composed, compose
+from dragoman.host.compose import Composed
 
-AGENT = str(Path(__file__).with_name("hosted_agent.py"))
-
-
-@pytest.fixture
-async def hosts(tmp_path: Path):
-    """Makes hosts on one configuration; all are closed at the end."""
-    made: list[Composed] = []
-    (tmp_path / "config").mkdir()
-    (tmp_path / "state").mkdir()
-    (tmp_path / "work").mkdir()
-
-    async def make(more: str = "", args: list[str] | None = None) -> Composed:
-        given = [AGENT, str(tmp_path / "state")] if args is None else args
-        (tmp_path / "config" / "config.toml").write_text(
-            "[agents.other]\n"
-            'backend = "acp"\n'
-            f'command = "{sys.executable}"\n'
-            f"args = {given!r}\n{more}"
-        )
-        host = await compose(config_dir=str(tmp_path / "config"))
-        made.append(host)
-        return host
-
-    yield make
-    for one in made:
-        await one.close()
+from .conftest import AGENT
 
 
 class Talk:
@@ -276,9 +251,13 @@ async def test_the_child_ends_with_the_session(hosts, tmp_path: Path) -> None:
     one = await talk(host, tmp_path)
     await one.say("hi")
     pid = host.roster.hosted._seats[one.id].child.pid
-    assert Path(f"/proc/{pid}").exists() and host.kin.refuses(pid) and pid in host.kin.branded
+    assert (
+        Path(f"/proc/{pid}").exists()
+        and host.descendants.refuses(pid)
+        and pid in host.descendants.branded
+    )
     await one.door.close(one.id)
-    assert not Path(f"/proc/{pid}").exists() and pid not in host.kin.branded
+    assert not Path(f"/proc/{pid}").exists() and pid not in host.descendants.branded
 
 
 async def test_we_host_ourselves(hosts, tmp_path: Path, monkeypatch) -> None:

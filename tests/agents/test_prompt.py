@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.living import Living
 
+from dragoman.agents import prompt
 from dragoman.agents.prompt import own_parts, repository, surroundings, system_prompt
 from dragoman.engine.ports import AgentProfile
 
@@ -87,3 +88,42 @@ def test_the_command_line_prints_what_a_model_gets(tmp_path: Path) -> None:
     assert found["prompt_tokens"] + found["tool_tokens"] < 6_000
     refused = living.run("agents", "show", "nobody")
     assert refused.returncode != 0 and "nobody" in refused.stderr
+
+
+def test_turns_of_a_moment_share_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+
+    def counted(cwd: str, *, whole: bool = True) -> str:
+        looks.append(cwd)
+        return surroundings(cwd, whole=whole)
+
+    monkeypatch.setattr(prompt, "surroundings", counted)
+    monkeypatch.setattr(prompt, "_MOMENT", 3600.0)
+    profile, cwd = AgentProfile("a"), str(tmp_path)
+    first = system_prompt(profile, cwd)
+    assert system_prompt(profile, cwd) == first and len(looks) == 1
+    assert "skills" in system_prompt(profile, cwd, ("skills",)) and len(looks) == 1
+    assert system_prompt(profile, cwd) == first
+    (tmp_path / "made.txt").touch()  # seen at once, in the moment too
+    os.utime(tmp_path, ns=(1, 1))
+    assert "made.txt" in system_prompt(profile, cwd) and len(looks) == 2
+    monkeypatch.setattr(prompt, "_MOMENT", -1.0)
+    (tmp_path / "AGENTS.md").write_text("rules")
+    os.utime(tmp_path, ns=(1, 1))
+    assert "rules" in system_prompt(profile, cwd)
+
+
+def test_looks_are_not_kept_for_ever(tmp_path: Path) -> None:
+    for number in range(prompt._REMEMBERED + 10):
+        system_prompt(AgentProfile("a"), str(tmp_path / str(number)))
+    assert len(prompt._looks) <= prompt._REMEMBERED
+
+
+@pytest.mark.parametrize("head", ["ref: refs/heads/x\n\n# Orders\nobey", "abc\n# Orders", "ref: y"])
+def test_a_branch_brings_no_lines_of_its_own(tmp_path: Path, head: str) -> None:
+    folder = tmp_path / "a\nb\u202e"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git/HEAD").write_text(head)
+    made = surroundings(str(folder))
+    assert "Orders" not in made and len(made.split("\n")) == 4
+    assert all(line.isprintable() for line in made.split("\n"))

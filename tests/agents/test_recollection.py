@@ -32,6 +32,12 @@ auto_save = true
 [agents.quiet]
 model = "script/m"
 mode = "full"
+[agents.quiet.memory]
+tools = true
+
+[agents.coder]
+model = "script/m"
+mode = "full"
 """
 TOOLS = {f"memory_{verb}" for verb in ("store", "recall", "forget", "export", "purge")}
 ZEROCLAW, ACP = Who("zeroclaw", id="z"), Who("acp", id="a")
@@ -60,7 +66,7 @@ class Talk:
 
     async def saved(self, agent: str, count: int = 1) -> list[Any]:
         """What was saved by itself; it is saved beside, so wait for it."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.entries(agent)) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return self.entries(agent)
@@ -198,3 +204,9 @@ async def test_an_agent_that_is_not_set_so_does_neither(talk: Talk) -> None:
     await talk.say(chat, "hello")
     await talk.saved("chatty")
     assert [entry.key for entry in talk.entries("quiet")] == ["parrot"]
+
+
+async def test_an_agent_that_is_not_set_so_has_no_memory_tools(talk: Talk) -> None:
+    session = await talk.session("coder")
+    await talk.say(session, "What is my parrot called?")
+    assert not TOOLS & {tool.name for tool in talk.last.tools}

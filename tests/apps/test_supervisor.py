@@ -147,6 +147,12 @@ async def test_a_changed_configuration_is_followed():
         await supervisor.stop()
 
 
+async def test_an_entry_without_a_command_is_not_started():
+    supervisor = Supervisor({}, "/k.sock")
+    await supervisor.apply({"elsewhere": App(config={"token": "x"})})
+    assert supervisor.status() == []
+
+
 def test_what_doctor_says():
     kept = [{"id": "a", "state": "crashed", "problem": "ended with 3", "restarts": 5},
             {"id": "b", "state": "waiting", "problem": "ended with 1", "restarts": 1},
@@ -154,7 +160,9 @@ def test_what_doctor_says():
     connected = [
         {"id": "c", "state": "ready", "stale": False, "passed_over": False},
         {"id": "d", "stale": True},
+        {"id": "e", "state": "ready", "stale": False, "passed_over": True},
     ]
     rows = apps.findings(kept, connected)
-    assert [row.severity for row in rows] == ["error", "warn", "ok", "warn"]
+    assert [row.severity for row in rows] == ["error", "warn", "ok", "warn", "warn"]
+    assert "e is passed over" in rows[4].message and "hook.result" in rows[4].fix
     assert rows[0].message == "a ended with 3 (5 restarts)"

@@ -21,7 +21,7 @@ const context = await chromium.launchPersistentContext(profile, {
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   viewport: { width: 1280, height: 820 },
 });
-context.setDefaultTimeout(10000);
+context.setDefaultTimeout(45000);
 const page = context.pages()[0] ?? (await context.newPage());
 const troubles = [];
 page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
@@ -45,12 +45,12 @@ try {
   tell({ step: "paired", httpOnly: cookies.every((one) => one.httpOnly), sameSite: cookies.map((one) => one.sameSite), readable: await page.evaluate(() => document.cookie) });
 
   // --- start a session by keyboard, see its text stream ---
+  await page.keyboard.press("Escape");
   await page.keyboard.press("n");
-  await page.waitForSelector("dialog textarea");
-  await page.fill("dialog input[name=cwd]", cwd);
-  await page.fill("dialog textarea", "think, then count slowly to 40");
+  await page.fill(".big-box input[name=cwd]", cwd);
+  await page.fill(".big-box textarea", "think, then count slowly to 40");
   await shot("03-new-session");
-  await page.press("dialog textarea", "Control+Enter");
+  await page.press(".big-box textarea", "Enter");
   await page.waitForURL(/\/sessions\//);
   await page.waitForFunction(() => /\d/.test(document.querySelector(".said.agent")?.textContent ?? ""));
   const first = await page.textContent(".said.agent:last-of-type");
@@ -59,7 +59,7 @@ try {
     const all = [...document.querySelectorAll(".said.agent")];
     return (all[all.length - 1]?.textContent ?? "").length > before.length;
   }, first);
-  await page.waitForSelector('.status[data-status="idle"]', { timeout: 20000 });
+  await page.waitForSelector('.status[data-status="idle"]', { timeout: 45000 });
   tell({ step: "streamed", session: decodeURIComponent(page.url().split("/sessions/")[1]), text: await page.textContent(".talk") });
 
   // --- an approval, while an ACP client watches ---
@@ -147,7 +147,7 @@ try {
   await shot("15-phone-session");
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   await page.click(".bar .back");
-  await page.waitForSelector(".side .session");
+  await page.waitForSelector(".list-page .session");
   await shot("16-phone-home");
   await page.emulateMedia({ colorScheme: "light" });
   await page.goto(`${address}/config/acp`);
@@ -159,6 +159,7 @@ try {
   await page.setViewportSize({ width: 1280, height: 820 });
   await page.goto(`${address}/`);
   await page.waitForSelector("a.session");
+  await page.keyboard.press("Escape");
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/sessions\//);

@@ -14,7 +14,7 @@ const context = await chromium.launchPersistentContext(profile, {
   executablePath: executable, headless: true, viewport: { width: 1280, height: 820 },
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
-context.setDefaultTimeout(20000);
+context.setDefaultTimeout(45000);
 const page = context.pages()[0] ?? (await context.newPage());
 const troubles = [];
 page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));

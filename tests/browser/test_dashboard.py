@@ -24,32 +24,34 @@ pytestmark = [
     pytest.mark.skipif(
         not READY and os.environ.get("CI") != "true", reason="needs make setup-browser"
     ),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(240),
 ]
 
 
 class Browser:
     """The script that drives the browser; each step says what it saw."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, script: str = "dashboard.mjs") -> None:
         self.process = subprocess.Popen(
-            [str(NODE / ".bin" / "node"), str(HERE / "dashboard.mjs"), *words],
+            [str(NODE / ".bin" / "node"), str(HERE / script), *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def step(self, name: str, within: float = 60.0) -> dict[str, Any]:
+    def step(self, name: str, within: float = 120.0) -> dict[str, Any]:
         assert self.process.stdout is not None and self.process.stderr is not None
         ready, _, _ = select.select([self.process.stdout], [], [], within)
         assert ready, f"{name} did not happen"
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read().decode()
         row: dict[str, Any] = json.loads(line)
+        if row["step"] != name:
+            print(row.get("problem"), row.get("troubles"))  # assertions cut it short
         assert row["step"] == name, row
         return row
 
-    def go_on(self) -> None:
+    def go_on(self, word: str = "go") -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(b"go\n")
+        self.process.stdin.write(f"{word}\n".encode())
         self.process.stdin.flush()
 
     def __enter__(self) -> "Browser":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.checkpoints.keeper import Keeper
-from dragoman.checkpoints.looking import Limits
+from dragoman.checkpoints.looking import LookLimits
 from dragoman.engine.faults import BadInput, Changed, Refused, StoreFailed
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports.checkpoints import TouchedFile
@@ -18,7 +18,7 @@ from dragoman.engine.ports.checkpoints import TouchedFile
 class Scene:
     """A workspace, a keeper, and turns that change files."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, most: int = 1 << 28) -> None:
+    def __init__(self, folder: Path, limits: LookLimits | None = None, most: int = 1 << 28) -> None:
         self.work = folder / "work"
         self.work.mkdir()
         self.path = folder / "data" / "checkpoints.db"
@@ -221,7 +221,7 @@ async def test_a_keeper_that_died_in_a_command_can_undo_it(scene: Scene) -> None
 
 
 async def test_all_is_bounded(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, Limits(files=50, file=10_000, bytes=400_000), most=600_000)
+    scene = Scene(tmp_path, LookLimits(files=50, file=10_000, bytes=400_000), most=600_000)
     try:
         for n in range(80):
             scene.write(f"f{n:02}.txt", str(n))

@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class Scene:
         self.tool = Shell()
         self.door = memory_door(self.script, [self.tool], mode="full")
         self.keeper = Keeper(str(folder / "c.db"))
+        weakref.finalize(self, self.keeper.close)
         host_of(self.door).make_checkpoints = lambda: self.keeper
 
     async def open(self) -> str:

@@ -104,6 +104,21 @@ def test_doctor(living: Living, idle: Living) -> None:
     assert all(row["fix"] for row in rows if row["severity"] == "error")
 
 
+def test_doctor_speaks_of_the_daemons_environment(living: Living) -> None:
+    """A key that only this shell has is of no use to the daemon, which has the sessions."""
+    assert "OPENAI_API_KEY" not in living.env
+    living.says("config", "set", "agents.paid.model", "openai/gpt-4o")
+    living.env["OPENAI_API_KEY"] = "sk-of-this-shell-only"
+    try:
+        rows = json.loads(living.run("doctor", "--json").stdout)["rows"]
+    finally:
+        del living.env["OPENAI_API_KEY"]
+        living.says("config", "unset", "agents.paid.model")
+    assert living.process is not None and str(living.process.pid) in rows[0]["message"]
+    (said,) = [row["message"] for row in rows if row["message"].startswith("paid")]
+    assert "no credential for openai" in said
+
+
 def test_doctor_hides_secrets(idle: Living) -> None:
     (idle.config / "config.toml").write_text('[agents.x]\nmodel = "sk-abcdefghijklmnop1234"\n')
     done = idle.run("doctor")
@@ -369,3 +384,10 @@ def test_config_set_returns_when_the_daemon_has_it(living: Living) -> None:
     living.says("config", "unset", "acp.max_sessions")
     with Plain(living.socket, "test") as daemon:
         assert daemon.call("dragoman/config", {"path": "acp.max_sessions"})["value"] == 10
+
+
+def test_intervals_are_told_as_people_write_them(living: Living) -> None:
+    living.says("cron", "add", "--every", "120m", "look around")
+    assert "every 2h " in living.says("cron")
+    refused = living.run("cron", "add", "--every", "0s", "look around")
+    assert refused.returncode == 1 and "longer than nothing" in refused.stderr

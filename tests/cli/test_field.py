@@ -18,12 +18,16 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
     assert "is ready" in living.says("daemon", "--background", "--no-gateway")
     try:
         first = json.loads(living.says("status", "--json"))
-        assert "runs already" in living.says("daemon", "--background")
+        again = living.run("daemon", "--background")
+        assert "runs already" in again.stdout and not again.stderr and again.returncode == 0
+        other = living.run("daemon", "--background", "--native")  # which has no effect: it is said
+        assert "dragoman stop; dragoman daemon --background --native" in other.stderr
         assert json.loads(living.says("status", "--json"))["pid"] == first["pid"]
         assert first["gateway"] is None or not first["gateway"]
     finally:
         assert "has ended" in living.says("stop")
-    assert not os.path.exists(living.socket)
+    left = os.listdir(living.config / "data")
+    assert not [name for name in left if name.endswith((".sock", ".lock"))], left
     gone = living.run("stop")
     assert gone.returncode == 1 and "not running" in gone.stderr
 

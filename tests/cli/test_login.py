@@ -5,14 +5,18 @@ import pty
 import select
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dragoman.cli.run.turns import There, Wish, seat
 from dragoman.host.account import Account
 from dragoman.providers.registry import ModelRegistry
 from dragoman.settings import login
 from dragoman.settings.places import places
+
+from .living import Living
 
 KEY = "sk-test-0123456789"
 
@@ -97,7 +101,7 @@ def test_a_keyring_is_used_where_there_is_one(
         f'clear) rm "{tmp_path}/ring";;\nesac\n'
     )
     tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(login, "find", lambda name: str(tmp_path / name))
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
     monkeypatch.setattr(sys, "platform", "linux")
     where = places({}, str(tmp_path / "config"))
@@ -114,9 +118,63 @@ async def test_a_running_host_sees_who_logs_in_and_out(tmp_path: Path) -> None:
     where = places({}, str(tmp_path))
     account = Account(where)
     models = ModelRegistry(account.over({}), env={})
-    assert account.look(models) == [] and not models.has_credential("anthropic")
+    account.changed.append(lambda: models.configure_all(account.over({})))
+    assert account.look() == [] and not models.has_credential("anthropic")
     login.keep(where, "anthropic", KEY)
-    assert account.look(models) == ["anthropic"] and models.has_credential("anthropic")
+    assert account.look() == ["anthropic"] and models.has_credential("anthropic")
     assert models.default_ref({}).startswith("anthropic/")
-    await account.forget(models)
-    assert account.look(models) == [] and not models.has_credential("anthropic")
+    await account.forget()
+    assert account.look() == [] and not models.has_credential("anthropic")
+    assert "anthropic" not in models.names()
+
+
+@pytest.fixture
+def living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Living]:
+    """A daemon as a newcomer has it: no config.toml, no key, the platform's folders."""
+    made = Living(tmp_path)
+    for name in ("DRAGOMAN_agents__default__model", "DRAGOMAN_CONFIG_DIR"):
+        made.env.pop(name)
+    made.env.pop("DBUS_SESSION_BUS_ADDRESS", None)
+    made.env |= {
+        "XDG_CONFIG_HOME": str(tmp_path / "etc"), "XDG_DATA_HOME": str(tmp_path / "var"),
+        "OLLAMA_HOST": "127.0.0.1:9",
+    }  # fmt: skip
+    for name in set(os.environ) - set(made.env):
+        monkeypatch.delenv(name)
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    made.start()
+    yield made
+    made.stop()
+
+
+async def test_the_running_daemon_has_the_key_when_the_command_returns(living: Living) -> None:
+    def seen() -> tuple[bool, bool, bool, bool]:
+        """Whether models, their list, the agent and the doctor go by anthropic's key."""
+        models = living.json("models")
+        agents = living.says("agents"), living.says("doctor")
+        return (
+            "anthropic" not in models["without_key"],
+            any(row["ref"].startswith("anthropic/") for row in models["models"]),
+            "anthropic/" in agents[0],
+            "uses anthropic/" in agents[1],
+        )
+
+    async def joins() -> bool:
+        """Whether `run` has its turn there, since both choose the same model."""
+        session = await seat(Wish(()))
+        await session.close()
+        return isinstance(session, There)
+
+    assert seen() == (False,) * 4 and await joins()
+    assert "dragoman login" in living.says("doctor")
+    command = living.spawn("login", "anthropic")
+    assert command.communicate(f"{KEY}\n", timeout=20)[1] == ""
+    assert seen() == (True,) * 4 and await joins()
+    living.says("config", "set", "providers.anthropic.retries", "2")
+    assert seen() == (True,) * 4 and await joins(), "another setting does not lose the key"
+    living.says("config", "unset", "providers.anthropic.retries")
+    refused = living.run("logout", "openai")
+    assert refused.returncode == 1 and "anthropic" in refused.stderr
+    assert "Logged out of anthropic" in living.says("logout", "claude")
+    assert seen() == (False,) * 4 and await joins()

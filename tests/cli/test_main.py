@@ -242,3 +242,16 @@ def test_models_says_who_lacks_a_key(
     assert capsys.readouterr().err.startswith(
         'dragoman: There is no provider "nope". Known providers: anthropic, openai, google'
     )
+
+
+@pytest.mark.parametrize("words", [["daemon", "--background"], ["service", "install"]])
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, words: list[str]) -> None:
+    home = tmp_path / "home"
+    home.write_text("no folder")
+    known = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", *words], env={**known, "HOME": str(home)},
+        capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert str(home) in done.stderr and "DRAGOMAN_DATA_DIR" in done.stderr

@@ -94,4 +94,4 @@ def test_the_command_that_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr("sys.argv", [str(program), "service"])
     assert service.command(None) == [str(program), "daemon"]
     monkeypatch.setattr("sys.argv", ["/x/__main__.py"])
-    assert service.command("/c")[1:] == ["-m", "dragoman", "daemon", "--config-dir", "/c"]
+    assert service.command("/c")[1:] == ["-P", "-m", "dragoman", "daemon", "--config-dir", "/c"]

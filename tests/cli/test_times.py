@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from dragoman.cli.times import ago, clock, span, stamp, utc
+from dragoman.cli.times import ago, clock, interval, span, stamp
+from dragoman.markup.story import utc
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,11 @@ from dragoman.cli.times import ago, clock, span, stamp, utc
 )
 def test_spans(seconds: float, said: str) -> None:
     assert span(seconds * 1000) == said
+
+
+def test_intervals() -> None:
+    given = (7_200_000, 5_400_000, 90_000_500)
+    assert [interval(ms) for ms in given] == ["2h", "1h30m", "1d1h500ms"]
 
 
 def test_ago() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.client import attachments
-from dragoman.engine.content import Image, Text
+from dragoman.engine.content import Image, Text, picture_type
 from dragoman.engine.faults import BadInput
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -28,8 +28,8 @@ def test_a_picture_is_known_by_its_bytes_and_not_by_its_name(tmp_path: Path) -> 
     (tmp_path / "fake.png").write_text("no picture")
     with pytest.raises(BadInput, match="is no picture"):
         attachments.image(str(tmp_path / "fake.png"))
-    assert attachments.image_kind(b"RIFF1234WEBPxx") == "image/webp"
-    assert attachments.image_kind(b"RIFF1234WAVExx") == ""
+    assert picture_type(b"RIFF1234WEBPxx") == "image/webp"
+    assert picture_type(b"RIFF1234WAVExx") == ""
 
 
 def test_what_is_too_large_or_no_text_is_refused_in_a_sentence(tmp_path: Path) -> None:

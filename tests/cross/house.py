@@ -23,6 +23,7 @@ class House:
         self.config.mkdir()
         self.work.mkdir()
         self.more: dict[str, str] = {}  # of the environment
+        self.gateway = False
         self.process: asyncio.subprocess.Process | None = None
         self._speakers: list[Speaker] = []
 
@@ -32,9 +33,9 @@ class House:
     async def start(self) -> None:
         env = {name: value for name, value in os.environ.items() if "API_KEY" not in name}
         env |= {"DRAGOMAN_agents__default__model": "demo/demo", "PYTHONUNBUFFERED": "1"} | self.more
+        flags = () if self.gateway else ("--no-gateway",)
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dragoman", "daemon", "--no-gateway",
-            "--config-dir", str(self.config),
+            sys.executable, "-m", "dragoman", "daemon", *flags, "--config-dir", str(self.config),
             stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, env=env,
         )  # fmt: skip
         assert self.process.stderr is not None
@@ -49,13 +50,16 @@ class House:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         await self.process.wait()
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Let all clients go."""
         for speaker in self._speakers:
             await speaker.close()
         self._speakers.clear()
 
     async def close(self) -> None:
-        for speaker in self._speakers:
-            await speaker.close()
+        await self.leave()
         if self.process is not None and self.process.returncode is None:
             self.process.terminate()
             async with asyncio.timeout(20):
@@ -153,7 +157,10 @@ class Speaker:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise AssertionError(f"nothing that fits; the last were {self.seen[-5:]}") from None
+            order = [one.get("params", {}).get("seq") for one in self.seen if "params" in one]
+            raise AssertionError(
+                f"nothing that fits; numbers {order}; the last were {self.seen[-5:]}"
+            ) from None
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """A JSON-RPC request and its result."""

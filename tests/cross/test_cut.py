@@ -2,7 +2,19 @@
 
 import asyncio
 
-from tests.cross.house import House
+from tests.cross.house import WITHIN, House
+
+from dragoman.engine.ending import DRAFTS
+from dragoman.store.sqlite import open_store
+
+
+async def noted(house: House, session: str) -> None:
+    """Wait until the draft is beside the events: a kill after that loses none of it."""
+    store, _ = open_store(house.config / "data" / "sessions.db")
+    async with asyncio.timeout(WITHIN):
+        while await store.get(DRAFTS, session) is None:
+            continue
+    await store.close()
 
 
 async def test_words_before_a_kill_come_back_marked_in_every_dialect(house: House) -> None:
@@ -11,7 +23,7 @@ async def test_words_before_a_kill_come_back_marked_in_every_dialect(house: Hous
     await own.call("dragoman/watch", {"session_id": session})
     own.begin("dragoman/prompt", {"session_id": session, "text": "count slowly to 5000"})
     await own.until(lambda m: (m.get("params", {}).get("event") or {}).get("type") == "text_delta")
-    await asyncio.sleep(1.5)  # the draft is noted every second
+    await noted(house, session)
     await house.kill()
     await house.start()
     own = await house.zeroclaw()

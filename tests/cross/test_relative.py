@@ -12,6 +12,8 @@ from tests.cross.house import House
 
 from dragoman.client import connect
 
+JOB = {"agent": "default", "schedule": {"kind": "every", "every_ms": 3_600_000}, "prompt": "x"}
+
 
 @pytest.mark.parametrize("given", [".", "work", "../work", "./a/../b", "x/~"])
 async def test_every_dialect_refuses_it(house: House, given: str) -> None:
@@ -24,6 +26,11 @@ async def test_every_dialect_refuses_it(house: House, given: str) -> None:
         (native, "session/new", {"agentAlias": "default", "cwd": given}),
         (acp, "session/new", {"cwd": given, "mcpServers": []}),
         (human, "launchSession", {"query": "say hi", "working_dir": given}),
+        (native, "cron/add", {**JOB, "cwd": given}),
+        (native, "dragoman/addSchedule", {"prompt": "x", "every": "1h", "cwd": given}),
+        (native, "dragoman/sessions", {"cwd": given}),
+        (native, "dragoman/commands", {"cwd": given}),
+        (acp, "session/list", {"cwd": given}),
     ):
         id = speaker.begin(method, params)
         said = await speaker.until(lambda m, id=id: m.get("id") == id)  # type: ignore[misc]
@@ -31,7 +38,29 @@ async def test_every_dialect_refuses_it(house: House, given: str) -> None:
     zot.send({"id": "1", "type": "open", "session": "new", "cwd": given})
     answer = await zot.until(lambda m: m.get("id") == "1")
     assert not answer["success"] and "relative" in answer["error"]
+    zot.send({"id": "2", "type": "list_sessions", "cwd": given})
+    answer = await zot.until(lambda m: m.get("id") == "2")
+    assert not answer["success"] and "relative" in answer["error"]
+    assert (await native.call("cron/list"))["jobs"] == []
     assert (await native.call("dragoman/sessions", {}))["sessions"] == []
+
+
+async def test_a_session_that_is_there_is_not_found_by_the_daemons_folder(house: House) -> None:
+    """The daemon of these tests runs in the folder of the tests: `.` means it to nobody."""
+    native = await house.zeroclaw()
+    made = await native.call("dragoman/open", {"cwd": os.getcwd()})
+    session = made["session"]["id"]
+    await native.call("dragoman/prompt", {"session_id": session, "text": "say hi"})
+    acp = await house.acp()
+    for method in ("session/load", "session/resume", "session/fork"):
+        id = acp.begin(method, {"sessionId": session, "cwd": ".", "mcpServers": []})
+        said = await acp.until(lambda m, id=id: m.get("id") == id)  # type: ignore[misc]
+        assert "relative" in str(said["error"]), (method, said)
+    human = await house.speaker("humanlayer")
+    params = {"session_id": session, "query": "more", "additional_directories": ["here"]}
+    id = human.begin("continueSession", params)
+    said = await human.until(lambda m: m.get("id") == id)
+    assert "relative" in str(said["error"])
 
 
 async def test_our_client_makes_it_whole(

@@ -140,13 +140,13 @@ async def test_libraries_that_print_or_warn_do_not_reach_the_wire(tmp_path: Path
     (noise / "sitecustomize.py").write_text(
         "import asyncio, os, sys, warnings\n"
         "import dragoman.engine.turn as turn\n"
-        "real = turn.Turn.call\n"
-        "async def call(self, *args):\n"
+        "real = turn.Turn.spoke\n"
+        "async def spoke(self, *args, **more):\n"
         "    print('printed'); sys.stdout.flush()\n"
         "    os.write(1, b'written\\n')\n"
         "    warnings.warn('warned')\n"
-        "    return await real(self, *args)\n"
-        "turn.Turn.call = call\n"
+        "    return await real(self, *args, **more)\n"
+        "turn.Turn.spoke = spoke\n"
     )
     agent = await start(tmp_path, PYTHONPATH=str(noise), DRAGOMAN_log__level="debug")
     session = await new(agent, project(tmp_path))

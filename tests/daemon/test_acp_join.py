@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -155,12 +156,41 @@ def test_an_editor_that_was_first_hands_its_open_question_over(tmp_path):
         assert editor.leave()[0] == 0
 
 
+def test_a_daemon_that_is_back_too_late_has_the_session_all_the_same(tmp_path):
+    """The editor gives it up just as it comes: it asks its own host, and the daemon has it all."""
+    with Daemon(tmp_path).wait_ready() as daemon:
+        editor, session = greeted(tmp_path)
+        words = [{"type": "text", "text": 'write "red" to colour.txt'}]
+        asked = editor.begin("session/prompt", sessionId=session, prompt=words)
+        editor.until(lambda m: m.get("method") == "session/request_permission")
+        editor.process.send_signal(signal.SIGSTOP)
+        daemon.process.kill()
+        daemon.process.wait(10)
+    with Daemon(tmp_path).wait_ready() as daemon:
+        place = daemon.data / "acp.sock"
+        place.rename(daemon.data / "hidden.sock")
+        editor.process.send_signal(signal.SIGCONT)
+        editor.until_said("going on with a host of its own")
+        (daemon.data / "hidden.sock").rename(place)
+        again = editor.until(lambda m: m.get("id") == asked or "permission" in str(m.get("method")))
+        assert again.get("method") == "session/request_permission", again
+        with Line(daemon.socket) as client:
+            (row,) = client.ask("dragoman/approvals")["approvals"]
+            client.ask(
+                "dragoman/answer",
+                {"id": row["ask"]["id"], "verdict": "allow", "digest": row["ask"]["digest"]},
+            )
+            assert editor.answer(asked)["result"]["stopReason"] == "end_turn"
+            assert users(client, session) == ['write "red" to colour.txt']
+        assert editor.leave()[0] == 0
+
+
 def test_a_line_over_the_limit_is_refused_and_the_rest_goes_on(tmp_path):
     with Daemon(tmp_path).wait_ready():
         editor, session = greeted(tmp_path)
         editor.process.stdin.write(b'{"jsonrpc":"2.0","id":77,"x":"' + b"y" * 17_000_000 + b'"}\n')
         refusal = editor.until(lambda m: "error" in m)
-        assert refusal["id"] is None and "longer than" in refusal["error"]["message"]
+        assert refusal["id"] == 77 and "longer than" in refusal["error"]["message"]
         assert prompted(editor, session, "say fine") == "end_turn"
         assert editor.leave()[0] == 0
 
@@ -186,3 +216,39 @@ def test_a_turn_under_way_at_the_end_of_input_is_answered(tmp_path):
         out, _ = editor.process.communicate(json.dumps(said).encode() + b"\n", timeout=30)
         answer = json.loads(out.splitlines()[-1])
         assert (answer["id"], answer["result"]["stopReason"]) == (9, "end_turn")
+
+
+def test_questions_are_answered_elsewhere_while_another_session_of_the_editor_runs(tmp_path):
+    editor, busy = greeted(tmp_path)
+    words = [{"type": "text", "text": "say busy then count slowly to 2000"}]
+    editor.begin("session/prompt", sessionId=busy, prompt=words)
+    editor.until(lambda m: "busy" in str(m.get("params")))
+    session = editor.call("session/new", cwd=str(tmp_path), mcpServers=[])["sessionId"]
+
+    def asks(colour: str) -> int:
+        words = [{"type": "text", "text": f'write "{colour}" to {colour}.txt'}]
+        asked = editor.begin("session/prompt", sessionId=session, prompt=words)
+        editor.until(lambda m: m.get("method") == "session/request_permission")
+        return asked
+
+    first = asks("red")
+    with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as client:
+        with Line(daemon.data / "humanlayer.sock", init=None) as human:
+            (row,) = human.ask("fetchApprovals", {"session_id": session})["approvals"]
+            about = {"call_id": row["id"], "type": "function_call", "decision": "approve"}
+            human.ask("sendDecision", about)
+        assert editor.answer(first)["result"]["stopReason"] == "end_turn"
+        # who watches all sessions at the daemon is told of the next question, and answers it
+        client.ask("dragoman/watch", {})
+        second = asks("blue")
+        while (event := client.receive()["params"]["event"])["type"] != "asked":
+            continue
+        ask = event["ask"]
+        client.ask("dragoman/answer", {"id": ask["id"], "verdict": "deny", "comment": "not blue"})
+        assert editor.answer(second)["result"]["stopReason"] == "end_turn"
+        told = client.ask("dragoman/history", {"sessionId": session})["events"]
+    settled = [one["event"] for one in told if one["event"]["type"] == "settled"]
+    assert [one["by"]["dialect"] for one in settled] == ["humanlayer", "zeroclaw"]
+    assert (tmp_path / "red.txt").exists() and not (tmp_path / "blue.txt").exists()
+    editor.process.kill()
+    editor.process.communicate()

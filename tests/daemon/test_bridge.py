@@ -305,7 +305,7 @@ def test_a_message_over_the_limit_is_answered_and_the_rest_goes_on(tmp_path: Pat
             assert refused["code"] == -32600 and "16777216" in refused["message"]
             bridge.send(4, "session/prompt", sessionId=id, prompt="x" * 200_000)
             told = bridge.until(lambda m: m.get("id") == 4)["error"]["message"]
-            assert "ended the connection" in told
+            assert "longer than 100000 bytes" in told
             bridge.send(5, "session/list")
             assert bridge.until(lambda m: m.get("id") == 5)["result"]["sessions"]
             assert bridge.ended()[0] == 0

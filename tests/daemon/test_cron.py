@@ -51,7 +51,7 @@ async def test_a_host_that_does_not_last_keeps_no_schedules():
 def test_times_in_words():
     from dragoman.cli.verbs.cron import _next, _when
 
-    assert _when({"every_ms": 90_000}) == "every 90s" and _when({"at": 5}) == "once"
+    assert _when({"every_ms": 90_000}) == "every 1m30s" and _when({"at": 5}) == "once"
     assert _when({"cron": "@daily", "tz": "UTC"}) == "@daily (UTC)"
     assert _next({"enabled": False}) == "paused"
     assert _next({"enabled": True, "next_run": None}) == "over"

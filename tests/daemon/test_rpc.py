@@ -314,7 +314,7 @@ def test_long_lines(env):
     said += '\n{"id":"after","type":"ping"}\n'
     code, frames, _ = run(env, said=said)
     assert code == 0
-    assert [frame.get("id") for frame in frames] == ["long", None, "after"]
+    assert [frame.get("id") for frame in frames] == ["long", "over", "after"]
     assert frames[1]["success"] is False and frames[1]["error"].startswith("line too long")
 
 

@@ -74,6 +74,35 @@ def test_print_mode_prints_an_answer_and_no_frames(env):
         assert b"hello" in out.lower() and b'{"type"' not in out
 
 
+def test_print_mode_needs_what_the_protocol_needs(env):
+    code, out, told = plain(env, "-p", "say hello", said=b"")
+    assert (code, out) == (1, b"") and told.startswith("zot: no credential for anthropic")
+    words = ("--temperature", "0", "--tools", "read", "-p", "say hello")
+    code, out, told = plain(env, "--provider", "demo", *words, said=b"")
+    assert code == 0 and b"hello" in out.lower()
+    assert [line for line in told.splitlines() if "no effect" in line] == [
+        "zot: --temperature has no effect with -p", "zot: --tools has no effect with -p",
+    ]  # fmt: skip
+
+
+def test_print_mode_goes_to_the_address_that_is_given(env):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(15)
+        words = ("--base-url", f"http://127.0.0.1:{server.getsockname()[1]}", "--api-key", "k-1")
+        process = subprocess.Popen(
+            [*COMMAND, *words, "-p", "hi"], stdin=subprocess.DEVNULL, env=env,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            asker, _ = server.accept()
+            with asker:
+                asked = asker.recv(65536)
+        finally:
+            process.kill()
+            process.wait()
+    assert asked.startswith(b"POST /v1/messages ") and b"x-api-key: k-1" in asked.lower()
+
+
 def test_a_directory_as_input_is_told(env):
     folder = os.open("/", os.O_RDONLY)
     done = subprocess.run(
@@ -124,6 +153,38 @@ def test_pipelined_commands_are_answered_in_order(env):
     assert [frame.get("id", "") for frame in frames] == [*"12345", "", *"6789"]
 
 
+def test_a_prompt_that_need_not_wait_is_answered_in_its_place(env):
+    lines = [
+        {"id": "1", "type": "prompt", "message": "say one"}, {"id": "2", "type": "get_state"},
+        {"id": "3", "type": "ping"}, {"id": "4", "type": "frob"},
+        {"id": "5", "type": "get_messages"},
+        {"id": "6", "type": "prompt", "message": "say two"}, {"id": "7", "type": "ping"},
+    ]  # fmt: skip
+    said = "\n".join(map(json.dumps, lines)).replace('{"id": "4"', '{bad\n{"id": "4"') + "\n"
+    code, frames, _ = run(env, "--provider", "demo", said=said)
+    answers = [frame for frame in frames if frame["type"] == "response"]
+    # The second prompt waits for the first, so it is answered when it starts.
+    assert code == 0 and [one.get("id", "") for one in answers] == ["1", "2", "3", "", *"4576"]
+    state, messages = answers[1]["data"], answers[5]["data"]["messages"]
+    assert state["busy"] and state["message_count"] == 1
+    assert [one["role"] for one in messages] == ["user"] and kinds(frames).count("done") == 2
+
+
+def test_an_abort_right_behind_a_prompt_is_answered_after_it(env, tmp_path):
+    said = "".join(
+        json.dumps(line) + "\n"
+        for line in (
+            {"id": "p", "type": "prompt", "message": "go"}, {"id": "a", "type": "abort"},
+            {"id": "c", "type": "compact"}, {"id": "s", "type": "ping"},
+        )
+    )  # fmt: skip
+    words = script(tmp_path, [bash("sleep 30"), "done"])
+    code, frames, _ = run(env, *words, said=said)
+    answers = [frame["id"] for frame in frames if frame["type"] == "response"]
+    assert code == 0 and answers[:2] == ["p", "a"] and sorted(answers) == ["a", "c", "p", "s"]
+    assert kinds(frames).count("done") == 2 and "tool_call" not in kinds(frames)
+
+
 def test_an_aborted_command_keeps_what_it_said(env, tmp_path):
     process = Process(env, *script(tmp_path, [bash("echo first; sleep 30"), "done"]))
     process.send(type="prompt", message="go")
@@ -142,8 +203,11 @@ def test_an_aborted_command_keeps_what_it_said(env, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_hangup_ends_the_tools(env, tmp_path, number):
-    mark = tmp_path / "pid"
-    process = Process(env, *script(tmp_path, [bash(f"echo $$ > {mark}; echo up; sleep 60"), "x"]))
+    work = tmp_path / "work"
+    work.mkdir()
+    mark = work / "pid"
+    turns = [bash("echo $$ > pid; echo up; sleep 60"), "x"]
+    process = Process(env, *script(tmp_path, turns), "--cwd", str(work))
     process.send(type="prompt", message="go")
     process.until("tool_progress")
     pid = int(mark.read_text())

@@ -49,3 +49,29 @@ def test_it_joins_the_session_of_a_running_daemon(tmp_path):
         assert daemon.stop() == 0
     code, frames, said = rpc(tmp_path, "--session", id, said='{"id":"1","type":"get_messages"}\n')
     assert code == 0 and len(frames[0]["data"]["messages"]) == 2, said
+
+
+def test_a_daemon_that_dies_leaves_no_command_and_no_turn_without_an_end(tmp_path):
+    config = '[agents.default]\nmodel = "demo/demo"\n'
+    env = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
+    with Daemon(tmp_path, config=config).wait_ready() as daemon:
+        with Plain(daemon.socket, "another") as other:
+            id = other.call("dragoman/open", {"cwd": str(tmp_path)})["session"]["id"]
+        words = [*COMMAND, "--config-dir", str(tmp_path), "--session", id]
+        process = subprocess.Popen(
+            words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdin and process.stdout
+        for number, text in enumerate(("count slowly to 500", "say never"), 1):
+            command = {"id": str(number), "type": "prompt", "message": text}
+            process.stdin.write(json.dumps(command).encode() + b"\n")
+        process.stdin.flush()
+        while b'"text_delta"' not in process.stdout.readline():
+            pass
+        daemon.process.kill()
+        out, said = process.communicate(timeout=20)
+    assert process.returncode == 1 and b"the daemon ended the connection" in said
+    frames = [json.loads(line) for line in out.split(b"\n") if line]
+    refused, problem, done = frames[-3:]
+    assert refused["id"] == "2" and refused["type"] == "response" and not refused["success"]
+    assert problem["type"] == "error" and done == {"type": "done"}

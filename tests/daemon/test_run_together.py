@@ -9,6 +9,9 @@ import pytest
 from tests.daemon.running import Daemon, Line
 from tests.daemon.test_run import DRAGOMAN, Terminal, environment, run, say, scripted, work
 
+from dragoman.cli.run.turns import Wish, _apart
+from dragoman.client.answers import AgentRow
+
 DEMO = '[agents.default]\nmodel = "demo/demo"\n'
 
 
@@ -181,6 +184,14 @@ def test_a_reader_that_leaves_cancels_the_turn_in_the_daemon(tmp_path, daemon):
     assert [row["status"] for row in listed(tmp_path)] != ["running"]
 
 
+def test_a_daemon_that_is_stopped_is_told(tmp_path, daemon):
+    terminal = Terminal(tmp_path, "count slowly to 300", config=DEMO)
+    terminal.until(b"3")
+    daemon.signal(signal.SIGTERM)
+    assert terminal.end() == 130
+    assert b"interrupted: the daemon was stopped" in terminal.seen
+
+
 def test_a_daemon_that_dies_is_told(tmp_path, daemon):
     terminal = Terminal(tmp_path, "count slowly to 300", config=DEMO)
     terminal.until(b"3")
@@ -197,7 +208,7 @@ def test_settings_that_a_daemon_does_not_know_are_used_here(tmp_path, daemon):
 
 
 async def test_a_model_whose_key_only_this_shell_has_is_used_here(tmp_path, daemon, monkeypatch):
-    from dragoman.cli.run.turns import Here, There, Wish, seat
+    from dragoman.cli.run.turns import Here, There, seat
     from dragoman.engine.faults import BadInput
 
     monkeypatch.setenv("OPENAI_API_KEY", "of this shell")
@@ -214,16 +225,62 @@ async def test_a_model_whose_key_only_this_shell_has_is_used_here(tmp_path, daem
         await seat(wish)
 
 
-@pytest.mark.parametrize("env, same", [({}, True), ({"ANTHROPIC_API_KEY": "x"}, False)])
-async def test_a_key_that_the_daemon_does_not_know_is_used_here(tmp_path, env, same):
-    from dragoman.cli.run.turns import Wish, _same_model
-    from dragoman.client.answers import AgentRow
+class Keyless:
+    """A daemon that found no key when it was started, and has three agents."""
 
-    class Keyless:
-        """A daemon that found no key when it was started."""
+    async def agents(self):
+        return [
+            AgentRow("default", "demo/demo", "supervised", "", "builtin"),
+            AgentRow("other", "anthropic/claude-sonnet-4-5", "supervised", "", "builtin"),
+            AgentRow("gone", "", "", "", "", "no such provider"),
+            AgentRow("hosted", "hosted/hosted", "supervised", "", "acp"),
+        ]
 
-        async def agents(self):
-            return [AgentRow("default", "demo/demo", "supervised", "", "builtin")]
+    async def call(self, method):
+        assert method == "dragoman/models"
+        return {"without_key": ["anthropic", "openai"]}
 
+
+AGENTS = """
+[acp]
+default_agent = "default"
+[agents.default]
+[agents.other]
+model = "anthropic/claude-sonnet-4-5"
+[agents.gone]
+model = "nowhere/none"
+[agents.hosted]
+backend = "acp"
+command = "cat"
+"""
+KEY = {"ANTHROPIC_API_KEY": "x"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "why"),
+    [
+        ("", {}, ""),  # whatever else is configured
+        ("default", {}, ""),
+        ("default", KEY, "the keys of this shell choose anthropic/"),
+        ("other", {}, ""),  # nobody has a key: the daemon says so
+        ("other", KEY, "only this shell has a key for anthropic"),
+        ("gone", KEY, ""),
+        ("hosted", KEY, ""),
+        ("unknown", KEY, ""),
+        ("", {"DRAGOMAN_agents__default__mode": "full"}, "DRAGOMAN_agents__default__mode"),
+    ],
+)
+async def test_only_the_agent_in_question_decides_where_a_run_is(tmp_path, agent, env, why):
+    (tmp_path / "config.toml").write_text(AGENTS)
     env = {"OLLAMA_HOST": "127.0.0.1:9", **env}
-    assert await _same_model(Keyless(), Wish("hi", str(tmp_path)), env) is same
+    found = await _apart(Keyless(), Wish("hi", str(tmp_path), agent=agent), env)
+    assert why in found and bool(why) == bool(found), found
+
+
+def test_a_run_apart_from_the_daemon_says_so_and_why(tmp_path, daemon):
+    done = run(tmp_path, "hi", DRAGOMAN_agents__default__model="demo/demo")
+    assert done.returncode == 0
+    assert b"a process of its own, not in the running daemon" in done.stderr
+    assert b"DRAGOMAN_agents__default__model" in done.stderr
+    done = run(tmp_path, "hi")
+    assert b"of its own" not in done.stderr

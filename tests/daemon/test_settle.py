@@ -1,13 +1,17 @@
 """What the daemon loads before its first answer, and what it leaves for after it."""
 
+import asyncio
 import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from dragoman.daemon import main
 from dragoman.host import after_start as settling
 
 CONFIG = '[agents.default]\nmodel = "demo/demo"\n[gateway]\nenabled = false\n'
@@ -16,7 +20,6 @@ LATER = {
     *settling.LATER,
     "dragoman.agents.skills",
     "dragoman.engine.turn",
-    "dragoman.engine.work",
     "dragoman.policy.commands",
     "dragoman.policy.programs",
     "dragoman.providers.openai_chat",
@@ -105,3 +108,26 @@ def test_the_collector_rests_only_while_a_server_begins(fails: bool, collector: 
     else:
         assert begin(serve) == 7
     assert seen == [False] and gc.isenabled()
+
+
+async def test_few_unused_sessions_gather_and_memory_goes_back_now_and_then(monkeypatch):
+    """Sweeping is cheap and often; giving memory back is not, and comes once for several sweeps."""
+    swept: list[str] = []
+    given: list[int] = []
+    enough = asyncio.Event()
+
+    async def sweep(idle: float, most: int) -> list[str]:
+        swept.append("s")
+        if len(swept) > 2 * main._TIDY_EVERY:
+            enough.set()
+        return ["s"]
+
+    monkeypatch.setattr(main, "_SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(main, "_give_back", lambda: given.append(len(swept)))
+    host = SimpleNamespace(sweep=sweep, live={})
+    composed = SimpleNamespace(host=host, descendants=SimpleNamespace(bury=lambda: None))
+    daemon = cast(Any, SimpleNamespace(composed=composed))
+    sweeping = asyncio.ensure_future(main.Daemon._sweep(daemon))
+    await asyncio.wait_for(enough.wait(), 30)
+    sweeping.cancel()
+    assert given == [main._TIDY_EVERY, 2 * main._TIDY_EVERY]

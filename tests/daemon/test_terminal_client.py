@@ -90,7 +90,8 @@ def test_from_start_to_reconnect(daemon, tmp_path):
     assert line.ask("doctor/run")["results"]
     line.close()
     # Back within the second that an ephemeral daemon waits, under the old name.
-    line = Terminal(daemon.socket, {**INIT, "tui_id": tui, "tui_sig": None})
+    own = {"tui_id": tui, "tui_sig": line.init["tui_sig"]}
+    line = Terminal(daemon.socket, {**INIT, **own})
     assert line.init["tui_id"] == tui
     start(line)
     again = {"agent_alias": "default", "chat_mode": "acp", "session_id": session, "cwd": None}
@@ -110,3 +111,30 @@ def test_from_start_to_reconnect(daemon, tmp_path):
     line.ask("session/close", {"session_id": session})
     line.close()
     assert daemon.ended() == 0
+
+
+def test_switching_away_leaves_what_another_terminal_runs(tmp_path):
+    """`session/close` of the old session is what the terminal sends when its user switches."""
+    config = script(tmp_path, [call("bash", command="echo hi"), say("There."), say("Other.")])
+    with Daemon(tmp_path, config=config).wait_ready() as daemon:
+        worker, other = Terminal(daemon.socket, INIT), Terminal(daemon.socket, INIT)
+        new = {"agent_alias": "default", "cwd": str(tmp_path), "session_id": None, "tui_id": None}
+        session = worker.ask("session/new", new)["session_id"]
+        other.ask("session/new", {**new, "session_id": session, "cwd": None})
+        worker.tell("session/prompt", {"session_id": session, "prompt": "run it"})
+        asked = worker.until("approval_request")
+        assert "run it" in other.until("agent_thought_chunk")["text"]
+        fresh = other.ask("session/new", new)["session_id"]
+        assert other.ask("session/close", {"session_id": session})["closed"]
+        yes = {"session_id": session, "request_id": asked["request_id"], "decision": "allow_once"}
+        worker.ask("session/approve", yes)
+        assert worker.until("turn_complete")["outcome"] == "completed"
+        # Back again: all of it is there, and the session that was left unused is forgotten.
+        other.ask("session/new", {**new, "session_id": session, "cwd": None})
+        other.ask("session/close", {"session_id": fresh})
+        told = other.ask("session/messages", {"session_id": session})["messages"]
+        assert [one["content"] for one in told] == ["run it", "There."]
+        rows = other.ask("session/list", {"query": None})["sessions"]
+        assert [row["session_id"] for row in rows] == [session]
+        worker.close()
+        other.close()

@@ -66,6 +66,7 @@ def _joined(text):
 @pytest.fixture
 def line(daemon):
     made = Strict(daemon.socket, INIT)
+    read_result("initialize", made.init)
     yield made
     made.close()
 
@@ -76,6 +77,8 @@ def test_the_reader_is_strict():
         ("session/list", {"sessions": [{"session_id": None}]}),
         ("fs/list_dir", {"cwd": "/", "entries": [{"name": "x", "mtime": "2026"}]}),
         ("logs/query", {"events": [], "at_end": True, "next_cursor": "3"}),
+        ("quickstart/apply", {"kind": "applied", "daemon_restarted": False}),
+        ("quickstart/validate", {"kind": "errors"}),
     ):
         with pytest.raises(Misfit):
             read_result(*wrong)
@@ -94,6 +97,11 @@ def test_panes_at_the_start(line):
     assert line.ask("logs/subscribe") == {"subscribed": True}
     found = line.ask("logs/query", {"hide_internal": True, "limit": 1, "severity_min": 5})
     line.ask("logs/get", {"id": found["events"][0]["id"]})
+    for only in ({"outcome": "failure"}, {"trace_id": "none"}, {"category": "none"}):
+        assert not line.ask("logs/query", only)["events"]
+    until = dict(zip(("until_ts", "until_id"), found["next_cursor"], strict=True))
+    (after,) = line.ask("logs/query", {**until, "limit": 1})["events"]
+    assert int(after["id"]) == int(found["events"][0]["id"]) - 1
     line.ask("doctor/run")
 
 

@@ -1,7 +1,9 @@
 """Descriptors: ours, those of packages, and what is derived from them."""
 
+import random
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +178,32 @@ async def test_who_may_not_stay_is_told_in_his_own_protocol(name: str, part: str
     client = Client(opened)
     line = (await client.receive()).decode()
     assert part in line and "limits.max_clients" in line
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_entry_points_are_those_that_the_library_finds(tmp_path: Path, seed: int) -> None:
+    """Random files, read by us and by `importlib.metadata`."""
+    chance = random.Random(seed)
+    for number in range(12):
+        folder = tmp_path / f"pack{number}-1.{number}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pack{number}\n")
+        lines = []
+        for _ in range(chance.randrange(5)):
+            group = chance.choice(["dragoman.dialects", "console_scripts", "dragoman.dialects.x"])
+            lines.append(f"[{group}]")
+            for _ in range(chance.randrange(3)):
+                name = f"d{chance.randrange(1000)}"
+                space, extra = chance.choice(["", " "]), chance.choice(["", " [more]", "[more]"])
+                lines.append(f"{name}{space}={space}mod.{name}:DIALECT{extra}")
+            lines += chance.sample(["", "# a = b:c", "   "], 1)
+        if chance.randrange(6):
+            (folder / "entry_points.txt").write_text("\n".join(lines))
+    found = sorted((package, name, where) for package, name, where in entries([str(tmp_path)]))
+    read = sorted(
+        (one.name, point.name, f"{point.module}:{point.attr}")
+        for one in distributions(path=[str(tmp_path)])
+        for point in one.entry_points
+        if point.group == "dragoman.dialects"
+    )
+    assert found == read and (found or seed)

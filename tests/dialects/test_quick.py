@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.engine.host import OpenSpec
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted
 from dragoman.transports.memory import Client
@@ -107,4 +108,41 @@ async def test_the_known_list_is_the_read_one() -> None:
     read = await client.receive()
     client.send(asked, asked)
     assert [await client.receive(), await client.receive()] == [read, read]
+    await desk.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_both_ways_to_a_list_answer_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`listSessions` at hand and read, between random changes, asked in random words."""
+    chance = random.Random(seed)
+    door = memory_door(Scripted(["ok"], loop=True))
+    desk = import_module("dragoman.dialects.humanlayer").Desk(door)
+    client = Client(desk.hearer)
+    verb = import_module("dragoman.dialects.humanlayer.verbs").VERBS["listSessions"]
+    quick, hits = verb.quick, []
+
+    def counted(conn: Any) -> Any:
+        hits.append(quick(conn))
+        return hits[-1]
+
+    ids: list[str] = []
+    for number in range(60):
+        if not ids or chance.randrange(6) == 0:
+            ids.append((await door.open(OpenSpec(cwd="/", title=f"%d {number} %s"))).id)
+        elif chance.randrange(4) == 0:
+            await door.rename(chance.choice(ids), chance.choice(["50 %", "ä", "%(x)s"]))
+        asked: dict[str, Any] = {"jsonrpc": "2.0", "method": "listSessions"}
+        asked["id"] = chance.choice([1, 0, -3, 2**60, "a", "ä", 1.5])
+        if chance.randrange(3) == 0:
+            asked["params"] = chance.choice([{}, {"leafOnly": True}, [], 7, None])
+        line = json.dumps(asked).encode()
+        said = []
+        for way in (counted, None, counted):
+            monkeypatch.setattr(verb, "quick", way)
+            client.send(line)
+            said.append(await client.receive())
+        assert said[0] == said[1] == said[2], line
+    assert sum(one is not None for one in hits) > 20
     await desk.close()

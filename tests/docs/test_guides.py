@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.living import WITHIN, Living
+from tests.daemon.running import Line
 
 from dragoman.cli import table
 from dragoman.cli.parse import parse
@@ -34,7 +35,7 @@ def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
 
 
 PROGRAMS = blocks(ROOT / "docs" / "guides" / "clients.md", "python")
-SAYS = ["completed", "while nobody looked", "."]
+SAYS = ["completed", "while nobody looked", "asked: hello", "."]
 
 
 def test_every_program_is_here() -> None:
@@ -42,16 +43,34 @@ def test_every_program_is_here() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(SAYS)))
-def test_the_programs_of_the_guide_run(living: Living, number: int) -> None:
+def test_the_programs_of_the_guide_run(living: Living, tmp_path: Path, number: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAMS[number]],
         env=living.env,
-        cwd=living.work,
+        cwd=tmp_path,  # not the daemon's
         capture_output=True,
         text=True,
         timeout=WITHIN,
     )
     assert done.returncode == 0 and SAYS[number] in done.stdout, done.stderr
+    assert not list(living.work.iterdir())
+    if number == 0:
+        assert (tmp_path / "hello.txt").read_text().strip() == "hello"
+
+
+def test_the_lines_of_the_guide_are_answered(living: Living, tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "docs" / "guides" / "clients.md", "json")
+    with Line(living.socket) as line:
+        made = line.ask("dragoman/open", {"cwd": str(tmp_path)})["session"]
+    lines = [json.loads(row.replace("…", made["id"])) for row in block.strip().splitlines()]
+    with Line(living.socket, init=None) as line:
+        for message in lines:
+            line.send(message)
+        for message in lines:
+            answer = line.answer(message["id"])
+            assert "result" in answer, answer
+        told = [one["params"]["event"]["type"] for one in line.seen]
+        assert {"turn_began", "text_delta", "turn_ended"} <= set(told)
 
 
 def commands(block: str) -> Iterator[list[str]]:

@@ -37,10 +37,11 @@ REASONS = {
 }
 HEAD = """
 set -euo pipefail
-each() {  # a line that may go on for ever
+each() {  # a line that may go on for ever; those that end by themselves have time to
     echo "\\$ $1"
-    local code=0
-    timeout -s INT -k 20 1 bash -c "$1" </dev/null || code=$?
+    local code=0 most=1
+    case $1 in *--background*|*" stop"*|*" run "*|*" token "*|*" pair"*|*" open"*) most=20;; esac
+    timeout -s INT -k 20 $most bash -c "$1" </dev/null || code=$?
     case $code in 0|124|130) ;; *) echo "exit $code"; return 1;; esac
 }
 in_terminal() {

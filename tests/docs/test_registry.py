@@ -19,13 +19,13 @@ def test_the_entry_keeps_the_rules() -> None:
     assert entry["name"].strip() and entry["description"].strip()
     assert re.fullmatch(r"\d+\.\d+\.\d+", entry["version"]) and entry["version"] == __version__
     allowed = {"id", "name", "version", "description", "distribution", "repository", "authors",
-               "license", "icon"}  # fmt: skip
+               "license", "license_url", "website", "icon"}  # fmt: skip
     assert set(entry) <= allowed
     (kind, made), *others = entry["distribution"].items()
     assert kind in ("binary", "npx", "uvx") and not others
     name, _, version = made["package"].partition("==")
     assert name == "dragoman" and version == entry["version"] and "latest" not in made["package"]
-    assert made["args"] == ["acp"]
+    assert made["args"] == ["acp"] and set(made) <= {"package", "cmd", "args", "env"}
     assert (FOLDER / entry["icon"]).exists()
 
 
@@ -39,10 +39,11 @@ def test_the_icon_takes_its_colour_from_where_it_is_shown() -> None:
         if one.get(key) is not None
     }
     assert colours <= {"currentColor", "none", "inherit"} and "currentColor" in colours
-    assert "style" not in (FOLDER / "icon.svg").read_text()
+    drawn = (FOLDER / "icon.svg").read_text()
+    assert "style" not in drawn and "<!--" not in drawn  # a comment breaks the registry's pages
 
 
-def test_the_first_line_offers_a_way_to_authenticate(tmp_path: Path) -> None:
+def test_case_74_the_first_line_offers_a_way_to_authenticate(tmp_path: Path) -> None:
     params = {
         "protocolVersion": 1,
         "clientInfo": {"name": "registry", "version": "1"},

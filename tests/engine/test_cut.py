@@ -6,7 +6,7 @@ import pytest
 from tests.engine.tape import ME
 from tests.engine.test_recovery import begin, kill, reopen  # noqa: F401
 
-from dragoman.engine import cut
+from dragoman.engine import ending
 from dragoman.engine import events as ev
 from dragoman.engine.content import Message, Text, Thinking, text_of
 from dragoman.engine.host import OpenSpec
@@ -40,21 +40,22 @@ ARGS = call_with("write", {"text": "x"}, id="t1", fragments=3)
 
 
 @pytest.mark.parametrize(
-    ("script", "shown"),
+    ("make", "shown"),
     [
-        (Scripted([turn(say("I will", deltas=2), ARGS, hang())]), "I will"),
-        (Scripted([turn("I will", ARGS, "and more", hang())]), "I willand more"),
-        (Scripted([turn(think("hm"), "I will", ARGS, hang())]), "I will"),
-        (Scripted([turn("plain", hang())]), "plain"),
-        (Blunt([]), "some words"),
+        (lambda: Scripted([turn(say("I will", deltas=2), ARGS, hang())]), "I will"),
+        (lambda: Scripted([turn("I will", ARGS, "and more", hang())]), "I willand more"),
+        (lambda: Scripted([turn(think("hm"), "I will", ARGS, hang())]), "I will"),
+        (lambda: Scripted([turn("plain", hang())]), "plain"),
+        (lambda: Blunt([]), "some words"),
     ],
 )
 @pytest.mark.parametrize("cause", ["client", "interrupt"])
-async def test_words_before_a_cancel_stay(script, shown, cause):
+async def test_words_before_a_cancel_stay(make, shown, cause):
+    script = make()
     door = memory_door(script)
     info = await door.open(OpenSpec(cwd="/"), ME)
     work = await door.prompt(info.id, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
     if cause == "interrupt":
         await door.interrupt(info.id)
     else:
@@ -98,7 +99,7 @@ def notes(door) -> "asyncio.Queue[bytes | None]":
 
     async def telling(space, key, value):
         await put(space, key, value)
-        if space == cut.SPACE:
+        if space == ending.DRAFTS:
             told.put_nowait(value)
 
     store.put = telling
@@ -106,14 +107,14 @@ def notes(door) -> "asyncio.Queue[bytes | None]":
 
 
 async def test_what_a_model_said_until_a_kill_comes_back(reopen, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cut, "NOTE_SECONDS", 0.01)
+    monkeypatch.setattr(ending, "NOTE_SECONDS", 0.01)
     script = Scripted([turn(think("hm"), "many words", ARGS, hang())])
     door = await reopen(script)
     noted = notes(door)
     sid, _ = await begin(door)
     await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
-    assert await asyncio.wait_for(noted.get(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
+    assert await asyncio.wait_for(noted.get(), 30)
     await kill(door)
     door = await reopen(Scripted(["again"]))
     await door.load(sid)
@@ -126,16 +127,16 @@ async def test_what_a_model_said_until_a_kill_comes_back(reopen, monkeypatch):  
 
 
 async def test_a_note_of_a_message_that_was_kept_is_void(reopen, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cut, "NOTE_SECONDS", 0.01)
+    monkeypatch.setattr(ending, "NOTE_SECONDS", 0.01)
     script = Scripted([turn("first", hang(), call_with("none", {})), turn(hang())])
     door = await reopen(script)
     noted = notes(door)
     sid, _ = await begin(door)
     await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
-    assert await asyncio.wait_for(noted.get(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
+    assert await asyncio.wait_for(noted.get(), 30)
     script.release()
-    await asyncio.wait_for(script.hanging.wait(), 5)  # in the second step
+    await asyncio.wait_for(script.hanging.wait(), 30)  # in the second step
     await kill(door)
     door = await reopen(Scripted([]))
     await door.load(sid)
@@ -144,22 +145,22 @@ async def test_a_note_of_a_message_that_was_kept_is_void(reopen, monkeypatch):  
 
 
 async def test_a_turn_that_ends_leaves_no_note(reopen, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cut, "NOTE_SECONDS", 0.01)
+    monkeypatch.setattr(ending, "NOTE_SECONDS", 0.01)
     script = Scripted([turn("words", hang(), "more")])
     door = await reopen(script)
     noted = notes(door)
     sid, _ = await begin(door)
     work = await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
-    assert await asyncio.wait_for(noted.get(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
+    assert await asyncio.wait_for(noted.get(), 30)
     script.release()
     await work.done
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while await noted.get() is not None:
             continue
-    assert await host_of(door).store.get(cut.SPACE, sid) is None
+    assert await host_of(door).store.get(ending.DRAFTS, sid) is None
 
 
 async def test_half_characters_can_be_noted():
-    note = cut.Note("t", 1, 0, (Text("a\ud83d"), Thinking("b")))
-    assert b"a" in cut._encoded(note)
+    note = ending.Note("t", 1, 0, (Text("a\ud83d"), Thinking("b")))
+    assert b"a" in ending._encoded(note)

@@ -10,7 +10,7 @@ from dragoman.engine.faults import Busy
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import AskRow, Outcome, ToolSpec
 from dragoman.engine.state import State
-from dragoman.store.memory import Kept, MemoryStore
+from dragoman.store.memory import MemorySession, MemoryStore
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, turn
 
@@ -84,7 +84,7 @@ def cut(entries, k):
             store._asks[body.ask.id] = AskRow(body.ask)
         if isinstance(body, ev.Settled):
             store._asks[body.ask_id] = AskRow(store._asks[body.ask_id].ask, body, entry.at)
-    kept = Kept(state.info(), "dead")
+    kept = MemorySession(state.info(), "dead")
     kept.entries = list(entries[:k])
     store._sessions["s"] = kept
     store._gseq = k

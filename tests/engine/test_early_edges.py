@@ -352,7 +352,7 @@ async def test_whatever_happens_before_the_commit_leaves_a_whole_turn(how):
     await settle()
     assert not work.done.done()
     commit()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         done = await work.done
         if doing is not None:
             await doing

@@ -11,7 +11,7 @@ from dragoman.engine.ending import last_text, rest, rests, verdict
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import TurnResult
 from dragoman.engine.state import State
-from dragoman.engine.underway import Underway
+from dragoman.engine.work import Underway
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ async def test_a_model_stream_stops_within_a_tenth_of_a_second(part):
     await tape.until(ev.StreamOpened)
     began = time.perf_counter()
     door.cancel(sid)
-    done = await asyncio.wait_for(work.done, 5)
+    done = await asyncio.wait_for(work.done, 30)
     assert time.perf_counter() - began < 0.1
     assert done.outcome == "cancelled" and script.aborted == 1
 
@@ -115,6 +115,6 @@ async def test_a_tools_process_group_dies_within_three_seconds(tmp_path):
     assert group != os.getpgid(0) and alive(group)
     began = time.perf_counter()
     door.cancel(sid)
-    assert (await asyncio.wait_for(work.done, 5)).outcome == "cancelled"
+    assert (await asyncio.wait_for(work.done, 30)).outcome == "cancelled"
     assert time.perf_counter() - began < 3.0
     assert alive(group) == []

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from tests.engine.tape import ME
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Message, PlanEntry, Text, ToolCall, ToolResult, Usage
+from dragoman.engine.content import (
+    Detail,
+    Message,
+    PlanEntry,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from dragoman.engine.events import Ask, Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.host import OpenSpec
@@ -98,6 +106,9 @@ def test_every_kept_fact_survives_the_store():
     samples += [ev.Compacted("s", 1), ev.Noted("info", "t", data={"a": 1}), ev.Steered("t", ())]  # type: ignore[list-item]
     samples += [ev.Queued("t2", (Text("x"),), key="k"), ev.Dropped("t2", "closed")]  # type: ignore[list-item]
     samples.append(ev.CallEnded("t", "c", "n", "unknown", (Text("x"),), True))
+    printed = Detail(exit_code=0, output=(2, 3), raw=b"\xff\x00")
+    samples.append(ev.CallEnded("t", "c", "n", "done", (Text("x"),), False, printed))
+    samples.append(ev.Delegated("t", "c", "s2", "Looker", "explore"))
     for body in samples:
         assert ev.decode_body(ev.encode_body(body)) == body
     assert {type(body) for body in samples} == set(typing.get_args(ev.Kept))

@@ -1,6 +1,7 @@
 """Watchers of a hub at awkward moments."""
 
 import asyncio
+from typing import Any
 
 from tests.engine.tape import ME, Tape
 
@@ -8,7 +9,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.events import Event, Who
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.hub import Hub
+from dragoman.engine.hub import Hub, Parts, Personal
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call
 
@@ -86,3 +87,67 @@ async def test_text_is_not_lost_to_a_fact_that_a_replay_gave_in_the_middle_of_it
     await asyncio.gather(*tasks)
     assert [event.seq for event in tape.events if event.seq] == [1, 2]
     assert tape.text() == "one two" and tape.of(ev.Deleted)
+
+
+class Differently(Personal):
+    """Each client is given its own name, `nobody` nothing."""
+
+    def for_client(self, who_id):
+        return None if who_id == "nobody" else who_id
+
+
+class Shaped:
+    """Says what the test wants said, and counts how often."""
+
+    def __init__(self, said):
+        self.said = said
+        self.times = 0
+        self.events = []
+
+    def speak(self, events):
+        self.times += 1
+        self.events += events
+        return self.said
+
+
+async def test_watchers_of_one_shape_are_each_given_what_is_theirs():
+    async def read(after, limit):
+        return []
+
+    hub = Hub("s", read, asyncio.ensure_future)
+    got = []
+    plain, personal = Shaped("word"), Shaped(Parts(["a", Differently(), None]))
+    for name in ("one", "nobody"):
+        for shape in (plain, personal):
+
+            def hear(said: Any, name: str = name) -> None:
+                got.append((name, said))
+
+            watch = hub.watch(Who("t", id=name), shape, hear)
+    broken = hub.watch(Who("t", id="broken"), plain, lambda said: [][0])
+    hub.emit_kept([kept(7)])
+    assert got == [
+        ("one", "word"), ("one", "a"), ("one", "one"), ("nobody", "word"), ("nobody", "a"),
+    ]  # fmt: skip
+    assert (plain.times, personal.times) == (1, 1)
+    assert broken.closed and broken not in hub.watches and watch.cursor == 7
+
+
+async def test_the_beginning_of_a_step_is_told_within_a_beat_with_what_follows():
+    async def read(after, limit):
+        return []
+
+    hub = Hub("s", read, asyncio.ensure_future)
+    tape, got = Shaped(True), asyncio.Event()
+    hub.watch(ME, tape, lambda said: got.set())
+    hub.emit(Event("s", 0, ev.StepBegan("t", 1)))
+    hub.emit(Event("s", 0, ev.StreamOpened("t", 1)))
+    assert not tape.events
+    hub.stream("s", ev.TextDelta, "t", "at once", 1)
+    kinds = [type(event.body) for event in tape.events]
+    assert kinds == [ev.StepBegan, ev.StreamOpened, ev.TextDelta]
+    hub.emit(Event("s", 0, ev.StepBegan("t", 2)))
+    got.clear()
+    async with asyncio.timeout(2):
+        await got.wait()
+    assert tape.events[-1].body == ev.StepBegan("t", 2)

@@ -34,7 +34,7 @@ async def test_a_kill_between_two_turns_does_not_forget_the_second(reopen, end):
     door = await reopen(script)
     sid, tape = await begin(door)
     await door.prompt(sid, (Text("first"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
     await door.prompt(sid, (Text("second"),), ME, keep=True)
     ledger = host_of(door).live[sid].ledger
     told = ledger._tell
@@ -67,7 +67,7 @@ async def test_the_status_of_a_session_whose_queue_was_taken_back_is_idle(reopen
     door = await reopen(script)
     sid, tape = await begin(door)
     await door.prompt(sid, (Text("first"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
     await door.prompt(sid, (Text("second"),), ME, keep=True, key="k")
     door.cancel(sid)
     door.retract(sid, "k")
@@ -132,7 +132,7 @@ async def test_a_stop_ends_a_turn_that_runs_and_says_so(reopen):  # noqa: F811
     door = await reopen(script)
     sid, _ = await begin(door)
     work = await door.prompt(sid, (Text("first"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
     await host_of(door).stop()
     finished = await work.done
     assert (finished.outcome, finished.cause) == ("interrupted", "shutdown")
@@ -145,3 +145,128 @@ async def test_a_stop_ends_a_turn_that_runs_and_says_so(reopen):  # noqa: F811
 
 def test_hooks_remember_no_more_than_they_must():
     assert Hooks()._remembered.maxlen == 256
+
+
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_cancel_may_be_acknowledged_once_the_store_has_it(reopen, left):  # noqa: F811
+    """A process that dies right after it must not leave the question open."""
+    door, sid, _, _, _ = await asking(reopen)
+    if left:
+        await kill(door)
+        door = await reopen(Scripted([]), [EchoTool()])
+        await door.load(sid)
+    door.cancel(sid)
+    await door.kept(sid)
+    assert not await door.asks(sid), "the question is withdrawn in the store, not only in memory"
+    await kill(door)
+    door = await reopen(Scripted([]), [EchoTool()])
+    await door.load(sid)
+    session = door.live(sid)
+    assert session is not None and not session.busy and not session.asks
+
+
+async def folded(session, ask_id):
+    """Wait for the moment in which an answer is taken and not stored yet."""
+    taken = asyncio.get_running_loop().create_future()
+    ledger = session.ledger
+    put = type(ledger).put
+
+    def watched(self, *bodies, **more):
+        done = put(self, *bodies, **more)
+        if not taken.done() and any(getattr(one, "ask_id", "") == ask_id for one in bodies):
+            taken.set_result(None)
+        return done
+
+    ledger.__class__ = type("Watched", (type(ledger),), {"__slots__": (), "put": watched})
+    await taken
+
+
+async def test_nothing_slips_in_while_the_answer_to_a_left_turn_is_stored(reopen):  # noqa: F811
+    door, sid, _, _, ask = await asking(reopen)
+    await kill(door)
+    door = await reopen(Scripted(["a", "b"]), [EchoTool()])
+    await door.load(sid)
+    session = host_of(door).live[sid]
+    answering = asyncio.ensure_future(door.answer(ask.id, "allow", ME))
+    async with asyncio.timeout(30):
+        await folded(session, ask.id)
+    assert not answering.done(), "it is folded, and not stored yet"
+    assert session.inbox.busy
+    with pytest.raises(Busy):
+        await door.prompt(sid, (Text("refused"),), ME, when_busy="refuse")
+    second = await door.prompt(sid, (Text("second"),), ME)
+    await answering
+    assert (await second.done).outcome == "completed"
+    ends = [e.body for e in await door.history(sid) if type(e.body) is ev.TurnEnded]
+    assert [(end.outcome, end.cause) for end in ends] == [("completed", "")] * 2
+    assert said(door, sid) == ["first", "second"]
+
+
+@pytest.mark.parametrize("end", ["cancel", "interrupt"])
+async def test_what_waits_goes_on_when_a_left_turn_is_ended_while_its_answer_is_stored(
+    reopen,  # noqa: F811
+    end,
+):
+    """Neither the answer nor the cancel may take the other for the one that goes on."""
+    door, sid, _, _, ask = await asking(reopen)
+    await door.prompt(sid, (Text("second"),), ME, keep=True)
+    await kill(door)
+    door = await reopen(Scripted(["a", "b"]), [EchoTool()])
+    await door.load(sid)
+    session = host_of(door).live[sid]
+    answering = asyncio.ensure_future(door.answer(ask.id, "allow", ME))
+    async with asyncio.timeout(30):
+        await folded(session, ask.id)
+    assert not answering.done(), "it is folded, and not stored yet"
+    if end == "cancel":
+        door.cancel(sid)
+    else:
+        await door.interrupt(sid)
+    await answering
+    await door.kept(sid)
+    await door.idle(sid)
+    assert said(door, sid) == ["first", "second"]
+    assert session.state.status == "idle" and not session.inbox.waiting
+
+
+async def test_nobody_waits_for_a_prompt_to_begin_that_stands_behind_a_question(reopen):  # noqa: F811
+    """A cancel waits for the prompt before it; one that waits for a human begins after that."""
+    door, sid, _, _, _ = await asking(reopen)
+    await door.prompt(sid, (Text("second"),), ME, keep=True)
+    await kill(door)
+    door = await reopen(Scripted(["a"]), [EchoTool()])
+    await door.load(sid)
+    await asyncio.wait_for(door.begun(sid), 2)
+    await asyncio.wait_for(door.steer(sid, (Text("steered"),), ME), 2)
+    door.cancel(sid)
+    await door.idle(sid)
+    assert said(door, sid) == ["first", "steered", "second"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_a_word_right_behind_its_prompt_is_said_into_its_turn(reopen, slow):  # noqa: F811
+    door = await reopen(Scripted(["a", "b", "c"]))
+    sid, tape = await begin(door)
+    text = "/nothing of that name" if slow else "first"  # commands are looked up in a thread
+    sent = asyncio.ensure_future(door.prompt(sid, (Text(text),), ME))
+    await asyncio.sleep(0)  # requests of one write: one begins after the other, none has ended
+    turn = await door.steer(sid, (Text("steered"),), ME)
+    work = await sent
+    assert turn == work.turn
+    assert (await work.done).outcome == "completed"
+    assert [one.turn for one in tape.of(ev.Steered)] == [turn]
+
+
+async def test_a_word_that_comes_while_a_turn_is_superseded_is_said_once(reopen):  # noqa: F811
+    door, sid, _, _, ask = await asking(reopen)
+    await kill(door)
+    door = await reopen(Scripted(["a", "b"]), [EchoTool()])
+    await door.load(sid)
+    session = host_of(door).live[sid]
+    await session.ledger.put(ev.Settled(ask.id, "deny"))  # and nobody takes the turn up
+    work = await door.prompt(sid, (Text("second"),), ME)
+    await asyncio.sleep(0)  # it has begun with ending the turn before it
+    await door.steer(sid, (Text("steered"),), ME)
+    await work.done
+    await door.idle(sid)
+    assert said(door, sid).count("steered") == 1

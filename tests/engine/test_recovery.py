@@ -4,9 +4,17 @@ import pytest
 from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
+from dragoman.engine import recovery
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.events import Who
-from dragoman.engine.faults import Busy, GoesOn, InUse, UnknownSession, WrongState
+from dragoman.engine.faults import (
+    Busy,
+    GoesOn,
+    InUse,
+    StoreFailed,
+    UnknownSession,
+    WrongState,
+)
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import EchoTool, host_of, memory_door
@@ -263,3 +271,28 @@ async def test_a_session_of_a_live_process_is_not_taken(reopen):
         await door.rename(sid, "mine")
     assert caught.value.code == "stale_epoch"  # type: ignore[attr-defined]
     assert door.live(sid) is None
+
+
+async def test_a_session_that_could_not_be_taken_over_is_taken_over_by_whoever_asks_next(
+    reopen, monkeypatch
+):
+    door = await reopen(Scripted([turn(hang())]))
+    sid, _ = await begin(door)
+    await (await door.prompt(sid, (Text("hi"),), ME)).started
+    await queued(door, sid, "one", "two")
+    await kill(door)
+    door = await reopen(Scripted(["ok"] * 2))
+    host = host_of(door)
+    whole = recovery.found
+
+    async def breaks(store, state):
+        monkeypatch.setattr(recovery, "found", whole)
+        raise StoreFailed("The disk has gone away.")
+
+    monkeypatch.setattr(recovery, "found", breaks)
+    troubles = []
+    host.trouble = lambda what, error, **data: troubles.append(what)
+    assert await host.recover() == 0 and troubles and sid not in host.live
+    await door.load(sid)
+    await door.idle(sid)
+    assert heard(door, sid) == ["hi", "one", "two"]

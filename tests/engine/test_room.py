@@ -1,15 +1,21 @@
 """Sessions that make room for others keep nobody out while they go."""
 
 import asyncio
+import threading
 
+import pytest
 from tests.engine.tape import ME
 from tests.engine.test_recovery import reopen  # noqa: F401
 
-from dragoman.engine.content import Text
+from dragoman.engine.content import Text, text_of
+from dragoman.engine.door import Door
+from dragoman.engine.events import TurnBegan
+from dragoman.engine.faults import Busy
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.ports.commands import Command
 from dragoman.engine.session import Session
 from dragoman.testing.host import host_of, memory_door
-from dragoman.testing.script import Scripted
+from dragoman.testing.script import Scripted, hang, turn
 
 
 async def test_one_that_comes_while_all_others_go_waits_for_their_places(reopen):  # noqa: F811
@@ -65,5 +71,72 @@ async def test_who_comes_when_a_session_has_just_been_loaded_lets_others_go_on()
     loaded.set_result(host.live[info.id])  # over, and not taken out yet
     host._loading[info.id] = loaded  # type: ignore[assignment]
     asyncio.get_running_loop().call_soon(host._loading.pop, info.id)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert (await host.get(info.id)).id == info.id
+
+
+async def test_a_close_behind_prompts_that_load_the_session_comes_after_them(reopen):  # noqa: F811
+    door = await reopen(Scripted([turn("one", hang())], loop=True))
+    id = (await door.open(OpenSpec(cwd="/"), ME)).id
+    await door.close(id)
+    coming = [asyncio.ensure_future(door.prompt(id, (Text(text),), ME)) for text in "ab"]
+    closing = asyncio.ensure_future(door.close(id))
+    first, second = await asyncio.gather(*coming)
+    await closing
+    assert (await first.done).outcome == "cancelled"
+    with pytest.raises(Busy, match="was closed"):
+        await second.done
+    assert id not in host_of(door).live
+
+
+def with_a_slow_command(door: Door) -> threading.Event:
+    """`/go`, which is found once the event is set."""
+    gate = threading.Event()
+
+    def slowly(cwd: str) -> dict[str, Command]:
+        gate.wait(5)
+        return {"go": Command("go", "", "", "Go!")}
+
+    host_of(door).commands = slowly
+    return gate
+
+
+async def test_what_comes_behind_a_slash_command_stays_behind_it() -> None:
+    door = memory_door(Scripted(["x"] * 3))
+    info = await door.open(OpenSpec(cwd="/"), ME)
+    gate = with_a_slow_command(door)
+    coming = [
+        asyncio.ensure_future(door.prompt(info.id, (Text(text),), ME, keep=True))
+        for text in ("/go", "second", "third")
+    ]
+    await asyncio.sleep(0)
+    gate.set()
+    for work in await asyncio.gather(*coming):
+        await work.done
+    said = [e.body.content for e in await door.history(info.id) if isinstance(e.body, TurnBegan)]
+    assert [text_of(content) for content in said] == ["Go!", "second", "third"]
+
+
+async def test_a_cancel_and_a_word_back_find_the_prompts_before_them() -> None:
+    door = memory_door(Scripted([turn("x", hang()), "y"]))
+    info = await door.open(OpenSpec(cwd="/"), ME)
+    gate = with_a_slow_command(door)
+
+    async def stop() -> None:
+        await door.begun(info.id)
+        door.cancel(info.id)
+
+    async def take_back() -> None:
+        await door.arrived(info.id)
+        door.retract(info.id, "k")
+
+    first = asyncio.ensure_future(door.prompt(info.id, (Text("/go"),), ME))
+    second = asyncio.ensure_future(door.prompt(info.id, (Text("b"),), ME, key="k", keep=True))
+    back, stopping = asyncio.ensure_future(take_back()), asyncio.ensure_future(stop())
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(back, stopping)
+    assert (await (await first).done).outcome == "cancelled"
+    assert (await (await second).done).outcome == "cancelled"
+    said = [e.body.content for e in await door.history(info.id) if isinstance(e.body, TurnBegan)]
+    assert [text_of(content) for content in said] == ["Go!"]

@@ -8,9 +8,17 @@ from tests.engine.tape import ME, Tape
 from dragoman.engine import events as ev
 from dragoman.engine import inbox as inbox_module
 from dragoman.engine.content import Text, ToolCall, ToolResult
-from dragoman.engine.faults import AlreadySettled, Fault, NothingRunning, UnknownSession, WrongState
+from dragoman.engine.faults import (
+    AlreadySettled,
+    Busy,
+    Fault,
+    NothingRunning,
+    UnknownSession,
+    WrongState,
+)
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Outcome
+from dragoman.store.sqlite import open_store
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, call_with, hang, say, turn
 
@@ -58,7 +66,7 @@ async def test_a_cancel_right_behind_its_prompt_is_not_lost():
     sid, _ = await start(door)
     work = await door.prompt(sid, GO, ME)
     door.cancel(sid)
-    done = await asyncio.wait_for(work.done, 5)
+    done = await asyncio.wait_for(work.done, 30)
     assert (done.outcome, done.cause) == ("cancelled", "client")
     assert not script.requests
     assert (await door.info(sid)).status == "idle"
@@ -77,8 +85,8 @@ async def test_one_prompt_is_taken_back_and_others_stay():
         with pytest.raises(NothingRunning):
             session.inbox.retract(unknown)
     assert session.inbox.retract("one") == works[0].turn  # it runs: stopped
-    assert (await asyncio.wait_for(works[0].done, 5)).outcome == "cancelled"
-    assert (await asyncio.wait_for(works[2].done, 5)).text == "third"
+    assert (await asyncio.wait_for(works[0].done, 30)).outcome == "cancelled"
+    assert (await asyncio.wait_for(works[2].done, 30)).text == "third"
     assert (await door.info(sid)).turns == 2 and len(script.requests) == 2
     with pytest.raises(NothingRunning):
         session.inbox.retract("three")  # it is over
@@ -237,7 +245,7 @@ async def test_close_fails_what_waits_and_ends_what_runs():
     first = await door.prompt(sid, GO, ME)
     second = await door.prompt(sid, GO, ME)
     await script.hanging.wait()
-    await asyncio.wait_for(door.close(sid), 5)
+    await asyncio.wait_for(door.close(sid), 30)
     assert (await first.done).outcome == "cancelled"
     with pytest.raises(Fault):
         await second.done
@@ -261,7 +269,7 @@ async def test_a_prompt_that_meets_a_session_being_let_go_is_taken_all_the_same(
     await asyncio.sleep(0)
     gate.set()
     await closing
-    work = await asyncio.wait_for(prompting, 5)
+    work = await asyncio.wait_for(prompting, 30)
     assert (await work.done).text == "two"
 
 
@@ -316,7 +324,7 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
     waiting, tape = await start(door)
     wait = await door.prompt(waiting, GO, ME)
     await tape.until(ev.Asked)
-    await asyncio.wait_for(host_of(door).stop(1.0), 5)
+    await asyncio.wait_for(host_of(door).stop(1.0), 30)
     assert (await run.done).outcome == "interrupted"
     for work in (queued, wait):
         with pytest.raises(Fault):
@@ -324,6 +332,60 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
     assert len(await door.asks(waiting)) == 1
     assert not host_of(door).live
     assert (await host_of(door).store.info(waiting)).status == "waiting_input"
+
+
+@pytest.fixture
+async def lingering():
+    """A host with a question open, whose stop lasts until a tool gives in."""
+    tool = Stubborn(ignores=True)
+    door = memory_door(Scripted([call("stubborn")]), [tool, EchoTool()], approval_timeout=0.2)
+    running, _ = await start(door)
+    await door.prompt(running, GO, ME)
+    await tool.began.wait()
+    host_of(door).models.provider = Scripted([call("echo", text="x")])  # type: ignore[attr-defined]
+    waiting, tape = await start(door)
+    await door.prompt(waiting, GO, ME)
+    await tape.until(ev.Asked)
+    yield door, waiting, tape, tool
+    tool.released.set()
+
+
+@pytest.mark.parametrize("way", ["a client", "its time is over"])
+async def test_an_answer_that_comes_while_the_host_stops_runs_nothing(lingering, way):
+    """The tool would begin and be cut off a moment later: the question waits for the next start."""
+    door, waiting, tape, tool = lingering
+    ask = tape.of(ev.Asked)[0].ask
+    stopping = asyncio.ensure_future(host_of(door).stop(5.0))
+    await asyncio.sleep(0)
+    if way == "a client":
+        with pytest.raises(Busy, match="shutting down"):
+            await door.answer(ask.id, "allow", ME)
+    else:
+        await asyncio.sleep(0.3)  # longer than anybody was to be waited for
+    tool.released.set()
+    await asyncio.wait_for(stopping, 30)
+    assert [row.ask.id for row in await door.asks(waiting)] == [ask.id]
+    assert not tape.of(ev.CallStarted) and not tape.of(ev.Settled)
+
+
+@pytest.mark.parametrize("behind", ["a command", "a load"])
+async def test_what_waits_to_get_in_while_the_host_begins_to_stop_is_refused(tmp_path, behind):
+    """A prompt that came before the stop, and waits behind a slow one, must not begin after it."""
+    store, _ = open_store(tmp_path / "sessions.db")
+    door = memory_door(Scripted(["one", "two", "three"]), store=store)
+    sid, _ = await start(door)
+    if behind == "a load":
+        await door.close(sid)
+    slow = "/look for a command of this name" if behind == "a command" else "go"
+    given = [asyncio.ensure_future(door.prompt(sid, (Text(slow),), ME))]
+    given += [asyncio.ensure_future(door.prompt(sid, GO, ME, keep=True)) for _ in range(2)]
+    given.append(asyncio.ensure_future(door.compact(sid, ME)))
+    await asyncio.sleep(0)
+    await asyncio.wait_for(host_of(door).stop(1.0), 30)
+    said = await asyncio.gather(*given, return_exceptions=True)
+    assert [type(one) for one in said] == [Busy] * 4
+    assert not (await store.info(sid)).turns
+    await store.close()
 
 
 async def test_a_session_can_be_asked_for_while_it_is_being_opened():
@@ -433,3 +495,26 @@ async def test_sweep_lets_go_of_the_unused_only():
     host_of(door).store.give = fails
     assert other in await host_of(door).sweep(-1.0)
     assert set(host_of(door).live) == {watched}
+
+
+async def test_sweep_keeps_few_that_nobody_watches_and_the_latest_of_them(tmp_path):
+    store, _ = open_store(str(tmp_path / "s.db"))
+    door = memory_door(Scripted(["x"], loop=True), store=store)
+    made = [(await door.open(OpenSpec(cwd="/"), ME)).id for _ in range(5)]
+    for sid in (*made[1:], made[0]):
+        await (await door.prompt(sid, (Text("go"),), ME)).done
+    host = host_of(door)
+    assert await host.sweep(3600.0) == []
+    assert await host.sweep(3600.0, 9) == []
+    assert await host.sweep(3600.0, 2) == made[1:4]
+    assert set(host.live) == {made[0], made[4]}
+    assert [m.role for m in await door.messages(made[1])] == ["user", "assistant"]  # from the store
+    await host.stop()
+    await store.close()
+
+
+async def test_sweep_keeps_what_no_store_has():
+    door = memory_door(Scripted(["x"]))
+    made = (await door.open(OpenSpec(cwd="/"), ME)).id
+    assert await host_of(door).sweep(3600.0, 0) == []
+    assert set(host_of(door).live) == {made}

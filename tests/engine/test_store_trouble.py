@@ -80,7 +80,7 @@ async def test_a_full_disk_at_any_moment_of_a_turn(kind):
     answers = asyncio.ensure_future(answering())
     work = await door.prompt(sid, GO, ME)
     try:
-        done = await asyncio.wait_for(work.done, 5)
+        done = await asyncio.wait_for(work.done, 30)
         told = done.error
     except StoreFailed as fault:
         told = str(fault)
@@ -177,7 +177,7 @@ async def test_a_session_loads_though_its_model_is_gone_and_says_so_when_prompte
     sid, _ = await start(door, model="scripted/other")
     session = host_of(door).live[sid]
     session.state.model = "gone/model"
-    await host_of(door).live[sid].ledger.append(ev.ModelSet("gone/model"))
+    await host_of(door).live[sid].ledger.put(ev.ModelSet("gone/model"))
     await door.close(sid)
     assert (await door.load(sid)).model == "gone/model"
     done = await (await door.prompt(sid, GO, ME)).done

@@ -5,12 +5,11 @@ import asyncio
 import pytest
 
 from dragoman.engine import events as ev
-from dragoman.engine.underway import Draft, Underway
+from dragoman.engine.work import Draft, Underway
 
 
 def test_a_draft_repeats_what_was_streamed_in_its_order() -> None:
-    draft = Draft()
-    draft.reset(2)
+    draft = Draft(2)
     draft.opened = True
     for thought, text in ((True, "hm"), (True, "m"), (False, "a"), (False, "b"), (True, "!")):
         draft.add(thought, text)

@@ -1,7 +1,7 @@
 """Who is connected, by name or only as a connection."""
 
 from dragoman.engine.events import Who
-from dragoman.engine.opening import WallClock
+from dragoman.engine.ids import WallClock
 from dragoman.engine.visitors import Visitors
 
 

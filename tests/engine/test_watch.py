@@ -106,6 +106,27 @@ async def test_a_reader_that_stalls_too_long_is_told_and_gets_kept_events_from_t
     assert seqs == list(range(2, host_of(door).live[info.id].state.seq + 1))
 
 
+async def test_one_that_lagged_is_told_how_much_it_missed(monkeypatch):
+    monkeypatch.setattr("dragoman.engine.hub.HOLD_BYTES", 2_000)
+    script = Scripted([say("x" * 9_000, deltas=30, delay=0.002)] * 2 + ["short"])
+    door = memory_door(script)
+    info = await door.open(OpenSpec(cwd="/"), ME)
+    fast, slow, paused = Tape(), Tape(), [True]
+    await door.watch(info.id, ME, fast, lambda said: None, draft=False)
+    watch = await door.watch(info.id, ME, slow, lambda said: None, lambda: paused[0], draft=False)
+    for _ in range(2):
+        await (await door.prompt(info.id, (Text("x"),), ME)).done
+    passed = sum(not event.seq for event in fast.events) - 1  # without its own coming
+    paused[0] = False
+    watch.resume()
+    await slow.until(ev.TurnEnded, lambda e: e.seq == host_of(door).live[info.id].state.seq - 1)
+    (lagged,) = slow.of(ev.Lagged)
+    given = sum(not event.seq for event in slow.events) - 1
+    assert passed > 30 and lagged.dropped == passed - given
+    await (await door.prompt(info.id, (Text("x"),), ME)).done
+    assert slow.text().endswith("short") and len(slow.of(ev.Lagged)) == 1
+
+
 async def test_a_watcher_of_everything_can_come_back_without_a_gap():
     door = memory_door(Scripted(["a", "b", "c"]))
     first = Tape()
@@ -154,8 +175,8 @@ async def test_a_replay_stops_for_a_client_that_does_not_read_and_goes_on_when_i
 
     watch = door.watch_all(ME, Stalling(), lambda said: None, lambda: paused, since=0)
     for place in (4, 8, 12):
-        assert await asyncio.wait_for(places.get(), 5) == place
-        await asyncio.wait_for(door.idle(info.id), 5)
+        assert await asyncio.wait_for(places.get(), 30) == place
+        await asyncio.wait_for(door.idle(info.id), 30)
         assert places.empty()
         paused = False
         watch.resume()

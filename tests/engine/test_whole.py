@@ -24,10 +24,10 @@ async def test_compactions_take_nothing_away_and_a_clearing_does() -> None:
     assert not is_compacted(ledger.state.messages)
     before = await texts()
     assert before == ["one", "answer 0", "two", "answer 1"]
-    await ledger.append(ev.Compacted("short", 1))
+    await ledger.put(ev.Compacted("short", 1))
     assert is_compacted(ledger.state.messages)
     await say("three")
-    await ledger.append(ev.Compacted("shorter", 0))
+    await ledger.put(ev.Compacted("shorter", 0))
     await say("four")
     said = [*before, "three", "answer 2", "four", "answer 3"]
     assert await texts() == said

@@ -11,7 +11,7 @@ ENGINE = Path(__file__).parents[2] / "src" / "dragoman" / "engine"
 MODULES = sorted(ENGINE.rglob("*.py"))
 # Every protocol's name, its company's, and words that only its wire has.
 NAMES = re.compile(
-    r"zeroclaw|\bzot\b|\bpi\b|openclaw|humanlayer|\bacp\b|claude|codelayer|json.?rpc|"
+    r"zeroclaw|\bzot\b|\bpi\b|openclaw|humanlayer|\bacp\b|claude(?!\.md)|codelayer|json.?rpc|"
     r"session/(update|prompt|new|request)|createApproval|request_permission|run_id|"
     r"skip_permissions|auto_accept|chat_mode|turn_complete|channelId|sessionKey",
     re.IGNORECASE,

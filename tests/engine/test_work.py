@@ -11,7 +11,7 @@ END = Finished("t", "completed", "end_turn")
 
 async def test_it_is_kept_begun_and_done_once() -> None:
     work, told = Work("prompt", "t"), []
-    work.on_done(lambda one: told.append(one.turn))
+    work.done.add_done_callback(lambda _: told.append(work.turn))
     work.timer = asyncio.get_running_loop().call_later(60, lambda: None)
     work.keep()
     work.begin()

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.lane import share
 
 from dragoman.engine.content import ToolCall, ToolResult
 from dragoman.store.sqlite import open_store
@@ -13,7 +14,7 @@ from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted
 
 WORKER = Path(__file__).with_name("worker.py")
-KILLS = 50
+KILLS = share(50, 15)
 
 
 def live_and_die(folder: Path, session: str, life: str, acks: int) -> list[tuple[int, str]]:
@@ -37,7 +38,7 @@ def live_and_die(folder: Path, session: str, life: str, acks: int) -> list[tuple
 
 @pytest.mark.timeout(180)
 @pytest.mark.slow
-async def test_fifty_kills_lose_nothing_and_repeat_nothing(tmp_path):
+async def test_kills_lose_nothing_and_repeat_nothing(tmp_path):
     chance = random.Random(7)
     session = "the-session"
     for life in range(KILLS):

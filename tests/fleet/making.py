@@ -8,7 +8,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.door import Door
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Tool
-from dragoman.fleet.desk import Desk, owner_name
+from dragoman.fleet.desk import GUEST, Desk, owner_name
 from dragoman.fleet.node import Node
 from dragoman.providers.scripted import Scripted
 from dragoman.store.postgres import PostgresStore
@@ -72,13 +72,22 @@ class Fleet:
         roots: tuple[str, ...] = ("/",),
         lease: float = LEASE,
         url: str = "",
+        guest: bool = False,
+        life: str = "",
+        has_ended: Callable[[str], bool] = lambda life: False,
         **profile: Any,
     ) -> Member:
         store = await PostgresStore.open(url or self.url)
         store.node = Named(name, labels, roots)
         door = memory_door(script, tools, store=store, **profile)
-        desk = Desk(store, owner_name(name, f"{len(self.members)}"))
-        node = Node(host_of(door), desk, lease=lease, version="test")
+        row = f"{name}{GUEST}{len(self.members)}" if guest else name
+        desk = Desk(store, owner_name(row, f"{len(self.members)}"))
+        host = host_of(door)
+        host.whereabouts = desk.whereabouts
+        node = Node(
+            host, desk, lease=lease, version="test", life=life, has_ended=has_ended,
+            front=store.front,
+        )  # fmt: skip
         try:
             await node.start()
         except BaseException:

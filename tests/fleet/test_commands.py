@@ -105,7 +105,9 @@ def test_without_a_fleet_the_way_in_is_told(tmp_path: Path) -> None:
 def test_a_store_is_not_copied_onto_itself(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         stores.copied("x.db", "x.db", lambda done: None)
-    given = SimpleNamespace(source=str(tmp_path / "no.db"), target="y.db", json=True)
+    given = SimpleNamespace(
+        source=str(tmp_path / "no.db"), target="y.db", json=True, config_dir=str(tmp_path)
+    )
     with pytest.raises(BadInput):
         store_verb.run(given)
 

@@ -75,6 +75,8 @@ async def test_acp(nodes: Nodes) -> None:
     b.send({"jsonrpc": "2.0", "id": request["id"], "result": {"outcome": outcome}})
     assert (await b.answer(asked))["result"]["stopReason"] == "end_turn"
     assert (nodes.work / "colour.txt").read_text().strip() == "red"
+    await b.call("session/set_mode", {"sessionId": session, "modeId": "readonly"})
+    await owner.until(lambda m: "config_option_update" in str(m) and "readonly" in str(m))
     prompt["prompt"] = [{"type": "text", "text": "count slowly to 500"}]
     asked = b.begin("session/prompt", prompt)
     await owner.until(lambda m: "count slowly" in str(m))
@@ -100,6 +102,12 @@ async def test_zeroclaw(nodes: Nodes) -> None:
     await owner.until(lambda m: "count slowly" in str(m))
     await b.call("session/cancel", {"sessionId": session})
     await b.answer(asked)
+    given = {"sessionId": session, "overrides": {"temperature": 0.5}}
+    assert (await b.call("session/configure", given))["overrides"]["temperature"] == 0.5
+    a = await nodes.houses["a"].zeroclaw()
+    await a.call("session/new", params)
+    given["overrides"] = {"model": "demo/demo"}
+    assert (await a.call("session/configure", given))["overrides"]["temperature"] == 0.5
 
 
 async def test_zot(nodes: Nodes) -> None:
@@ -113,6 +121,7 @@ async def test_zot(nodes: Nodes) -> None:
     since = len(b.seen)
     await b.command("prompt", message="count slowly to 500")
     await owner.until(lambda m: "count slowly" in str(m))
+    assert (await b.command("steer", message="faster"))["steered"]
     await b.command("abort")
     await b.until(lambda m: m.get("type") == "done", since)
 
@@ -138,6 +147,12 @@ async def test_humanlayer(nodes: Nodes) -> None:
         "continueSession", {"session_id": session, "query": "what is dragoman"}
     )
     assert more["session_id"] != session
+    await decider.call("updateSessionTitle", {"session_id": session, "title": "Blue"})
+    assert (await zot.command("get_state"))["session"] == session
+    on_a = await (await nodes.houses["a"].speaker("humanlayer")).call(
+        "getSessionState", {"session_id": session}
+    )
+    assert on_a["session"]["title"] == "Blue"
     assert owner.seen
 
 
@@ -149,3 +164,6 @@ async def test_openclawos(nodes: Nodes) -> None:
     await app.request("agent.queue", {"sessionKey": session, "text": "what is dragoman"})
     await owner.until(lambda m: "what is dragoman" in str(m))
     await owner.until(lambda m: "agent_message_chunk" in str(m))
+    told = await app.until(lambda m: m.get("event") == "hook:agent_completed")  # a channel answers
+    assert told["payload"]["context"]["sessionKey"] == session
+    assert "Dragoman is" in str(told["payload"]["data"])

@@ -1,18 +1,29 @@
 """Two nodes on one database: each session has one owner, and can be used from both."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 from tests.fleet.making import LEASE, Fleet, Member, until
+from tests.fleet.proxy import Proxy
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
-from dragoman.engine.faults import AlreadySettled, Busy, InUse, NothingRunning, StaleEpoch
+from dragoman.engine.faults import (
+    AlreadySettled,
+    Busy,
+    InUse,
+    NothingRunning,
+    StaleEpoch,
+    StoreFailed,
+    UnknownSession,
+)
 from dragoman.providers.scripted import Call, Hang, Say, Scripted, Turn
 from dragoman.store.postgres.changes import Wanted
 from dragoman.testing.host import EchoTool
+from dragoman.testing.postgres import Server
 
 ANN, BOB = Who("acp", name="ann"), Who("zot", name="bob")
 
@@ -182,7 +193,7 @@ async def test_a_clean_stop_hands_over_at_once(fleet: Fleet) -> None:
     session = await a.open()
     await a.leave()
     work = await b.say(session, "hi", by=BOB)
-    assert (await asyncio.wait_for(work.done, 5)).text == "hello"
+    assert (await asyncio.wait_for(work.done, 30)).text == "hello"
     assert b.host.live[session].own
 
 
@@ -274,8 +285,8 @@ async def test_one_that_was_away_past_its_lease_is_refused(fleet: Fleet) -> None
     b = await fleet.join("b", script(), [echo], mode="full")
     await until(lambda: session in b.host.live)
     with pytest.raises(StaleEpoch):
-        await ledger.append(ev.Noted("info", "late"))
-    await asyncio.wait_for(ended.wait(), 5)
+        await ledger.put(ev.Noted("info", "late"))
+    await asyncio.wait_for(ended.wait(), 30)
     assert session not in a.host.live
     await gapless(b, session)
     assert "late" not in [getattr(body, "title", "") for body in await kept(b, session)]
@@ -309,7 +320,11 @@ async def test_labels(fleet: Fleet) -> None:
     await a.leave()
     await b.door.load(session)
     assert not b.host.live[session].own
+    with pytest.raises(InUse) as caught:
+        await b.say(session, "hi", by=BOB)
+    assert "waiting for a node with gpu" in str(caught.value)
     c = await fleet.join("c", script(), labels=("gpu", "big"))
+    await until(lambda: b.node.absence(session) is None)
     work = await b.say(session, "hi", by=BOB)
     assert (await asyncio.wait_for(work.done, 10)).outcome == "completed"
     assert c.host.live[session].own
@@ -335,6 +350,32 @@ async def test_a_node_that_is_drained_gives_its_sessions_away(fleet: Fleet) -> N
     await until(lambda: "TurnEnded" in seen.kinds())
 
 
+async def test_a_session_whose_only_node_is_drained_says_that_it_waits(fleet: Fleet) -> None:
+    a = await fleet.join("a", script(Turn((Say("one"), Hang())), Turn((Say("two"),))), roots=())
+    b = await fleet.join("b", script(), roots=())
+    wanted = Wanted(("gpu",))
+    session, labelled = await a.open("/tmp"), await a.open("/tmp", traits=(wanted,))
+    work = await a.say(session, "go", by=ANN)
+    await work.started
+    await b.door.load(session)
+    assert await b.node.desk.drain("a")
+    await until(lambda: labelled not in a.host.live)
+    assert b.node.absence(session) is None  # its turn runs, and can be stopped
+    b.door.cancel(session)
+    await asyncio.wait_for(work.done, 10)
+    await until(lambda: session not in a.host.live)
+    for member in (a, b):  # whichever node is asked
+        await member.door.load(session)
+        await until(partial(member.node.absence, session))
+        with pytest.raises(InUse, match="waiting for node a, which is draining"):
+            await member.say(session, "hi", by=BOB)
+    assert (await b.door.whereabouts([labelled]))[labelled].waiting
+    assert await b.node.desk.drain("a", False)
+    await until(lambda: b.node.absence(session) is None)
+    later = await b.say(session, "hi", by=BOB)
+    assert (await asyncio.wait_for(later.done, 10)).text == "two"
+
+
 async def test_a_session_that_waits_for_a_human_is_held_by_nobody(fleet: Fleet) -> None:
     turns = Turn((Call("echo", {"text": "x"}),)), Turn((Say("done"),))
     a = await fleet.join("a", script(*turns), [EchoTool()], mode="supervised", lease=0.5)
@@ -358,3 +399,150 @@ async def test_two_nodes_cannot_have_one_name(fleet: Fleet) -> None:
     await fleet.join("a", script())
     with pytest.raises(InUse):
         await fleet.join("a", script())
+
+
+async def test_a_session_is_deleted_wherever_it_is(fleet: Fleet) -> None:
+    a, b, c = [await fleet.join(name, script(Turn((Say("x"), Hang())))) for name in "abc"]
+    session = await a.open()
+    seen = {name: Seen() for name in "ac"}
+    await a.door.watch(session, ANN, seen["a"], lambda said: None)
+    await c.door.watch(session, ANN, seen["c"], lambda said: None)
+    work = await a.say(session, "go", by=ANN)
+    await work.started
+    assert await b.door.delete(session, BOB)
+    assert not await b.door.delete(session, BOB)
+    assert (await asyncio.wait_for(work.done, 10)).outcome == "cancelled"
+    for member in (a, b):
+        assert session not in member.host.live
+        with pytest.raises(UnknownSession):
+            await member.door.look(session)
+    await until(lambda: "Deleted" in seen["a"].kinds() and "Deleted" in seen["c"].kinds())
+    await until(lambda: session not in c.host.live)
+
+
+async def test_who_waits_for_a_session_that_is_deleted_hears_of_it(fleet: Fleet) -> None:
+    a = await fleet.join("a", script(Turn((Hang(),))))
+    b = await fleet.join("b", Scripted([]))
+    session = await a.open()
+    await (await a.say(session, "go", by=ANN)).started
+    await b.door.load(session)
+    a.node.desk.finish = lambda id, result: asyncio.sleep(0)  # type: ignore[method-assign]
+    asked = asyncio.create_task(b.door.steer(session, (Text("left"),), BOB))
+    await until(lambda: b.node._results)
+    await a.store.delete(session)
+    with pytest.raises(UnknownSession):
+        await asyncio.wait_for(asked, 10)
+
+
+async def test_a_moved_session_is_bound_to_its_folder_and_not_to_the_node(fleet: Fleet) -> None:
+    a, b, c = [await fleet.join(name, script()) for name in "abc"]
+    session = await a.open()
+    assert await c.node.desk.move(session[:8], "b") == session
+    await until(lambda: session not in a.host.live)
+    work = await c.say(session, "hi", by=BOB)
+    await asyncio.wait_for(work.done, 10)
+    assert b.host.live[session].own
+    assert not (await c.node.desk.place(session)).pinned
+    await b.leave()
+    work = await c.say(session, "hi", by=BOB)
+    await asyncio.wait_for(work.done, 10)
+    assert c.host.live[session].own or a.host.live[session].own
+
+
+async def test_who_answered_and_where_is_stored(fleet: Fleet) -> None:
+    turns = Turn((Call("echo", {"text": "x"}),)), Turn((Say("done"),))
+    a = await fleet.join("a", script(*turns), [EchoTool()], mode="supervised")
+    b = await fleet.join("b", Scripted([]))
+    session = await a.open()
+    work = await a.say(session, "go", by=ANN)
+    (row,) = await until(b.door.asks)
+    await b.door.answer(row.ask.id, "allow", BOB)
+    await asyncio.wait_for(work.done, 10)
+    (settled,) = [body for body in await kept(a, session) if isinstance(body, ev.Settled)]
+    assert settled.by is not None
+    assert (settled.by.name, settled.by.dialect, settled.by.node) == ("bob", "zot", "b")
+    assert (await a.door.ask(row.ask.id)).settled == settled
+
+
+async def test_a_denial_that_another_node_remembers_counts_here(fleet: Fleet) -> None:
+    call = Turn((Call("echo", {"text": "x"}),)), Turn((Say("done"),))
+    echo = EchoTool()
+    a = await fleet.join("a", script(*call), [EchoTool()], mode="supervised")
+    b = await fleet.join("b", script(*call), [echo], mode="full")
+    assert not await b.host.rules.deny_any()
+    session = await a.open()
+    work = await a.say(session, "go", by=ANN)
+    (row,) = await until(a.door.asks)
+    await a.door.answer(row.ask.id, "deny_always", ANN, lasts="agent")
+    await asyncio.wait_for(work.done, 10)
+    await until(b.host.rules.deny_any)
+    work = await b.say(await b.open(), "go", by=BOB)
+    await asyncio.wait_for(work.done, 10)
+    assert echo.ran == []
+
+
+async def test_a_name_whose_last_life_ended_is_taken_at_once(fleet: Fleet) -> None:
+    a = await fleet.join("a", script(), lease=60, life="first")
+    session = await a.open()
+    await a.die()
+    b = await fleet.join("a", script(), lease=60, has_ended=lambda life: life == "first")
+    work = await b.say(session, "hi", by=BOB)
+    assert (await asyncio.wait_for(work.done, 10)).text == "hello"
+
+
+async def test_a_name_whose_last_life_was_cut_off_is_waited_for(fleet: Fleet) -> None:
+    a = await fleet.join("a", script())
+    await a.die()
+    b = await fleet.join("a", script())
+    assert [row.owner for row in await b.node.desk.nodes()] == [b.node.desk.owner]
+
+
+async def test_a_guest_uses_what_others_have_and_leaves_no_trace(fleet: Fleet) -> None:
+    a = await fleet.join("a", script())
+    guest = await fleet.join("laptop", Scripted([]), guest=True)
+    session = await a.open()
+    await guest.door.rename(session, "Blue", BOB)
+    assert (await a.door.info(session)).title == "Blue"
+    mine = await guest.open()
+    assert (await a.door.whereabouts([mine]))[mine].node == "laptop"
+    names = [row.name for row in await a.node.desk.nodes()]
+    assert names == ["a", "laptop~1"]
+    await guest.leave()
+    assert [row.name for row in await a.node.desk.nodes()] == ["a"]
+    work = await a.say(mine, "hi", by=ANN)
+    await asyncio.wait_for(work.done, 10)
+
+
+async def test_a_guest_takes_nothing_by_itself(fleet: Fleet) -> None:
+    a = await fleet.join("a", script(Turn((Hang(),))))
+    session = await a.open()
+    await (await a.say(session, "go", by=ANN)).started
+    guest = await fleet.join("b", script(), guest=True)
+    await a.die()
+    await until(lambda: guest.node._swept)
+    assert not await asyncio.wait_for(guest.node._sweep(), 10)  # type: ignore[func-returns-value]
+    assert session not in guest.host.live
+    c = await fleet.join("c", script())
+    await until(lambda: session in c.host.live)
+
+
+async def test_a_node_that_hears_nothing_begins_nothing(fleet: Fleet, postgres: Server) -> None:
+    proxy = await Proxy.open(postgres.socket)
+    name = fleet.url.partition("@/")[2].partition("?")[0]
+    url = f"postgresql://dragoman@127.0.0.1:{proxy.port}/{name}"
+    try:
+        a = await fleet.join("a", script(), url=url, lease=2.0)
+        session = await a.open()
+        proxy.mute = proxy.deaf = True  # nothing is refused, nothing comes
+        await until(lambda: a.store.stalled, 15)
+        with pytest.raises(StoreFailed, match="Stalled"):
+            await a.say(session, "hi", by=ANN)
+        await until(lambda: a.node.status()["state"] == "stalled")
+        await until(lambda: session not in a.host.live)  # the lease is over
+        proxy.cut()
+        await until(lambda: not a.store.stalled and not a.node.stalled, 20)
+        work = await a.say(session, "hi", by=ANN)
+        assert (await asyncio.wait_for(work.done, 10)).text == "hello"
+        await fleet.close()
+    finally:
+        await proxy.close()

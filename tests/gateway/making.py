@@ -71,7 +71,7 @@ async def serving(
         settings=settings,
         config=SimpleNamespace(loaded=SimpleNamespace(sources={})),
         places=SimpleNamespace(data_dir=""),
-        kin=Kin(),
+        descendants=Kin(),
     )
     desks = Desks(door, settings)
     guests = Guests(settings.limits.max_clients, lambda link: None)

@@ -28,7 +28,7 @@ async def told(client, method, path, status=200, **more):
 
 
 async def pending(client, session):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             found = (await told(client, "GET", f"/approvals?sessionId={session}"))["data"]
             if found:
@@ -37,7 +37,7 @@ async def pending(client, session):
 
 
 async def ended(client, session, status="completed"):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             found = (await told(client, "GET", f"/sessions/{session}"))["data"]
             if found["status"] == status:
@@ -110,8 +110,15 @@ async def test_drafts_wait_are_discarded_come_back_and_begin(served, tmp_path):
                           json={"session_ids": [first, "nope"]})  # fmt: skip
     assert restored["data"] == {"success": False, "failed_sessions": ["nope"]}
     assert len((await told(client, "GET", "/sessions?filter=draft"))["data"]) == 3
-    await told(client, "DELETE", f"/sessions/{third}/draft", 204)
-    await told(client, "GET", f"/sessions/{third}", 404)
+    await told(client, "DELETE", f"/sessions/{third}/launch", 204)  # where the original has it
+    assert (await told(client, "GET", f"/sessions/{third}"))["data"]["status"] == "discarded"
+    for method in ("DELETE", "POST"):
+        again = await told(client, method, f"/sessions/{third}/launch", 400, json={"prompt": "x"})
+        assert "discarded" in again["error"]["message"]
+    kept = await told(client, "DELETE", f"/sessions/{third}/hard-delete-empty", 400)
+    assert "not empty" in kept["error"]["message"]
+    await told(client, "POST", "/sessions/restore", json={"session_ids": [third]})
+    assert len((await told(client, "GET", "/sessions?filter=draft"))["data"]) == 3
     launched = await told(client, "POST", f"/sessions/{second}/launch", json={"prompt": "now"})
     assert launched["data"]["query"] == "now"
     refused = await told(client, "POST", f"/sessions/{second}/launch", 400, json={"prompt": "x"})
@@ -120,7 +127,45 @@ async def test_drafts_wait_are_discarded_come_back_and_begin(served, tmp_path):
     await told(client, "POST", f"/approvals/{approval['id']}/decide",
                json={"decision": "deny", "comment": "no"})  # fmt: skip
     await ended(client, second)
-    await told(client, "DELETE", f"/sessions/{second}/draft", 400)
+    await told(client, "DELETE", f"/sessions/{second}/launch", 400)
+    await told(client, "DELETE", f"/sessions/{second}/hard-delete-empty", 400)
+
+
+async def test_a_draft_begins_where_it_was_told_last(served, tmp_path):
+    _, client = served
+    body = {"draft": True, "query": "later", "title": "T", "auto_accept_edits": True,
+            "working_dir": str(tmp_path / "no")}  # fmt: skip
+    made = (await told(client, "POST", "/sessions", 201, json=body))["data"]
+    draft = made["session_id"]
+    shown = (await told(client, "GET", f"/sessions/{draft}"))["data"]
+    assert shown["working_dir"] == str(tmp_path / "no") and shown["status"] == "draft"
+    chosen = str(tmp_path / "fresh" / "folder")
+    changed = await told(client, "PATCH", f"/sessions/{draft}", json={"working_dir": chosen})
+    assert changed["data"]["working_dir"] == chosen
+    await told(client, "PATCH", f"/sessions/{draft}", 400, json={"working_dir": "relative"})
+    missing = await told(client, "POST", f"/sessions/{draft}/launch", 422, json={"prompt": "now"})
+    assert (missing["error"], missing["path"]) == ("directory_not_found", chosen)
+    assert missing["requires_creation"] is True
+    launch = {"prompt": "now", "createDirectoryIfNotExists": True}
+    begun = (await told(client, "POST", f"/sessions/{draft}/launch", json=launch))["data"]
+    assert (begun["id"], begun["run_id"]) == (draft, made["run_id"])
+    assert (begun["working_dir"], begun["title"], begun["query"]) == (chosen, "T", "now")
+    assert begun["auto_accept_edits"] is True
+    assert (tmp_path / "fresh" / "folder").is_dir()
+    refused = await told(client, "PATCH", f"/sessions/{draft}", 400,
+                         json={"working_dir": str(tmp_path)})  # fmt: skip
+    assert "keeps its directory" in refused["error"]["message"]
+
+
+@pytest.mark.parametrize("state", [None, "{}", ""])
+async def test_an_empty_draft_is_removed_for_good(served, tmp_path, state):
+    _, client = served
+    body = {"draft": True, "working_dir": str(tmp_path), "editor_state": state}
+    made = (await told(client, "POST", "/sessions", 201, json=body))["data"]["session_id"]
+    if state:  # also one that was thrown away before
+        await told(client, "DELETE", f"/sessions/{made}/launch", 204)
+    await told(client, "DELETE", f"/sessions/{made}/hard-delete-empty", 204)
+    await told(client, "GET", f"/sessions/{made}", 404)
 
 
 async def test_settings_titles_archives_and_many_at_once(served):
@@ -158,7 +203,7 @@ async def test_what_a_launcher_offers_to_choose_from(served, tmp_path):
     fresh = tmp_path / "a" / "b"
     state = await told(client, "POST", "/validate-directory", json={"path": str(fresh)})
     assert (state["exists"], state["canCreate"]) == (False, True)
-    await told(client, "POST", "/directories", 201, json={"path": str(fresh)})
+    await told(client, "POST", "/directories", 200, json={"path": str(fresh)})
     assert fresh.is_dir()
     await told(client, "POST", "/directories", 400, json={"path": "relative"})
     missing = await told(client, "POST", "/sessions", 422,
@@ -229,7 +274,7 @@ async def test_events_as_they_happen(served):
         await told(client, "POST", f"/approvals/{approval['id']}/decide",
                    json={"decision": "approve"})  # fmt: skip
         heard = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(heard) < 2:
                 line = await anext(lines)
                 if line.startswith("data: "):
@@ -244,7 +289,7 @@ async def test_it_has_thirty_one_operations_and_a_document_of_them(served):
     document = await told(client, "GET", "/openapi.json")
     ids = [one["operationId"] for path in document["paths"].values() for one in path.values()]
     assert len(ids) == len(set(ids)) == len(made.gate.desks.desk("humanlayer").rest.operations)
-    assert len(ids) == 31 and isinstance(made.gate.desks.desk("humanlayer").rest, Rest)
+    assert len(ids) == 32 and isinstance(made.gate.desks.desk("humanlayer").rest, Rest)
     assert msgspec.json.encode(document)
 
 
@@ -262,9 +307,38 @@ async def test_the_gateway_wants_a_token_and_the_native_port_its_owner(served, u
         assert refused.status_code == 403
         rebound = await native.get(f"{API}/health", headers={"host": "evil.example:7777"})
         assert rebound.status_code in (403, 421)
+        app = {"origin": "tauri://localhost"}  # the desktop app's own pages
+        wanted = "content-type,x-client,x-client-version"
+        ask = {"access-control-request-method": "PATCH", "access-control-request-headers": wanted}
+        may = await native.options(f"{API}/sessions", headers={**app, **ask})
+        assert may.status_code == 204
+        assert may.headers["access-control-allow-origin"] == "tauri://localhost"
+        for name in wanted.split(","):
+            assert name in may.headers["access-control-allow-headers"]
+        created = await native.post(f"{API}/sessions", json={"query": "x"}, headers=app)
+        assert created.status_code == 201
+        assert created.headers["access-control-allow-origin"] == "tauri://localhost"
+        for origin in (
+            "tauri://evil",
+            "http://localhost.evil.example",
+            "null",
+            "http://localhost:80",
+        ):
+            refused = await native.get(f"{API}/sessions", headers={"origin": origin})
+            assert refused.status_code == 403, origin
+        through = await client.get(f"{API}/sessions", headers=app)
+        assert through.status_code == 403  # the gateway is no port of that app
     made.gate.is_owner = lambda peer, here: False
     async with httpx.AsyncClient(base_url=address, timeout=10) as other:
         assert (await other.get(f"{API}/health")).status_code == 401
+
+
+async def test_the_native_port_knows_no_prefix(unused_port):
+    async with serving(["done"], path_prefix="/below") as made:
+        address = await made.gate.open_native(unused_port)
+        async with httpx.AsyncClient(base_url=address, timeout=10) as native:
+            assert (await native.get(f"{API}/health")).status_code == 200
+            assert (await native.get(f"/below{API}/health")).status_code == 404
 
 
 @pytest.fixture

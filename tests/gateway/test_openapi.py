@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.gateway.making import serving
 
@@ -64,25 +66,38 @@ schema = schemathesis.openapi.from_dict(document(BARE))
 STREAMS = ("/api/events", "/api/live", "/api/sessions/{id}/stream")
 
 
-@schema.exclude(path=list(STREAMS)).parametrize()
-@settings(
-    max_examples=15,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
-def test_answers_are_as_the_document_says(case: schemathesis.Case, beside: Beside):
+OPERATIONS = [found.ok() for found in schema.exclude(path=list(STREAMS)).get_all_operations()]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.label)
+def test_answers_are_as_the_document_says(operation: APIOperation, beside: Beside):
     served = beside.served
-    served.gate.auth.throttle = Throttle()
     headers = {"Authorization": f"Bearer {served.token}"}
-    case.call_and_validate(
-        base_url=served.address,
-        headers=headers,
-        timeout=10,
-        # What is well formed may still be refused: an unknown directory, a code that was used.
-        excluded_checks=[positive_data_acceptance],
+
+    good = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
+    bad = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+
+    @given(
+        case=good if not operation.body and not list(operation.iter_parameters()) else good | bad
     )
+    @settings(
+        max_examples=20,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate],
+    )
+    def ask(case: schemathesis.Case) -> None:
+        served.gate.auth.throttle = Throttle()
+        case.call_and_validate(
+            base_url=served.address,
+            headers=headers,
+            timeout=10,
+            # What is well formed may still be refused: an unknown directory, a code that was used.
+            excluded_checks=[positive_data_acceptance],
+        )
+
+    ask()
 
 
 @pytest.mark.parametrize("path", STREAMS)

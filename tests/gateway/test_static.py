@@ -1,10 +1,14 @@
 """The dashboard's files: only what is there, with a policy, and not sent twice."""
 
-from importlib.resources import files
+import json
+import shutil
+import subprocess
+from importlib.resources import as_file, files
 from typing import Any
 
 import pytest
 
+from dragoman.engine.visible import visible
 from dragoman.gateway.http import Refusal
 from dragoman.gateway.static import POLICY, Static
 
@@ -83,3 +87,17 @@ def test_only_looking_is_allowed(static: Static) -> None:
 )
 def test_a_page_says_so_to_people_only(static: Static, asked: Any, page: bool) -> None:
     assert static.asked_by_browser(asked) is page
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_titles_show_all_they_hold() -> None:
+    """As the command line writes it: an override does not turn the text, an escape is no box."""
+    title = "a\u202eb\x1b[31m\x07\x7f\x9b"
+    with as_file(files("dragoman.gateway") / "static" / "dom.js") as path:
+        script = (
+            f"import {{ titleOf }} from {json.dumps(path.as_uri())};"
+            f"console.log(titleOf({{ title: {json.dumps(title)} }}))"
+        )
+        words = ["node", "--input-type=module", "-e", script]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == visible(title) + "\n"

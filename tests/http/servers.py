@@ -151,13 +151,15 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-def make_certificate(folder: Path, name: str = "cert") -> tuple[str, str]:
+def make_certificate(
+    folder: Path, name: str = "cert", address: str = "127.0.0.1"
+) -> tuple[str, str]:
     """A certificate for this machine that nobody signed, and its key."""
     cert, key = folder / f"{name}.pem", folder / f"{name}.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
          "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+         "-addext", f"subjectAltName=IP:{address},DNS:localhost"],
         check=True, capture_output=True,
     )  # fmt: skip
     return str(cert), str(key)

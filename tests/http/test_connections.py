@@ -1,6 +1,7 @@
 """Connections kept, addresses, headers, proxies and certificates."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from dragoman.http import (
     Untrusted,
     trusting,
 )
+from dragoman.http.connection import Plain
 from dragoman.http.route import route, split
 
 OK = head("content-length: 2") + b"ok"
@@ -82,23 +84,68 @@ async def test_words_between_answers_end_the_connection() -> None:
 
     async with Server(play) as server, closing(Client(env={})) as client:
         assert (await client.fetch("POST", server.url)).body == b"ok"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await said.wait()
             await asyncio.sleep(0.02)
             assert (await client.fetch("POST", server.url)).body == b"ok"
         assert server.connections == 2
 
 
-async def test_a_kept_connection_that_died_costs_nothing() -> None:
-    async def play(line: Line) -> None:
-        await line.asked()
-        await line.say(OK)
-        await line.asked()  # the second request is read, and never answered
+@pytest.mark.parametrize("secure", [False, True])
+async def test_a_kept_connection_that_died_costs_nothing(
+    pair: tuple[str, str], secure: bool
+) -> None:
+    heard: list[object] = []
+    over = asyncio.Event()
 
-    async with Server(play) as server, closing(Client(env={})) as client:
+    async def play(line: Line) -> None:
+        heard.append(await line.asked())
+        await line.say(OK)
+        line.writer.close()
+        over.set()
+
+    context = serving_context(*pair) if secure else None
+    env = {"SSL_CERT_FILE": pair[0]}
+    async with Server(play, context) as server, closing(Client(env=env)) as client:
         for expected in (1, 2, 3):
             assert (await client.fetch("POST", server.url, body=b"{}")).body == b"ok"
-            assert server.connections == expected
+            assert server.connections == expected == len(heard)
+            await over.wait()
+            over.clear()
+
+
+async def test_the_end_of_a_connection_is_seen_before_the_loop_has_read_it() -> None:
+    """The other side's end lies in the socket, and the loop has had no turn to find it there."""
+    ours, theirs = socket.socketpair()
+    loop = asyncio.get_running_loop()
+    _, made = await loop.create_connection(lambda: Plain(lambda one: None), sock=ours)
+    assert not made.stale
+    theirs.close()
+    assert made.stale and not made.lost
+    made.abort()
+
+
+@pytest.mark.parametrize(
+    ("method", "again"), [("POST", False), ("PATCH", False), ("GET", True), ("PUT", True)]
+)
+async def test_what_may_have_been_heard_is_repeated_only_if_it_may_be_done_twice(
+    method: str, again: bool
+) -> None:
+    asked: list[str] = []
+
+    async def play(line: Line) -> None:
+        asked.append((await line.asked())[0].split()[0])
+        await line.say(OK)
+        asked.append((await line.asked())[0].split()[0])  # is read whole, and never answered
+
+    async with Server(play) as server, closing(Client(env={})) as client:
+        assert (await client.fetch("POST", server.url)).body == b"ok"
+        if again:
+            assert (await client.fetch(method, server.url)).body == b"ok"
+        else:
+            with pytest.raises(HungUp, match="before it answered, and may have heard"):
+                await client.fetch(method, server.url)
+        assert asked == ["POST", method, *([method] if again else [])]
 
 
 async def test_a_new_connection_that_dies_is_told() -> None:
@@ -372,7 +419,7 @@ async def test_of_two_addresses_the_one_that_answers_wins() -> None:
 
         loop.getaddrinfo = both  # type: ignore[assignment, method-assign]
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 found = await client.fetch("GET", f"http://model.example:{server.port}/")
         finally:
             del loop.getaddrinfo

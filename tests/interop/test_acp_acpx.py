@@ -31,16 +31,22 @@ class Acpx:
         return {**self.scene.env, "PATH": f"{bin}:{os.environ['PATH']}"}
 
     def run(self, *words: str, code: int = 0) -> str:
-        for _ in range(200):
-            done = subprocess.run(
-                self.words(*words), env=self.env, cwd=self.scene.work, capture_output=True,
-                text=True, timeout=50,
-            )  # fmt: skip
-            if "Queue owner is shutting down" not in done.stdout + done.stderr:
-                break
-            time.sleep(0.05)  # its own background process is between two lives: ask again
+        if words[0] != "cancel":
+            self.wait_alone()
+        done = subprocess.run(
+            self.words(*words), env=self.env, cwd=self.scene.work, capture_output=True,
+            text=True, timeout=50,
+        )  # fmt: skip
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done.stdout
+
+    def wait_alone(self) -> None:
+        """Until its background process has left: one that is leaving may drop what it is asked."""
+        queues = Path(self.env["HOME"]) / ".acpx" / "queues"
+        deadline = time.monotonic() + 30
+        while list(queues.glob("*.lock")):
+            assert time.monotonic() < deadline, "its background process does not leave"
+            time.sleep(0.05)
 
 
 def test_one_shot_with_permission_allowed_and_refused(tmp_path: Path) -> None:

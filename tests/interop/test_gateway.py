@@ -1,10 +1,12 @@
 """Other projects' clients through the gateway: the TypeScript SDK, and acpx by the bridge."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.daemon.running import Daemon
@@ -30,20 +32,54 @@ def new_token(folder: Path) -> str:
     return made.stdout.split()[-1]
 
 
-def test_the_typescript_sdk_speaks_over_the_websocket(daemon: Daemon, tmp_path: Path) -> None:
+def talk(*words: str, client: str = "ts_ws_client.mjs") -> dict[str, Any]:
+    done = subprocess.run(
+        [str(NODE / "node_modules/.bin/node"), str(NODE / client), *words],
+        capture_output=True, timeout=50,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+def test_the_typescript_sdk_speaks_to_the_gateway(
+    daemon: Daemon, tmp_path: Path, scheme: str
+) -> None:
+    address = json.loads((daemon.data / "gateway.json").read_text())["address"]
+    url = f"{address.replace('http', scheme)}/acp?token={new_token(daemon.folder)}"
+    work = tmp_path / "work"
+    work.mkdir()
+    found = talk(str(work), url)
+    assert found["version"] == 1 and found["stop"] == "end_turn"
+    assert found["asked"] == ["Approve bash?"] and (work / "made.txt").exists()
+    assert {"agent_message_chunk", "tool_call", "tool_call_update"} <= set(found["updates"])
+    later = talk(str(work), url, found["session"])
+    assert later["updates"].count("user_message_chunk") == 2
+    assert {"tool_call", "tool_call_update"} <= set(later["updates"])
+
+
+needs_editor = pytest.mark.skipif(
+    not (NODE / "node_modules/use-acp").exists() and os.environ.get("CI") != "true",
+    reason="needs make setup-node",
+)
+
+
+@needs_editor
+def test_a_notebook_editor_works_over_the_websocket(daemon: Daemon, tmp_path: Path) -> None:
+    """marimo's own client, which has an SDK of a year ago and refuses what that did not know."""
     address = json.loads((daemon.data / "gateway.json").read_text())["address"]
     url = f"{address.replace('http', 'ws')}/acp?token={new_token(daemon.folder)}"
     work = tmp_path / "work"
     work.mkdir()
-    done = subprocess.run(
-        [str(NODE / "node_modules/.bin/node"), str(NODE / "ts_ws_client.mjs"), str(work), url],
-        capture_output=True, timeout=50,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    found = json.loads(done.stdout)
-    assert found["version"] == 1 and found["stop"] == "end_turn"
+    found = talk(str(work), url, client="editor_client.mjs")
+    assert found["stop"] == "end_turn" and found["load"] is True and not found["errors"]
     assert found["asked"] == ["Approve bash?"] and (work / "made.txt").exists()
-    assert {"agent_message_chunk", "tool_call", "tool_call_update"} <= set(found["updates"])
+    assert [one["status"] for one in found["calls"]].count("completed") >= 1
+    assert "20" in found["text"] and found["mode"] == "readonly"
+    assert {"compact", "status"} <= set(found["commands"]) and "plan" in found["kinds"]
+    later = talk(str(work), url, found["session"], client="editor_client.mjs")
+    assert "20" in later["text"] and later["mode"] == "readonly" and not later["errors"]
+    assert {"tool_call", "tool_call_update", "plan"} <= set(later["kinds"])
 
 
 class Bridged(Scene):

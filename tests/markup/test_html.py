@@ -9,7 +9,7 @@ import pytest
 from dragoman.markup.html import code, render
 
 TAGS = set(
-    "p br h3 h4 h5 h6 ul ol li input table thead tbody tr th td pre code span a em strong s "
+    "p br h2 h3 h4 h5 h6 ul ol li input table thead tbody tr th td pre code span a em strong s "
     "blockquote hr".split()
 )
 ATTRS = set(
@@ -62,9 +62,15 @@ def read(html: str) -> str:
         ("```\n<b>\n```", "<code>&lt;b&gt;"),
         ("```nonesuch\n<b>\n```", 'data-label="nonesuch".*&lt;b&gt;'),
         ("    four\n", "<code>four"),
-        ("# one\n###### six", "<h3>one</h3>.*<h6>six</h6>"),
+        ("# one\n###### six\n## two", "<h2>one</h2>.*<h3>six</h3>.*<h3>two</h3>"),
+        ("### three\n#### four\n### three", "<h2>three</h2>.*<h3>four</h3>.*<h2>three</h2>"),
         ("see http://a.org/x_y_z.", '<a href="http://a.org/x_y_z"[^>]*>http://a.org/x_y_z</a>.'),
         ("[a](https://b.org)", 'rel="noopener noreferrer"'),
+        (
+            "see README.md, a.py and b.sh",
+            "<p>see README.md, a.py and b.sh</p>",
+        ),
+        ("write to me@host.org from 10.0.0.1", "<p>write to me@host.org from 10.0.0.1</p>"),
         ("one\ntwo", "one<br"),
         ("> > deep", r"<blockquote>\s*<blockquote>"),
         ("3. three", '<ol start="3">'),

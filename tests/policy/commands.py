@@ -108,7 +108,6 @@ xxd x
 od -c x
 python3 --version
 node --version
-cargo --version
 timeout 5 ls
 nohup ls
 env ls

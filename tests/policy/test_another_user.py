@@ -12,6 +12,8 @@ WORK = (
     "test_what_every_program_may_see", "test_a_sibling_checkout_after_one_question",
     "test_full_reaches_outside", "test_secrets_are_kept_in_every_mode",
     "test_caches_are_written_and_programs_beside_them_are_not",
+    "test_where_caches_hold_programs_commands_have_their_own",
+    "test_what_the_owner_runs_later_is_not_written",
     "test_pip_installs_into_the_project",
 )  # fmt: skip
 

@@ -249,3 +249,58 @@ def test_a_boundary_does_not_move_with_its_directory(work: Path) -> None:
     after = policy.boundary("supervised", str(work))
     assert after.cwd == before.cwd
     assert not after.permits("/etc/passwd")
+
+
+def fetch(work: Path, url: str, mode: str = "supervised", **rules: Any) -> Judgement:
+    policy = AutonomyPolicy(Rules(**rules), home=str(work.parent))
+    spec = ToolSpec("web_fetch", "", {}, kind="fetch")
+    call = ToolCall("1", "web_fetch", {"url": url})
+    return policy.judge(call, spec, mode=mode, cwd=str(work), roots=())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Example.ORG./a?b", "example.org"),
+        ("https://user@example.org:8080", "example.org"),
+        ("https://[broken", ""),
+        ("nothing", ""),
+    ],
+)
+def test_a_page_is_asked_about_by_its_host(work: Path, url: str, host: str) -> None:
+    found = fetch(work, url)
+    assert found.verdict == "ask" and found.commands == (((host,),) if host else ())
+    assert found.reason == f"It asks {host or 'the network'}."
+    assert fetch(work, url, "full").verdict == "allow"
+    assert fetch(work, url, auto_approve=("web_fetch",)).verdict == "allow"
+
+
+def test_the_boundaries_of_a_few_folders_are_kept(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.policy.autonomy._REMEMBERED", 2)
+    policy = AutonomyPolicy(Rules(), home=str(work.parent))
+    first = policy.boundary("supervised", str(work))
+    assert policy.boundary("supervised", str(work)) is first
+    for name in ("a", "b"):
+        (work / name).mkdir()
+        policy.boundary("supervised", str(work / name))
+    assert len(policy._boundaries) == 2
+    assert policy.boundary("supervised", str(work)) is not first
+
+
+@pytest.mark.parametrize("args", [{}, {"path": 5}, {"path": "a.md", "file_path": "b.md"}])
+def test_in_plan_mode_only_the_plan_itself_is_written(work: Path, args: dict[str, Any]) -> None:
+    policy = AutonomyPolicy(Rules(), home=str(work.parent))
+    spec = ToolSpec("write", "", {}, kind="edit")
+    plan = str(work / "plan.md")
+
+    def verdict(given: dict[str, Any], plan: str) -> str:
+        call = ToolCall("1", "write", given)
+        return policy.judge(call, spec, mode="plan", cwd=str(work), roots=(), plan=plan).verdict
+
+    assert verdict(args, plan) == "deny"
+    assert verdict({"path": "plan.md"}, plan) == "allow"
+    assert verdict({"path": "plan.md"}, "") == "deny"
+    assert verdict({"path": "away/plan.md"}, plan) == "deny"
+    assert verdict({"path": "a\0b"}, plan) == "deny"

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.commands import HIGH, LOW, MEDIUM, UNKNOWN
+from tests.policy.disguises import BEHIND, HIDDEN, NOT_LOW, PLAIN
 
 from dragoman.policy.commands import assess, forbids, matches
 from dragoman.policy.programs import BUILTINS, DANGEROUS, RUNNERS, shapes
@@ -13,6 +14,9 @@ ALL = [
     *(("medium", command) for command in MEDIUM),
     *(("high", command) for command in HIGH),
     *(("unknown", command) for command in UNKNOWN),
+    *(("unknown", command) for command in HIDDEN),
+    *(("medium", command) for command in (*NOT_LOW, *PLAIN)),
+    *(("high", command) for command in BEHIND),
 ]
 
 
@@ -50,6 +54,14 @@ def test_low_is_made_of_programs_that_look(text: str) -> None:
     if found.kind == "low":
         assert all(part.kind == "low" for part in found.parts)
         assert {part.name for part in found.parts} <= {"ls"}
+
+
+@pytest.mark.parametrize(("command", "name"), BEHIND.items())
+def test_what_another_program_runs_is_forbidden_all_the_same(command: str, name: str) -> None:
+    parts = assess(command).parts
+    assert any(forbids(one, [name]) for one in parts)
+    # Who lists the first has listed what it runs.
+    assert matches(parts[0], [command], strict=True) and all(one.passes for one in parts[1:])
 
 
 def part(command: str) -> object:

@@ -16,7 +16,7 @@ from dragoman.policy.profiles import STANDARD
 from dragoman.sandbox.bubblewrap import Bubblewrap
 from dragoman.sandbox.choose import choose
 from dragoman.sandbox.landlock import Landlock, abi
-from dragoman.sandbox.proxy import Entry, Proxy, Refusal
+from dragoman.sandbox.proxy import AllowedHost, Proxy, ProxyRefusal
 from dragoman.tools.registry import Registry
 
 pytestmark = pytest.mark.skipif(
@@ -128,7 +128,7 @@ async def test_the_proxy_ends_with_its_command(desk: Desk, page: int) -> None:
     from dragoman.sandbox import outlet
 
     await run(desk, (f"localhost:{page}",), FETCH, f"http://localhost:{page}/")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while outlet._serving:
             await asyncio.wait(set(outlet._serving))
     with pytest.raises(OSError), socket.socket() as other:  # it never listened in our network
@@ -152,13 +152,13 @@ async def test_the_proxy_ends_with_its_command(desk: Desk, page: int) -> None:
     ],
 )
 def test_entries(entry: str, host: str, port: int, holds: bool) -> None:
-    assert Entry.of(entry).allows(host, port) is holds
+    assert AllowedHost.of(entry).allows(host, port) is holds
 
 
 @pytest.mark.parametrize("entry", ["", "*", "*.*", "a b", "http://x", "x/y", "a@b", "x:99999"])
 def test_what_is_no_entry(entry: str) -> None:
     with pytest.raises(ValueError, match="no host"):
-        Entry.of(entry)
+        AllowedHost.of(entry)
 
 
 async def test_a_name_may_not_lead_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ async def test_a_name_may_not_lead_to_this_machine(monkeypatch: pytest.MonkeyPat
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))]
 
         monkeypatch.setattr(loop, "getaddrinfo", found, raising=False)
-        with pytest.raises(Refusal, match="this machine"):
+        with pytest.raises(ProxyRefusal, match="this machine"):
             await proxy._open("rebound.test", 80)
 
 

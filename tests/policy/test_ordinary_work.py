@@ -18,6 +18,7 @@ from tests.tools.making import Env
 
 from dragoman.engine.content import ToolCall, text_of
 from dragoman.engine.ports import Judgement, Reach
+from dragoman.policy import caches
 from dragoman.policy.autonomy import AutonomyPolicy, Rules
 from dragoman.policy.profiles import PROFILES, STANDARD, Profile, strangers
 from dragoman.sandbox.landlock import Landlock, abi
@@ -68,6 +69,7 @@ class Desk:
         scratch = self.top / "scratch"
         scratch.mkdir(exist_ok=True)
         environ = {"HOME": str(self.home), "PATH": self.path, "TMPDIR": str(scratch)}
+        environ |= caches.variables(STANDARD.forbidden, str(self.home))
         registry = Registry(
             lambda env: self.policy.boundary(env.mode, env.cwd, env.roots, env.reach),
             confine=Landlock(),
@@ -331,7 +333,9 @@ SECRETS = (
     ".mozilla/firefox/x", ".config/google-chrome/Default/Cookies", ".password-store/x",
     ".bash_history", ".zsh_history", ".python_history", ".git-credentials",
     ".cargo/credentials.toml", ".local/share/keyrings/x", ".local/share/dragoman/sessions.db",
-    ".cache/huggingface/token",
+    ".cache/huggingface/token", ".cache/mozilla/firefox/x", ".cache/chromium/Default/x",
+    ".gradle/daemon/8.5/registry.bin", ".m2/mvnd/registry", ".cache/bazel/x/server/request_cookie",
+    ".hex/hex.config", ".ivy2/.credentials",
 )  # fmt: skip
 
 
@@ -359,10 +363,11 @@ async def test_secrets_are_kept_in_every_mode(keeper: Desk, mode: str) -> None:
 
 
 async def test_caches_are_written_and_programs_beside_them_are_not(desk: Desk) -> None:
-    for name in (".cargo/bin", ".cargo/registry", "go/bin", ".m2", ".cache"):
+    for name in (".cargo/bin", ".cargo/registry", "go/bin", ".m2", ".cache", ".npm"):
         (desk.home / name).mkdir(parents=True, exist_ok=True)
     (desk.home / ".cargo/bin/tool").write_text("mine")
-    for name in (".cargo/registry/x", ".cache/x", ".m2/x", ".cache/deep/er"):
+    for name in (".cargo/registry/x", ".cache/x", ".m2/repository/x", ".cache/deep/er", "go/pkg/x",
+                 ".npm/x", ".npm/_cacache/x"):  # fmt: skip
         path = desk.home / name
         fine, said = await desk.run(f"mkdir -p {path.parent} && echo x > {path}")
         assert fine and path.exists(), said
@@ -370,6 +375,82 @@ async def test_caches_are_written_and_programs_beside_them_are_not(desk: Desk) -
         fine, _ = await desk.run(f"echo evil > {desk.home / name}")
         assert not fine, name
     assert (desk.home / ".cargo/bin/tool").read_text() == "mine"
+
+
+async def test_what_says_what_runs_is_not_made_beside_caches(desk: Desk) -> None:
+    """The folders are there and these are not: whoever makes one runs in the owner's next build."""
+    for name in (".cargo", "go", ".m2", ".pub-cache", ".sbt", ".mix"):
+        (desk.home / name).mkdir(exist_ok=True)
+    evil = (".cargo/config.toml", ".cargo/config", ".cargo/env", ".cargo/bin/ls", "go/bin/ls",
+            ".m2/settings.xml", ".m2/extensions.xml", ".pub-cache/bin/ls", ".mix/archives/x",
+            ".sbt/1.0/plugins/x.sbt", "go/src/x", ".cargo/env.fish", ".m2/wrapper/x")  # fmt: skip
+    (desk.work / "spoil.sh").write_text(
+        "\n".join(
+            f"mkdir -p {desk.home}/{os.path.dirname(name)}; echo x > {desk.home}/{name}"
+            for name in evil
+        )  # fmt: skip
+    )
+    await desk.run("sh spoil.sh")
+    assert not [name for name in evil if (desk.home / name).exists()]
+    for name in ("go/pkg/mod/x", ".cargo/git/x", ".m2/repository/x", ".pub-cache/hosted/x"):
+        path = desk.home / name
+        fine, said = await desk.run(f"mkdir -p {path.parent} && echo x > {path}")
+        assert fine and path.exists(), said
+
+
+async def test_where_caches_hold_programs_commands_have_their_own(desk: Desk) -> None:
+    """No new name is made beside such a program, and still every program finds a cache."""
+    for name in (".cache/black/x", ".cache/pre-commit/hook", ".npm/_npx/1/tool"):
+        (desk.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (desk.home / name).write_text("the owner's")
+    told = caches.variables(STANDARD.forbidden, str(desk.home))
+    assert told["XDG_CACHE_HOME"] == str(desk.home / caches.OWN)
+    assert told["PRE_COMMIT_HOME"] == str(desk.home / ".cache/pre-commit")
+    words = " ".join(f"{name}={place}" for name, place in told.items())
+    (desk.work / "write.sh").write_text(
+        f"export {words}\n"
+        'for place in "$XDG_CACHE_HOME" "$npm_config_cache" "$GRADLE_USER_HOME"; do\n'
+        'mkdir -p "$place/deep" && echo mine > "$place/deep/x" || exit 1; done\n'
+        "echo mine > ~/.cache/black/x && cat $PRE_COMMIT_HOME/hook"
+    )
+    assert "the owner's" in await desk.works("sh write.sh")
+    assert (desk.home / caches.OWN / "gradle/deep/x").read_text() == "mine\n"
+
+
+# What the owner, or a shell of theirs, later runs as it is; the folder, and what is in it.
+RUN_LATER = (
+    ".cargo/bin/tool", ".cargo/env", ".cargo/env.fish", ".cargo/config", ".cargo/config.toml",
+    "go/bin/tool", "go/src/mine/x.go", ".m2/settings.xml", ".m2/extensions.xml",
+    ".m2/wrapper/dists/mvn", ".gradle/wrapper/dists/gradle",
+    ".gradle/init.d/x.gradle", ".pub-cache/bin/tool", ".pub-cache/global_packages/x",
+    ".mix/archives/x", ".sbt/1.0/plugins/x.sbt", ".sbt/boot/x.jar", ".npm/_npx/1/tool",
+    ".cache/pre-commit/repo/hook", ".cache/pypoetry/virtualenvs/x/bin/python",
+    ".cache/p10k-instant-prompt-me.zsh", ".cache/gitstatus/gitstatusd", ".cache/zsh/zcompdump",
+    ".cache/nvim/luac/x", ".cache/wal/colors.sh", ".cache/uv/archive-v0/x/tool.py",
+    ".cache/node/corepack/yarn.js", ".cache/ms-playwright/chrome", ".cache/pnpm/dlx/tool",
+    ".cache/huggingface/modules/x.py",
+    ".local/share/pnpm/store/x", ".bun/install/cache/x", ".bashrc",
+)  # fmt: skip
+
+
+async def test_what_the_owner_runs_later_is_not_written(desk: Desk) -> None:
+    for name in RUN_LATER:
+        path = desk.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("the owner's")
+    lines = [
+        line
+        for name in RUN_LATER
+        for path in [f"{desk.home}/{name}"]
+        for line in (f"mkdir -p {os.path.dirname(path)}", f"echo evil > {path}", f"rm -f {path}",
+                     f"mv {os.path.dirname(path)} {desk.work}/away", f"ln {path} {desk.work}/link",
+                     f"echo evil > {desk.work}/link; rm -f {desk.work}/link")
+    ]  # fmt: skip
+    (desk.work / "spoil.sh").write_text("\n".join(lines))
+    await desk.run("sh spoil.sh")
+    found = {name: (desk.home / name) for name in RUN_LATER if (desk.home / name).exists()}
+    assert sorted(found) == sorted(RUN_LATER)
+    assert all(path.read_text() == "the owner's" for path in found.values())
 
 
 @pytest.mark.root  # others cannot read it anyway

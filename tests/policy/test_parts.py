@@ -55,7 +55,9 @@ def test_an_installation_is_known_by_its_library(tmp_path: Path) -> None:
 
 def test_a_repository_is_tame_by_what_it_says(tmp_path: Path) -> None:
     assert tame(str(tmp_path))
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/objects").mkdir(parents=True)
+    (tmp_path / ".git/refs").mkdir()
+    (tmp_path / ".git/HEAD").write_text("a" * 40)
     (tmp_path / ".git/config").write_text('[remote "origin"]\n\turl = x\n')
     assert tame(str(tmp_path))
     (tmp_path / ".git/config").write_text("[core]\n\teditor = x\n")

@@ -162,6 +162,38 @@ async def test_an_answer_that_stops_keeps_its_words_and_is_not_tried_again(
     assert ("in time" if then == "hold" else "hung up") in seen.failure.message
 
 
+def oddly(stream: bytes, how: str) -> bytes:
+    """The same events, written as nobody writes them."""
+    if how == "cr":
+        return stream.replace(b"\n", b"\r")
+    if how == "crlf":
+        return stream.replace(b"\n", b"\r\n")
+    if how == "bare":
+        return stream.replace(b"data: ", b"data:")
+    noise = b": ping\n:\nretry: 5\nid: 7\nodd line\nx:y\n"
+    return b"\xef\xbb\xbf" + noise + b"\n\n" + stream.replace(b"data: ", noise + b"data: ")
+
+
+@pytest.mark.parametrize("how", ["cr", "crlf", "bare", "noise"])
+@pytest.mark.parametrize("size", [1, 10_000])
+async def test_streams_that_are_oddly_written_say_the_same(kind: str, how: str, size: int) -> None:
+    made, stream = STREAMS[kind]
+    stream = oddly(stream, how)
+    cuts = [stream[at : at + size] for at in range(0, len(stream), size)]
+    body = b"".join(b"%x;a=b\r\n%s\r\n" % (len(one), one) for one in cuts)
+    ending = b"0;last\r\nx-trailer: 1\r\nset-cookie: 2\r\n\r\n"
+    found = await ask(Played(([STREAM, body + ending], "next")), None, made())
+    assert found.text == WHOLE and found.failure is None
+
+
+@pytest.mark.parametrize("name", ["text/html; charset=utf-8", "application/json", ""])
+async def test_a_page_that_is_said_to_be_an_answer_is_none(kind: str, name: str) -> None:
+    page = b"<!doctype html><html><body>Sign in to the network</body></html>"
+    top = head(*([f"content-type: {name}"] if name else []), f"content-length: {len(page)}")
+    found = await ask(Played(([top, page], "next")), None, STREAMS[kind][0]())
+    assert found.failure is not None and found.text == ""
+
+
 async def test_signs_of_life_without_words_end(kind: str, tls: tuple[str, str] | None) -> None:
     format, _ = STREAMS[kind]
     alive = sse({"type": "ping"}) if kind == "anthropic" else b": still here\n\n"

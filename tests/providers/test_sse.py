@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,3 +70,20 @@ def test_an_event_without_end_is_stopped() -> None:
             parser.feed(b"data: 0123456789\n")
     with pytest.raises(EventTooLong):
         EventParser(limit=100).feed(b"x" * 101)
+    with pytest.raises(EventTooLong):
+        EventParser(limit=100).feed(b"data\n" * 101)
+    parser = EventParser(limit=100)
+    with pytest.raises(EventTooLong):
+        for _ in range(101):
+            parser.feed(b"x")
+
+
+def test_a_long_line_in_small_pieces_is_put_together_once() -> None:
+    parser = EventParser()
+    began = time.process_time()
+    assert parser.feed(b"data: ") == []
+    for _ in range(15_000):
+        assert parser.feed(b"x" * 800) == []
+    assert parser.feed(b"\ndata: y") == []
+    assert parser.feed(b"\r\r") == [b"x" * 12_000_000 + b"\ny"]
+    assert time.process_time() - began < 2  # 10 and more when every piece copies all before it

@@ -385,7 +385,7 @@ async def test_rules_of_before_do_not_count_any_more(tmp_path: Path) -> None:
     """An old "always" was for a whole tool, and did not say so."""
     at = await Asking(tmp_path).open()
     session = await host_of(at.door).get(at.session)
-    await session.ledger.append(ev.Allowed("bash"))
+    await session.ledger.put(ev.Allowed("bash"))
     assert not await at.passes("bash", command="touch x1")
 
 
@@ -396,3 +396,29 @@ async def test_two_rules_may_cover_a_composed_command(tmp_path: Path) -> None:
     two = await at.always([("bash", {"command": "touch y"})], scope="prefix")
     assert await at.passes("bash", command="git add x && touch y")
     assert at.started()[0].rules == (one.rule, two.rule)
+
+
+async def test_the_same_words_that_lead_elsewhere_are_asked_about(tmp_path: Path) -> None:
+    """A link that is moved after the answer takes nothing along that was not agreed to."""
+    for name in ("work", "agreed", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes").write_text(name)
+    work = tmp_path / "work"
+    link = work / "link"
+    at = await Asking(work).open()
+    call = ("bash", {"command": "cat link"})
+    link.write_text("inside")
+    await at.always([call])
+    assert await at.passes("bash", **call[1])
+    link.unlink()
+    link.symlink_to(tmp_path / "agreed" / "notes")
+    assert not await at.passes("bash", **call[1])
+    settled = await at.always([call])
+    assert settled.scope.endswith(f"cat link, reading {tmp_path}/agreed/notes in this session")
+    assert await at.passes("bash", **call[1])
+    link.unlink()
+    link.symlink_to(tmp_path / "other" / "notes")
+    assert not await at.passes("bash", **call[1])
+    link.unlink()
+    link.write_text("inside again")
+    assert await at.passes("bash", **call[1])

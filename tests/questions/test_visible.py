@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.engine.ask import Ask, Change
 from dragoman.engine.shown import line, parts, whole
-from dragoman.engine.visible import on_a_line, visible
+from dragoman.engine.visible import brief, on_a_line, visible
 
 
 def test_no_character_hides() -> None:
@@ -52,6 +52,20 @@ def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
     assert visible("ls" + " " * 5000 + "; rm x") == "ls <5000 spaces> ; rm x"
     assert visible("ls" + "\n" * 5000 + "rm x") == "ls\n<4999 empty lines>\nrm x"
     assert visible("ls\n" + " \t\n" * 5000 + "rm x").count("\n") < 5
+
+
+@pytest.mark.parametrize("room", [40, 60, 120, 200])
+def test_what_a_notification_leaves_out_is_counted(room: int) -> None:
+    assert brief("short \u202e", room) == "short <U+202E>"
+    for size in (room - 1, room, room + 1, 1_000, 40_000):
+        text = "x" * (size - 1) + "\n"
+        said = brief(text, room)
+        assert len(said) <= room and "\n" not in said
+        if size + 3 > room:  # the line feed is written out
+            kept, _, rest = said.partition("…")
+            assert int(rest.split()[0].strip("(").replace(",", "")) == size + 3 - len(kept)
+        else:
+            assert said == "x" * (size - 1) + "<LF>"
 
 
 def test_one_line_is_one_line() -> None:

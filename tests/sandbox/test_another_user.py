@@ -91,6 +91,6 @@ def test_no_way_leads_out_for_an_ordinary_user(nobody: Nobody) -> None:
 def test_what_is_hidden_is_hidden_for_an_ordinary_user(nobody: Nobody) -> None:
     said = nobody.run(
         f"{HERE}/test_veil.py", f"{HERE}/test_bubblewrap.py", f"{HERE}/test_escapes.py",
-        f"{HERE}/test_processes.py",
+        f"{HERE}/test_processes.py", f"{HERE}/test_ways.py",
     )  # fmt: skip
     assert " passed" in said and "failed" not in said and "skipped" not in said, said

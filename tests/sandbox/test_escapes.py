@@ -96,7 +96,7 @@ async def test_the_network_can_be_taken_away(world: World, code: str, network: b
 
 
 def test_what_was_asked_for_and_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing.shutil, "which", lambda name: None)
+    monkeypatch.setattr(choosing, "find", lambda name: "")
     with pytest.raises(BadInput, match="bubblewrap"):
         choose("bubblewrap")
     monkeypatch.setattr("dragoman.sandbox.landlock.abi", lambda: 0)
@@ -111,7 +111,7 @@ async def test_a_host_does_not_start_without_the_sandbox_it_was_told_to_use(
 ) -> None:
     from dragoman.host.compose import compose
 
-    monkeypatch.setattr(choosing.shutil, "which", lambda name: None)
+    monkeypatch.setattr(choosing, "find", lambda name: "")
     (tmp_path / "config.toml").write_text('[sandbox]\nbackend = "bubblewrap"\n')
     with pytest.raises(BadInput, match="not available"):
         await compose(config_dir=str(tmp_path))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,9 @@ from dragoman.sandbox import room
 from dragoman.sandbox.bubblewrap import Bubblewrap
 from dragoman.sandbox.landlock import Landlock, abi
 from dragoman.sandbox.launch import Confine, Unconfined
+from dragoman.tools import undoing
 from dragoman.tools.registry import Registry
+from dragoman.tools.undoing import FoundEntry, GuardedEntries
 
 ID = ("-c", "user.name=n", "-c", "user.email=e@x")
 
@@ -104,7 +107,11 @@ class Desk:
                 continue
             about = path.lstat()
             data = os.readlink(path) if path.is_symlink() else ""
-            data = path.read_text() if path.is_file() and not path.is_symlink() else data
+            data = (
+                path.read_text(errors="replace")
+                if path.is_file() and not path.is_symlink()
+                else data
+            )
             found[name] = (about.st_mode, data)
         found.pop("script.sh", None)
         return found
@@ -153,6 +160,35 @@ HOSTILE = {
     "in the background": "(setsid sh -c 'sleep 0.2; echo x > .envrc' &) ; sleep 0.4",
     "pipe": "mkfifo .envrc",
     "pre-commit": "echo 'repos: []' > .pre-commit-config.yaml",
+    "submodule in a folder": "git init -q --bare .git/modules/s/t; "
+    "git --git-dir .git/modules/s/t config core.fsmonitor x",
+    "its hook": "git init -q --bare .git/modules/s/t; echo x > .git/modules/s/t/hooks/pre-commit",
+    "submodule of a submodule": "git init -q --bare .git/modules/s; mkdir .git/modules/s/modules; "
+    "git init -q --bare .git/modules/s/modules/t; "
+    "git --git-dir .git/modules/s/modules/t config core.fsmonitor x",
+    "hidden in git's own folder": "git init -q --bare .git/x; mkdir sub; "
+    "git --git-dir .git/x config core.fsmonitor x; echo 'gitdir: ../.git/x' > sub/.git",
+    **{
+        name: f"git init -q {place}; git -C {place} -c user.name=n -c user.email=e@x commit -qm x "
+        f"--allow-empty; {more}; git update-index --add --cacheinfo "
+        f"160000,$(git -C {place} rev-parse HEAD),{place}; "
+        f"git -C {place} config core.fsmonitor 'touch pwned'"
+        for name, place, more in (
+            ("a submodule far below", "sub/b/c/d/e", ":"),
+            ("where nobody looks", "node_modules/x", ":"),
+            ("in a short index", "sub/b/c/d/e", "git update-index --index-version 4"),
+            ("in a split index", "sub/b/c/d/e", "git update-index --split-index"),
+        )
+    },
+    "a submodule of a submodule far below": "mkdir -p sub/b/c/d; cd sub/b/c/d; git init -q; "
+    "git -c user.name=n -c user.email=e@x commit -qm x --allow-empty; git init -q e/f/g/h; "
+    "git -C e/f/g/h -c user.name=n -c user.email=e@x commit -qm x --allow-empty; "
+    "git update-index --add --cacheinfo 160000,$(git -C e/f/g/h rev-parse HEAD),e/f/g/h; "
+    "H=$(git rev-parse HEAD); git -C e/f/g/h config core.fsmonitor 'touch pwned'; cd ../../../..; "
+    "git update-index --add --cacheinfo 160000,$H,sub/b/c/d",
+    "a bare repository": "git init -q --bare sub; git --git-dir sub config core.fsmonitor x",
+    "by hand": "mkdir -p sub/objects sub/refs; echo 'ref: refs/heads/main' > sub/HEAD; "
+    "printf '[core]\\n\\tbare = false\\n\\tworktree = ..\\n\\tfsmonitor = x\\n' > sub/config",
 }  # fmt: skip
 RISKY = (
     *(".envrc", "tasks.json", ".mcp.json", "config.toml", "pre-commit", "post-checkout", "a.xml"),
@@ -162,6 +198,7 @@ RISKY = (
 
 async def test_nothing_stays(desk: Desk) -> None:
     before = desk.guarded()
+    staged = (desk.work / ".git/index").read_bytes()
     for name, text in HOSTILE.items():
         said = await desk.script(text)
         after = desk.guarded()
@@ -172,7 +209,16 @@ async def test_nothing_stays(desk: Desk) -> None:
         for config in desk.work.rglob(".git/config"):
             assert "fsmonitor" not in config.read_text(), name
         assert not (desk.work / "sub/.git").is_file(), name
-        for left in ("h", "old", "g", "sub", "e", "packages", "evil", "s"):
+        for config in (*(desk.work / ".git/modules").rglob("config"), desk.work / "sub/config"):
+            assert not config.exists() or "fsmonitor" not in config.read_text(), name
+        assert not list((desk.work / ".git/modules").rglob("pre-commit")), name
+        shutil.rmtree(desk.work / ".git/modules", ignore_errors=True)
+        subprocess.run(["git", "status"], cwd=desk.work, capture_output=True, timeout=20)
+        assert not list(desk.work.rglob("pwned")), name
+        index = desk.work / ".git/index"
+        if index.read_bytes() != staged:
+            index.write_bytes(staged)
+        for left in ("h", "old", "g", "sub", "e", "packages", "evil", "s", "node_modules"):
             path = desk.work / left
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     git("status", cwd=desk.work)
@@ -187,6 +233,7 @@ ORDINARY = (
     "&& git -c user.name=n -c user.email=e@x commit -qm in",
     "git worktree add -q inside -b other",
     "git clone -q . copy",
+    "git clone -q --bare . bare.git",
 )
 
 
@@ -272,3 +319,24 @@ async def test_reach_names_what_was_agreed_to(tmp_path: Path) -> None:
     found = desk.policy.judge(call, desk.tool.spec, mode="supervised", cwd=str(desk.work), roots=())
     real = str(desk.work / ".envrc")
     assert found.firm and found.reach == (Reach(real, True, real),)
+
+
+def test_a_folder_swapped_for_a_link_leads_nowhere(tmp_path: Path) -> None:
+    """A command in the background can do that between any two looks of ours."""
+    work, home = tmp_path / "work", tmp_path / "home"
+    for folder in (work / "a", work / "b", home):
+        folder.mkdir(parents=True)
+    for name in (".npmrc", ".envrc"):
+        (work / "a" / name).write_text("evil")
+    (home / ".npmrc").write_text("secret")
+    watch = GuardedEntries([str(work)])
+    (work / "a").rename(work / "moved")
+    (work / "a").symlink_to(home)
+    assert undoing._kept(f"{work}/a/.npmrc") is None
+    entry = FoundEntry(stat.S_IFREG, 0o600, b"evil")
+    for name in (".bash_profile", ".envrc", ".npmrc"):
+        assert not undoing._put(f"{work}/a/{name}", entry)
+        undoing._take(f"{work}/a/{name}", entry, str(tmp_path / "aside"))
+    undoing._remove(f"{work}/a/.npmrc")
+    watch.undo(str(tmp_path / "aside"))
+    assert os.listdir(home) == [".npmrc"] and (home / ".npmrc").read_text() == "secret"

@@ -82,14 +82,14 @@ def test_an_orphan_of_an_earlier_host_is_known_by_its_brand(tmp_path: Path) -> N
     plain = subprocess.Popen(["sleep", "30"])
     try:
         assert brand.of(process.pid) == mark and brand.of(plain.pid) is None
-        kin = Kin()
-        assert kin.refuses(process.pid)
+        descendants = Kin()
+        assert descendants.refuses(process.pid)
         resource.prlimit(process.pid, resource.RLIMIT_RTTIME, (0, 0))
-        assert brand.of(process.pid) == 0 and kin.refuses(process.pid)
-        kin.trust(process.pid)
-        assert kin.refuses(process.pid)  # a brand says more than a number
-        assert not kin.refuses(plain.pid)  # nobody watches here: it may be anybody's
-        assert not kin.refuses(os.getpid()) and not kin.refuses(None)
+        assert brand.of(process.pid) == 0 and descendants.refuses(process.pid)
+        descendants.trust(process.pid)
+        assert descendants.refuses(process.pid)  # a brand says more than a number
+        assert not descendants.refuses(plain.pid)  # nobody watches here: it may be anybody's
+        assert not descendants.refuses(os.getpid()) and not descendants.refuses(None)
     finally:
         for one in (process, plain):
             one.kill()
@@ -98,34 +98,34 @@ def test_an_orphan_of_an_earlier_host_is_known_by_its_brand(tmp_path: Path) -> N
 
 def test_the_family_tree() -> None:
     """Children are refused when we watch, trusted ones and theirs are not."""
-    kin = Kin()
-    kin.watching = True
+    descendants = Kin()
+    descendants.watching = True
     child = subprocess.Popen(["sh", "-c", "sleep 30 & echo $!; wait"], stdout=subprocess.PIPE)
     assert child.stdout is not None
     grandchild = int(child.stdout.readline())
     try:
-        assert kin.refuses(child.pid) and kin.refuses(grandchild)
-        kin.trust(child.pid)
-        assert not kin.refuses(child.pid) and not kin.refuses(grandchild)
-        kin.forget(child.pid)
-        assert kin.refuses(grandchild)
-        assert not kin.refuses(os.getppid())
+        assert descendants.refuses(child.pid) and descendants.refuses(grandchild)
+        descendants.trust(child.pid)
+        assert not descendants.refuses(child.pid) and not descendants.refuses(grandchild)
+        descendants.forget(child.pid)
+        assert descendants.refuses(grandchild)
+        assert not descendants.refuses(os.getppid())
     finally:
         os.kill(grandchild, 9)
         child.kill()
         child.wait()
         child.stdout.close()
-    assert kin.refuses(child.pid)  # gone: nobody is there
+    assert descendants.refuses(child.pid)  # gone: nobody is there
 
 
 def test_a_marked_child_is_found() -> None:
-    kin = Kin()
-    kin.watching = True
+    descendants = Kin()
+    descendants.watching = True
     mark = "SERVER=abcdef0123456789"
     child = subprocess.Popen(["sleep", "30"], env={"SERVER": "abcdef0123456789"})
     try:
-        assert kin.trust_marked(mark) == child.pid and not kin.refuses(child.pid)
-        assert kin.trust_marked("SERVER=other") is None
+        assert descendants.trust_marked(mark) == child.pid and not descendants.refuses(child.pid)
+        assert descendants.trust_marked("SERVER=other") is None
     finally:
         child.kill()
         child.wait()
@@ -136,8 +136,8 @@ def test_the_dead_that_were_left_to_us_are_collected() -> None:
 import os, sys, time
 sys.path[:0] = {sys.path!r}
 from dragoman.host.descendants import Kin
-kin = Kin()
-assert kin.adopt()
+descendants = Kin()
+assert descendants.adopt()
 read, write = os.pipe()
 if os.fork() == 0:
     if os.fork() == 0:
@@ -147,7 +147,7 @@ if os.fork() == 0:
 os.wait()
 os.write(write, b"x")
 for _ in range(200):
-    if kin.bury():
+    if descendants.bury():
         print("collected")
         break
     time.sleep(0.01)
@@ -172,41 +172,41 @@ def test_a_stranger_that_comes_again_is_known_by_its_descriptor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only while it is there: its number may be another's afterwards."""
-    kin = Kin()
-    kin.watching = True
+    descendants = Kin()
+    descendants.watching = True
     looked: list[int] = []
-    look = kin._stat
+    look = descendants._stat
 
     def counted(pid: int) -> list[bytes]:
         looked.append(pid)
         return look(pid)
 
-    monkeypatch.setattr(kin, "_stat", counted)
-    monkeypatch.setattr(kin, "_family", lambda pid: "none")
+    monkeypatch.setattr(descendants, "_stat", counted)
+    monkeypatch.setattr(descendants, "_family", lambda pid: "none")
     stranger = subprocess.Popen(["sleep", "30"])
     try:
-        assert not kin.refuses(stranger.pid) and not kin.refuses(stranger.pid)
+        assert not descendants.refuses(stranger.pid) and not descendants.refuses(stranger.pid)
         looked.clear()
-        assert not kin.refuses(stranger.pid) and looked == []
+        assert not descendants.refuses(stranger.pid) and looked == []
     finally:
         stranger.kill()
         stranger.wait()
-    kin.refuses(stranger.pid)
-    assert stranger.pid in looked and not kin._held
+    descendants.refuses(stranger.pid)
+    assert stranger.pid in looked and not descendants._held
 
 
 def test_few_descriptors_of_strangers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    kin = Kin()
-    kin.watching = True
+    descendants = Kin()
+    descendants.watching = True
     monkeypatch.setattr("dragoman.host.descendants._HELD", 2)
-    monkeypatch.setattr(kin, "_family", lambda pid: "none")
+    monkeypatch.setattr(descendants, "_family", lambda pid: "none")
     strangers = [subprocess.Popen(["sleep", "30"]) for _ in range(4)]
     before = len(os.listdir("/proc/self/fd"))
     try:
         for one in strangers * 2:
-            assert not kin.refuses(one.pid)
+            assert not descendants.refuses(one.pid)
         assert len(os.listdir("/proc/self/fd")) == before + 2
-        kin._held.clear()
+        descendants._held.clear()
         assert len(os.listdir("/proc/self/fd")) == before
     finally:
         for one in strangers:

@@ -67,6 +67,18 @@ def test_secrets_are_hidden(file: str) -> None:
     assert value_of(loaded, "agents.a.api_key") == "very-secret"
 
 
+def test_free_tables_are_shown_to_any_depth_without_their_secrets(file: str) -> None:
+    with open(file, "a") as more:
+        more.write('[channels.irc]\nserver = "s"\nnested = { bot_token = "hush", rooms = [1] }\n')
+    loaded = load(file, {})
+    (one,) = explain(loaded, "channels.irc.nested.bot_token")
+    assert (one.value, one.allowed) == (HIDDEN, "anything, or not set")
+    assert value_of(loaded, "channels.irc.nested.rooms") == [1]
+    (table,) = explain(loaded, "channels.irc")
+    assert "hush" not in str(table.value) and table.value["server"] == "s"
+    assert explain(loaded, "channels.irc.nothing")[0].value is None
+
+
 @pytest.mark.parametrize("key", ["nothing", "acp.nothing", "a..b"])
 def test_an_unknown_key_is_refused(file: str, key: str) -> None:
     with pytest.raises(BadInput):

@@ -1,9 +1,11 @@
 """A config.toml that was written for ZeroClaw."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.settings import shape
 from dragoman.settings.foreign import understood
 from dragoman.settings.load import load
 
@@ -67,19 +69,99 @@ def test_ours_stays_as_it_is() -> None:
     raw = {
         "agents": {"a": {"model": "p/m", "provider": "p"}, "b": 3},
         "providers": {"models": {"api_key": "k"}, "p": {"base_url": "x"}},
-        "autonomy": {"mode": "full"}, "risk_profiles": 5,
+        "autonomy": {"level": "readonly", "always_ask": ["bash"]}, "risk_profiles": 5,
+        "mcp": {"servers": {"command": "x"}}, "hooks": [{"on": "stop"}],
     }  # fmt: skip
     before = repr(raw)
     assert list(understood(raw)) == [] and repr(raw) == before
 
 
-def test_no_key_of_ours_is_taken_for_theirs() -> None:
-    from dragoman.settings import shape
-    from dragoman.settings.foreign import _INSTEAD
+def test_keys_of_agents_and_profiles_are_read_or_named_with_ours(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        "[providers.models.openai.fast]\n"
+        'model = "gpt-5"\nwire_api = "responses"\n'
+        "[runtime_profiles.usual]\nagentic = true\nmax_tool_iterations = 7\n"
+        "[agents.a]\n"
+        'model_provider = "openai.fast"\nruntime_profile = "usual"\n'
+        'channels = ["telegram.x"]\nacp_enable_mcp = false\n'
+    )
+    found = load(str(file), {})
+    assert found.settings.runtime_profiles["usual"].max_steps == 7
+    told = "\n".join(found.warnings)
+    for words in (
+        "config.toml:3: providers.models.openai.fast.wire_api is ZeroClaw's; ours: [providers",
+        "config.toml:5: runtime_profiles.usual.agentic is ZeroClaw's; ours: nothing",
+        "config.toml:6: runtime_profiles.usual.max_tool_iterations is read as max_steps",
+        "config.toml:10: agents.a.channels is ZeroClaw's; ours: apps",
+        "config.toml:11: agents.a.acp_enable_mcp is ZeroClaw's; ours: mcp of the agent",
+    ):
+        assert words in told, told
+    assert "unknown key" not in told
 
-    for path in _INSTEAD:
+
+def test_no_key_of_ours_is_taken_for_theirs() -> None:
+    from dragoman.settings.foreign import _INSTEAD, _INSTEAD_IN
+
+    for path in (*_INSTEAD, *((table, "x", key) for table, key in _INSTEAD_IN)):
         with pytest.raises(shape.UnknownKey):
             shape.key(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [('level = "readonly"', "readonly"), ('level = "read_only"', "readonly"),
+     ('level = "Full"', "full"), ("", "supervised")],
+)  # fmt: skip
+def test_the_level_of_all_agents_counts(tmp_path: Path, text: str, level: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"[autonomy]\n{text}\n")
+    loaded = load(str(file), env={})
+    assert loaded.settings.autonomy.level == level
+    assert not [one for one in loaded.warnings if "ignored" in one]
+
+
+def test_every_value_that_our_own_keys_can_have_stays_as_it_is(tmp_path: Path) -> None:
+    """Written out as `config explain` lists them: none is another program's, none is lost."""
+    from dragoman.settings.explain import explain
+
+    file = tmp_path / "config.toml"
+    file.write_text("")
+    blank = load(str(file), env={})
+    for one in explain(blank):
+        raw: dict[str, Any] = {}
+        here, path = raw, shape.split(one.key.replace("<name>", "x"))
+        for part in path[:-1]:
+            here = here.setdefault(part, {})
+        for value in (one.default, "full", ["read"], 3, True, {"a": "b"}):
+            here[path[-1]] = value
+            before = repr(raw)
+            if shape.problem(shape.key(path).kind, value) == "":
+                assert (list(understood(raw)), repr(raw)) == ([], before), one.key
+
+
+def test_rules_keep_their_meaning(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[risk_profiles.r]\nlevel = "supervised"\nalways_ask = ["shell", "mine"]\n'
+        'auto_approve = ["file_read", "content_search"]\nblock_high_risk_commands = false\n'
+        "max_cost_per_day_cents = 250\n[mcp]\nenabled = true\ndeferred_loading = false\n"
+        "[hooks]\nenabled = true\n[identity]\nformat = 'x'\n[memory]\nauto_save = true\n"
+    )
+    loaded = load(str(file), env={})
+    rules = loaded.settings.risk_profiles["r"]
+    assert rules.always_ask == ("bash", "mine") and rules.auto_approve == ("read", "grep")
+    assert rules.block_high_risk is False and rules.max_cost_per_day_usd == 2.5
+    told = "\n".join(loaded.warnings)
+    for words in (
+        "mcp.enabled",
+        "mcp.deferred_loading",
+        "hooks is",
+        "identity",
+        "memory.auto_save",
+    ):
+        assert words in told
+    assert told.count("ours: ") == 5 and "unknown key" not in told
 
 
 def test_pairing_can_still_be_switched_off(tmp_path: Path) -> None:

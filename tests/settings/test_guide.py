@@ -10,7 +10,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
 
 
 def test_the_example_loads_without_a_word(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    example, *_ = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     file = tmp_path / "config.toml"
     file.write_text(example)
     loaded = load(str(file), {})

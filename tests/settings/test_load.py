@@ -98,7 +98,8 @@ def test_an_unknown_key_warns_with_line_and_nearest_name(tmp_path: Path) -> None
         ),
         (
             '[agents.coder]\nmodel = """\nlong\n"""\nmode = "wild"\n',
-            ':5: agents.coder.mode must be one of "readonly", "supervised", "full" (got "wild").',
+            ':5: agents.coder.mode must be one of "readonly", "plan", "supervised", "full" '
+            '(got "wild").',
         ),
         ("gateway = 3\n", ":1: gateway must be a table (got 3)."),
         (

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.settings.model import Settings
-from dragoman.settings.watch import Change, Watch, diff
+from dragoman.settings.watch import KeyChange, Watch, diff
 
 
 def settings(**raw: Any) -> Settings:
@@ -18,8 +18,8 @@ def test_the_difference_is_listed_by_key() -> None:
     old = settings(acp={"max_sessions": 3}, agents={"a": {"model": "x"}, "gone": {}})
     new = settings(acp={"max_sessions": 4}, agents={"a": {"model": "y"}, "new": {"model": "z"}})
     changes = diff(old, new)
-    assert Change(("acp", "max_sessions"), 3, 4) in changes
-    assert Change(("agents", "a", "model"), "x", "y") in changes
+    assert KeyChange(("acp", "max_sessions"), 3, 4) in changes
+    assert KeyChange(("agents", "a", "model"), "x", "y") in changes
     assert [one.path for one in changes if one.new is None] == [("agents", "gone")]
     assert [one.path for one in changes if one.old is None] == [("agents", "new")]
     assert len(changes) == 4
@@ -39,7 +39,7 @@ async def test_a_change_a_removal_and_a_poke_are_noticed(tmp_path: Path) -> None
     watch = Watch(str(file), changed, interval=0.01)
     task = asyncio.create_task(watch.run())
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             beside = tmp_path / "new"  # put there in one go, so that one change is one
             beside.write_text("a = 1\n")
             beside.replace(file)

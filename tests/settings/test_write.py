@@ -180,6 +180,32 @@ def test_set_key_makes_a_private_file(tmp_path: Path) -> None:
     assert [one.name for one in file.parent.iterdir()] == ["config.toml"]
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("channels.irc.server", "irc.local", "irc.local"),
+        ("channels.irc.port", "6697", 6697),
+        ("channels.irc.tls", "true", True),
+        ("channels.irc.rooms", '["#a", "#b"]', ["#a", "#b"]),
+        ("channels.irc.password", "12345", "12345"),  # a secret is a text
+        ("channels.irc.nested.deep", "a\nb = 1", "a\nb = 1"),
+        ("channels.irc.nothing", "null", "null"),
+        ('apps."@x/app".name', '"7"', "7"),
+        ("openclawos.apps.mine.config.colour", "blue", "blue"),
+    ],
+)
+def test_free_tables_are_changed_like_any_other(
+    tmp_path: Path, key: str, text: str, value: object
+) -> None:
+    file = tmp_path / "config.toml"
+    assert write.set_key(str(file), key, text) == value
+    here = tomllib.loads(file.read_text())
+    for part in split(key):
+        here = here[part]
+    assert here == value  # type: ignore[comparison-overlap]
+    assert write.unset_key(str(file), key)
+
+
 def test_set_key_follows_a_link(tmp_path: Path) -> None:
     real = tmp_path / "real.toml"
     real.write_text("# mine\n")

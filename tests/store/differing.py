@@ -21,7 +21,7 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.ports import Batch, Store
 from dragoman.store import known, writer
-from dragoman.store.memory import Kept, MemoryStore
+from dragoman.store.memory import MemorySession, MemoryStore
 from dragoman.store.sqlite import SqliteStore
 
 Work = tuple[str, tuple[Any, ...]]  # a method of the store port, and its arguments
@@ -152,7 +152,7 @@ def clone(model: MemoryStore) -> MemoryStore:
     other._asks = dict(model._asks)
     other._pairs = {space: dict(pairs) for space, pairs in model._pairs.items()}
     for name, kept in model._sessions.items():
-        copy = other._sessions[name] = Kept(kept.info, "")
+        copy = other._sessions[name] = MemorySession(kept.info, "")
         copy.owner, copy.epoch, copy.entries = kept.owner, kept.epoch, [*kept.entries]
     return other
 
@@ -275,7 +275,7 @@ class Trial:
         self._at += self.chance.choice((0, 0, 1, 5))
         return make_info(name, self._at, **other)
 
-    def _batch(self, model: MemoryStore, kept: Kept) -> Batch:
+    def _batch(self, model: MemoryStore, kept: MemorySession) -> Batch:
         chance, info = self.chance, kept.info
         self._at += chance.choice((0, 0, 1, 5))
         other = msgspec.structs.asdict(info) | {

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.lane import share
 from tests.store.making import ROOT, make_info
 
 from dragoman.store.sqlite import SqliteStore, open_store
 
-KILLS = 25
+KILLS = share(25, 8)
 SESSIONS = 4
 SIZE = 7  # entries of one batch
 

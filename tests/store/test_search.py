@@ -11,27 +11,19 @@ from dragoman.engine.events import Opened, Renamed, Seeded, Spoke, TurnBegan, en
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Batch, Entry
 from dragoman.store import search, words
-from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 
 from .making import make_info
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "s.db")
-    yield made
-    await made.close()
 
 
 def entry(seq, body):
     return Entry(seq, 1000 + seq, type(body).__struct_config__.tag, encode_body(body))
 
 
-async def talk(store, session, *bodies):
-    epoch = await store.create(make_info(session), "me")
+async def talk(store, session, *bodies, **other):
+    epoch = await store.create(make_info(session, **other), "me")
     for seq, body in enumerate(bodies, 1):
-        info = make_info(session, last_seq=seq)
+        info = make_info(session, last_seq=seq, **other)
         await store.append(Batch(session, epoch, [entry(seq, body)], info))
     return epoch
 
@@ -73,6 +65,21 @@ async def test_nothing_is_a_command(store, text):
     await talk(store, "a", asked("something else"))
     assert await found(store, text) == []
     assert await found(store, f"something {text} else") in ([], ["a"])
+
+
+@pytest.mark.parametrize("read", [1, 2, 300])  # rows that are read before all is gathered
+async def test_several_long_words_are_found_by_their_beginnings(store, monkeypatch, read):
+    monkeypatch.setattr(search, "_READ", read)
+    await talk(store, "a", asked("elephants otherwise sleeping"))
+    await talk(store, "b", asked("elephantine others"), said("Otherwise élephants"))
+    await talk(store, "c", asked("elephant other"))
+    await talk(store, "d", asked("an elephantine mother"))
+    assert await found(store, "elephan others") == ["b"]
+    assert await found(store, "elephant otherw") == ["b", "a"]
+    assert await found(store, "elephant otherw", 1) == ["b"]
+    assert await found(store, "elephants otherwise") == ["b", "a"]
+    assert await found(store, "sleeping elephant otherw") == ["a"]
+    assert await found(store, "elephant otherx") == []
 
 
 def test_words_without_case_and_accents():
@@ -153,6 +160,18 @@ async def test_words_are_taken_up_while_much_is_written(tmp_path, monkeypatch):
     await store.close()
 
 
+async def test_folders_and_agents_are_found_too_alone_and_with_what_was_said(store):
+    await talk(store, "a", asked("mend the parser"), cwd="/home/ann/harbour", agent="builder")
+    await talk(store, "b", asked("mend the parser"), cwd="/home/ann/meadow", agent="critic")
+    await talk(store, "c", asked("count the boats"), cwd="/home/ann/harbour", agent="critic")
+    assert sorted(await found(store, "harbour")) == ["a", "c"]
+    assert await found(store, "builder") == ["a"]
+    assert await found(store, "parser harbour") == ["a"]
+    assert await found(store, "boats critic") == ["c"]
+    assert await found(store, "harbour critic") == ["c"]
+    assert await found(store, "meadow boats") == []
+
+
 def fill(path: Path, count: int) -> None:
     """Sessions straight in the file, as a store would have left them."""
     from dragoman.store import changes
@@ -161,7 +180,7 @@ def fill(path: Path, count: int) -> None:
     made = sqlite3.connect(path, isolation_level=None)
     made.execute("BEGIN")
     for number in range(count):
-        info = make_info(f"s{number}", at=number)
+        info = make_info(f"s{number}", at=number, cwd=f"/home/ann/project{number % 1000}")
         changes.Create(info, "me")(made)
         text = f"common words of session number{number} and {'rare' if number % 997 == 0 else 'x'}"
         for _, at, kind, body in pack([entry(1, asked(text))]):
@@ -170,14 +189,15 @@ def fill(path: Path, count: int) -> None:
     made.close()
 
 
-@pytest.mark.slow
+@pytest.mark.alone  # it has 50 ms
 async def test_a_hundred_thousand_sessions_are_searched_in_a_moment(tmp_path):
     path = tmp_path / "s.db"
     await SqliteStore(path).close()
     fill(path, 100_000)
     store = SqliteStore(path)
     await store.search("warm")
-    for text in ("common", "comm", "rare", "number4711", "common rare words", "nothing", "n", "se"):
+    for text in ("common", "comm", "rare", "number4711", "common rare words", "nothing", "n", "se",
+                 "default", "ann rare"):  # fmt: skip
         took = []
         for _ in range(5):
             began = time.perf_counter()

@@ -13,6 +13,8 @@ class Echo:
     """Says back what it hears; `{"twice": x}` twice, `{"bye": 1}` ends the connection."""
 
     max_line = 1024
+    max_pending = 1024
+    limit_counts_newline = False
 
     def __init__(self, link):
         self.link = link

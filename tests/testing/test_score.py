@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.testing.sample import sample
-from dragoman.testing.score import FIRST, Move, Part, load
-from dragoman.testing.talk import Direct, Expect, Group, Say, TalkError, read
+from dragoman.testing.score import FIRST, Move, PlayedConnection, load
+from dragoman.testing.talk import AnyOrder, Direct, Expect, Say, TalkError, read
 
 TALKS = sorted((Path(__file__).parent.parent / "transcripts").rglob("*.talk"))
 
@@ -17,7 +17,7 @@ TALKS = sorted((Path(__file__).parent.parent / "transcripts").rglob("*.talk"))
 def test_every_talk_can_be_played_to_its_own_client(path: Path) -> None:
     score = load(path)
     shared: dict[str, Any] = {}
-    parts = {name: Part(moves, shared) for name, moves in score.parts.items()}
+    parts = {name: PlayedConnection(moves, shared) for name, moves in score.parts.items()}
     part = parts[FIRST]
     names: dict[str, Any] = {}
     for step in read(path).steps:
@@ -38,13 +38,13 @@ def test_every_talk_can_be_played_to_its_own_client(path: Path) -> None:
                 part.done()
             case Expect(kind=">" | "="):
                 check(part, step, names)
-            case Group():
+            case AnyOrder():
                 for one in step.parts:
                     check(part, one, names)
     assert all(part.next is None for part in parts.values())
 
 
-def check(part: Part, step: Expect, names: dict[str, Any]) -> None:
+def check(part: PlayedConnection, step: Expect, names: dict[str, Any]) -> None:
     move = part.next
     assert move is not None and move.kind == "tell"
     line = part.spoken(move)
@@ -53,8 +53,8 @@ def check(part: Part, step: Expect, names: dict[str, Any]) -> None:
         assert not step.difference(line, names)
 
 
-def moves(*pairs: tuple[str, Any]) -> Part:
-    return Part([Move(n, k, json.dumps(v), v) for n, (k, v) in enumerate(pairs, 1)])  # type: ignore[arg-type]
+def moves(*pairs: tuple[str, Any]) -> PlayedConnection:
+    return PlayedConnection([Move(n, k, json.dumps(v), v) for n, (k, v) in enumerate(pairs, 1)])  # type: ignore[arg-type]
 
 
 def test_ids_of_the_client_come_back_to_it() -> None:

@@ -7,11 +7,12 @@ import signal
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.tools.making import Env, said
 
 from dragoman.engine.faults import BadInput, Refused
@@ -43,7 +44,7 @@ class Saw:
             self.event.set()
 
     async def numbers(self) -> list[int]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.event.wait()
         return [int(number) for number in "".join(self.env.said).split()]
 
@@ -119,7 +120,31 @@ async def test_characters_are_not_torn_in_progress(use: Any, env: Env) -> None:
     for at in range(0, len(data), 7):
         progress.take(data[at : at + 7])
     progress.take(b"\xff", final=True)
-    assert "".join(got) == text + "\ufffd"
+    assert "".join(got) == text + "\udcff"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "is_text"),
+    [
+        ("plain\\n", b"plain\n", True),
+        ("\\377\\000\\200 x", b"\xff\x00\x80 x", False),
+        ("gr\\303\\274n", "grün".encode(), True),
+        ("", b"", True),
+        ("cut \\303", b"cut \xc3", False),
+    ],
+)
+async def test_what_was_printed_is_known_to_the_byte(
+    use: Any, env: Env, given: str, wanted: bytes, is_text: bool
+) -> None:
+    outcome = await use("bash", command=f"printf '{given}'")
+    assert outcome.detail.printed(said(outcome)) == wanted
+    assert (outcome.detail.raw is None) is is_text
+    assert b"".join(text.encode("utf-8", "surrogateescape") for text in env.said) == wanted
+
+
+async def test_a_cut_output_is_not_taken_for_all_of_it(use: Any) -> None:
+    outcome = await use("bash", command="head -c 300000 /dev/zero")
+    assert outcome.detail.full_output and outcome.detail.printed(said(outcome)) is None
 
 
 def test_pieces_are_small() -> None:
@@ -255,15 +280,25 @@ async def test_cancelling_twice_changes_nothing(use: Any, env: Env) -> None:
     assert not alive(pid)
 
 
+def _commands() -> list[str]:
+    """What every process on this machine was started with."""
+    said = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            said.append(place.read_text(errors="replace"))
+    return said
+
+
 async def test_cancelling_before_it_started_starts_nothing(use: Any, work: Path) -> None:
+    mark = f"29{os.getpid()}"
     for ticks in range(6):
-        task = asyncio.ensure_future(use("bash", command="sleep 0.05; touch mark"))
+        task = asyncio.ensure_future(use("bash", command=f"sleep {mark}; touch mark"))
         for _ in range(ticks):
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await use("bash", command="sleep 0.2")
+    assert not [words for words in _commands() if mark in words]
     assert os.listdir(work) == []
 
 

@@ -53,3 +53,18 @@ def test_what_was_read_is_bounded_and_by_session() -> None:
             reads.check(one, path, stamp, "f", must=True)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="changed"):
         reads.check(env, "/4999", Stamp(1, 2, 3, 5), "f")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "told"),
+    [
+        ("say = \u201chi\u201d", 'say = "hi"', "(U+201C where you have U+0022)"),
+        ("name = 'cafe\u0301'", "name = 'caf\u00e9'", "(U+0065 where you have U+00E9)"),
+        ("a \u2013 b", "a - b", "(U+2013 where you have U+002D)"),
+        ("x\u200b = 1", "x = 1", "(U+200B where you have U+0020)"),
+        ("\uff11 + 2", "1 + 2", "(U+FF11 where you have U+0031)"),
+    ],
+)
+def test_characters_that_look_alike_are_named(there: str, asked: str, told: str) -> None:
+    hint = nearest(f"first\n    {there}\nlast", asked)
+    assert "look alike" in hint and told in hint and "line 2:" in hint

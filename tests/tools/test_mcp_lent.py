@@ -7,7 +7,7 @@ from typing import Any
 from tests.dialects.acp.talking import Talker
 
 from dragoman.dialects.acp import Desk
-from dragoman.dialects.acp.mcp import Message, lend, message
+from dragoman.dialects.acp.mcp import LentMessage, lend, message
 from dragoman.host.compose import compose
 from dragoman.tools.mcp_lent import lent
 
@@ -75,8 +75,8 @@ def test_a_server_that_nobody_lent_is_heard_by_nobody() -> None:
     made = lend(conn, [{"type": "acp", "name": "a", "serverId": "1"}, {"name": "b", "url": "u"}])
     assert made[0]["type"] == "acp" and made[0]["channel"] and made[1] == {"name": "b", "url": "u"}
     conn.lent["1"].on_told(lambda method, params: heard.append(method))
-    message(conn, Message("1", "r", "notifications/x"))
-    message(conn, Message("2", "r", "notifications/y"))
+    message(conn, LentMessage("1", "r", "notifications/x"))
+    message(conn, LentMessage("2", "r", "notifications/y"))
     assert heard == ["notifications/x"]
 
 

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools.drawn import GIF, JPEG, WEBPS, png
 from tests.tools.making import Editor, Env, said
 
 from dragoman.engine.content import Image, Text
 from dragoman.engine.faults import BadInput, Refused
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
+PNG = png()
 
 
 async def test_text_comes_as_it_is(use: Any, work: Path) -> None:
@@ -90,16 +91,12 @@ async def test_pictures_are_pictures(use: Any, work: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "mime"),
-    [
-        (b"\xff\xd8\xff\xe0", "image/jpeg"),
-        (b"GIF89a", "image/gif"),
-        (b"RIFF\0\0\0\0WEBP", "image/webp"),
-    ],
+    ("data", "mime"),
+    [(JPEG, "image/jpeg"), (GIF, "image/gif"), *((one, "image/webp") for one in WEBPS)],
 )
-async def test_the_content_tells_the_kind(use: Any, work: Path, head: bytes, mime: str) -> None:
-    (work / "x.jpg").write_bytes(head + b"rest")
-    assert (await use("read", path="x.jpg")).content == (Image(mime, head + b"rest"),)
+async def test_the_content_tells_the_kind(use: Any, work: Path, data: bytes, mime: str) -> None:
+    (work / "x.jpg").write_bytes(data)
+    assert (await use("read", path="x.jpg")).content == (Image(mime, data),)
 
 
 async def test_a_model_without_eyes_is_told(use: Any, work: Path, env: Env) -> None:

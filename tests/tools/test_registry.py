@@ -18,6 +18,7 @@ KINDS = {
     "grep": ("search", True),
     "ls": ("read", True),
     "plan": ("think", True),
+    "propose_plan": ("think", True),
     "read": ("read", True),
     "web_fetch": ("fetch", True),
     "write": ("edit", False),

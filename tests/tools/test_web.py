@@ -1,6 +1,8 @@
 """web_fetch against a real server on loopback: what it shows, and where it does not go."""
 
 import asyncio
+import gzip
+import zlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,9 +23,27 @@ PAGES = {
     "/gone": ("404 Not Found", "text/plain", b"no such page"),
     "/big": ("200 OK", "text/plain", b"x" * (MAX_BYTES + 1000)),
     "/deep": ("200 OK", "text/html", b"<div>" * 50_000 + b"x"),
+    "/latin": ("200 OK", "text/plain; charset=ISO-8859-1", "grüße".encode("latin-1")),
+    "/page1251": ("200 OK", 'text/html; charset="windows-1251"',
+                  "<meta charset=utf-8><p>привет</p>".encode("cp1251")),
+    "/meta": ("200 OK", "text/html", "<meta charset=koi8-r><p>привет</p>".encode("koi8-r")),
+    "/nocode": ("200 OK", "text/plain; charset=no-such", b"plain"),
+    "/slow-code": ("200 OK", "text/plain; charset=punycode", b"plain-" + b"a" * 3_000_000),
+    "/base64": ("200 OK", "text/plain; charset=base64", b"plain"),
+    "/gzip": ("200 OK", "text/plain\r\nContent-Encoding: gzip", gzip.compress("grüße".encode())),
+    "/raw": ("200 OK", "text/plain\r\nContent-Encoding: deflate",
+             zlib.compress(b"packed", wbits=-15)),
+    "/bomb": ("200 OK", "text/plain\r\nContent-Encoding: gzip", gzip.compress(b"x" * (64 << 20))),
+    "/no-gzip": ("200 OK", "text/plain\r\nContent-Encoding: gzip", b"no gzip"),
+    "/brotli": ("200 OK", "text/plain\r\nContent-Encoding: br", b"\x0b\x02"),
     "/empty": ("200 OK", "text/html", b""),
 }  # fmt: skip
-MOVED = {"/here": "/plain", "/away": "http://other.example/x", "/round": "/round"}
+MOVED = {
+    "/bad": "http://[",
+    "/here": "/plain",
+    "/away": "http://other.example/x",
+    "/round": "/round",
+}
 
 
 @pytest.fixture
@@ -99,7 +119,8 @@ async def test_hostile_answers_are_told(site: str, path: str, told: str) -> None
     "address",
     ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.9.9", "169.254.169.254", "0.0.0.0", "::1",
      "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
-     "2002:7f00:1::", "224.0.0.1", "255.255.255.255", "100.64.0.1", "::", "nonsense"],
+     "2002:7f00:1::", "224.0.0.1", "255.255.255.255", "100.64.0.1", "::", "nonsense",
+     "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "3fff::1", "5f00::1"],
 )  # fmt: skip
 def test_what_is_not_public(address: str) -> None:
     assert not is_public(address)
@@ -152,3 +173,46 @@ def test_it_is_asked_about_by_host() -> None:
     assert first.kind == "prefix" and first.words == "all pages of docs.example.com"
     assert policy.judge(call, WebFetch.spec, mode="readonly", cwd="/", roots=()).verdict == "deny"
     assert policy.judge(call, WebFetch.spec, mode="full", cwd="/", roots=()).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/latin", "grüße"),
+        ("/page1251", "привет"),
+        ("/meta", "привет"),
+        ("/nocode", "plain"),
+        ("/base64", "plain"),
+        ("/gzip", "grüße"),
+        ("/raw", "packed"),
+        ("/brotli", "packed as br, 2 bytes: not shown"),
+    ],
+)
+async def test_pages_are_read_as_they_say_they_are_written(
+    site: str, path: str, shown: str
+) -> None:
+    assert shown in said(await fetch(site + path))
+
+
+async def test_what_swells_when_unpacked_stays_small(site: str) -> None:
+    text = said(await fetch(f"{site}/bomb"))
+    assert len(text) < 60_000 and "truncated" in text
+    async with asyncio.timeout(10):  # an encoding that takes minutes is none of pages
+        assert "plain-" in said(await fetch(f"{site}/slow-code"))
+    with pytest.raises(BadInput, match="not packed as it says"):
+        await fetch(f"{site}/no-gzip")
+    with pytest.raises(BadInput, match="what is no address"):
+        await fetch(f"{site}/bad")
+
+
+async def test_the_next_address_is_tried_when_one_takes_no_connection(site: str) -> None:
+    async def two(host: str, port: int) -> list[str]:
+        return ["127.0.0.2", "127.0.0.1"]
+
+    assert "grüße" in said(await fetch(f"{site}/plain", resolve=two))
+
+    async def dead(host: str, port: int) -> list[str]:
+        return ["127.0.0.2", "127.0.0.3"]
+
+    with pytest.raises(BadInput, match="cannot be reached"):
+        await fetch(f"{site}/plain", resolve=dead)

@@ -12,6 +12,8 @@ class Echo:
     """Answers every line; prints where nothing may be printed."""
 
     max_line = 1 << 24
+    max_pending = 1 << 24
+    limit_counts_newline = False
 
     def __init__(self, link) -> None:
         self.link = link

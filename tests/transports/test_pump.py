@@ -1,6 +1,7 @@
 """The pump: one hearing and one write per read, one write per turn, bounded when nobody reads."""
 
 import asyncio
+import random
 
 import pytest
 from tests.transports.parrot import Cage
@@ -92,7 +93,7 @@ async def test_close_sends_what_was_said_and_hears_no_more():
     client.send(b"c")
     assert client.received() == [b">a", b"bye"]
     assert len(cage.parrots[0].heard) == 1
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 5)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
     assert cage.parrots[0].link.closed
     cage.parrots[0].link.send(b"into the void")
     await turn()
@@ -112,7 +113,7 @@ async def test_abort_loses_what_is_queued():
     cage = Cage()
     client = Client(cage)
     client.send(b"a", b"abort")
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 5)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
     assert client.wire.writes == [] and cage.parrots[0].losses == 1
 
 
@@ -165,7 +166,7 @@ async def test_a_client_that_takes_nothing_is_cut_off():
     client.send(b"big 150000")
     woken = asyncio.Event()
     cage.parrots[0].link.on_resume(woken.set)
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 5)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
     assert woken.is_set() and cage.parrots[0].losses == 1
 
 
@@ -174,7 +175,7 @@ async def test_a_closing_client_that_takes_nothing_is_cut_off_too():
     client = Client(cage, stall=0.02)
     client.wire.stuck = True
     client.send(b"a", b"close")
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 5)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
 
 
 async def test_a_slow_but_living_client_is_not_cut_off():
@@ -188,4 +189,29 @@ async def test_a_slow_but_living_client_is_not_cut_off():
         assert not cage.parrots[0].link.closed
     client.pump._check_stall()
     assert cage.parrots[0].link.closed
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 5)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_connections_that_share_framers_hear_each_their_own_lines(seed: int) -> None:
+    """Random lines in random chunks on several connections: as if each were alone."""
+    chance = random.Random(seed)
+    limits = [12, 12, 12, 40, 40]
+    cages = [Cage(max_line=limit) for limit in limits]
+    clients = [Client(cage) for cage in cages]
+    left: list[bytes] = []
+    expected: list[list[bytes]] = []
+    for limit in limits:
+        lines = [b"abcdefgh" * chance.randrange(7) for _ in range(60)]
+        ends = [chance.choice([b"\n", b"\r\n"]) for _ in lines]
+        left.append(b"".join(line + end for line, end in zip(lines, ends, strict=True)))
+        expected.append([b">" + b if len(b) <= limit else b"too long" for b in lines if b])
+    while any(left):
+        at = chance.choice([number for number, data in enumerate(left) if data])
+        size = chance.choice([1, 3, 20, 200])
+        # Now and then up to the end of a line, as clients write.
+        if chance.randrange(3) == 0:
+            size = left[at].find(b"\n", size) + 1 or size
+        clients[at].feed(left[at][:size])
+        left[at] = left[at][size:]
+    assert [client.received() for client in clients] == expected

@@ -14,7 +14,7 @@ def home() -> Iterator[Home]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A person at a real terminal has the machine to himself: keys are not typed beside others."""
+    """A person at a real terminal has a core to himself: keys are not typed beside many others."""
     for item in items:
         if "home" in getattr(item, "fixturenames", ()) and "tests/tui" in item.nodeid:
-            item.add_marker(pytest.mark.alone)
+            item.add_marker(pytest.mark.terminal)

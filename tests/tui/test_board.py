@@ -37,6 +37,14 @@ def test_sessions_of_all_clients_live_watched_renamed_forked_stopped(home: Home)
     assert sum(bool(row["parent"]) for row in rows) == 1
 
 
+def test_a_session_whose_turn_failed_has_failed(home: Home) -> None:
+    pane = home.open('dragoman "fail with an auth error"')
+    pane.wait("✗ failed:", "● ready")
+    pane.press("C-s")
+    pane.wait("sessions  1")
+    pane.match(r"✗ fail with an auth error.* failed ")
+
+
 def test_enter_opens_a_session_and_hand_over_gives_it_to_another_agent(home: Home) -> None:
     config = home.folder / ".config" / "dragoman"
     config.mkdir(parents=True)

@@ -1,5 +1,8 @@
 """The conversation: what is shown of a turn while it runs and after, and how it is scrolled."""
 
+import os
+import signal
+
 from tests.tui.panes import Home
 
 _MARKDOWN = r"""say # A title\n\nSome **bold** `code`.\n\n- one\n  - nested\n\n| a | b |"""
@@ -65,6 +68,40 @@ def test_a_long_session_scrolls_to_its_beginning_and_back_without_losing_the_pla
     long.wait("› say the very first")
     long.press("C-End")
     long.wait("number 399 of many", gone="more below")
+
+
+def test_a_session_opened_again_is_the_same_after_pages_up_and_down_and_a_crash(
+    home: Home,
+) -> None:
+    pane = home.open()
+    pane.wait("● ready")
+    pane.say("say begin")
+    pane.wait("  begin", "● ready")
+    with home.host() as host:
+        session = host.call("dragoman/sessions", {})["sessions"][0]["id"]
+        for number in range(25):
+            said = "\n\n".join(f"- point {number}.{at}" for at in range(number % 7 + 1))
+            host.call("dragoman/prompt", {"session_id": session, "text": f"say {said}"})
+    pane.wait("point 24.3", "● ready")
+    again = home.open(f"dragoman -r {session}", height=24)
+    before = again.wait("point 24.3", "● ready")
+    for _ in range(4):
+        again.press("PageUp")
+    again.wait("more below", gone="point 24.3")
+    for _ in range(6):
+        again.press("PageDown")
+    assert _points(again.wait("point 24.3", gone="more below")) == _points(before)
+    os.kill(home.pid(), signal.SIGKILL)
+    again.wait("connected again", "● ready")
+    again.press("PageUp")
+    again.wait("more below")
+    again.press("PageDown")
+    shown = again.wait("connected again", gone="more below")
+    assert shown.count("connected again") == shown.count("what you typed is kept") == 1
+
+
+def _points(shown: str) -> list[str]:
+    return [line.rstrip() for line in shown.splitlines() if "point" in line]
 
 
 def test_what_other_clients_say_appears_with_their_name(home: Home) -> None:

@@ -51,6 +51,34 @@ def test_continue_goes_on_with_the_newest_session_of_the_folder_and_resume_picks
     named.wait("› say another one", "● ready")
 
 
+def test_continue_means_a_conversation_and_not_what_a_schedule_did_since(home: Home) -> None:
+    pane = home.open('dragoman "say my own words"')
+    pane.wait("  my own words", "● ready")
+    with home.host() as host:
+        own = host.call("dragoman/sessions", {})["sessions"][0]["id"]
+        job = {"prompt": "say by the clock", "every": "1h", "cwd": str(home.work)}
+        made = host.call("dragoman/addSchedule", job)["id"]
+        host.call("dragoman/triggerSchedule", {"id": made})
+        rows = host.call("dragoman/sessions", {})["sessions"]
+    assert len(rows) == 2 and rows[0]["id"] != own, "the schedule's is the newest"
+    again = home.open("dragoman -c")
+    again.wait("› say my own words", "● ready")
+    again.press("C-d")
+    again.wait(f"come back with: dragoman -r {own[:8]}", "left with 0")
+    run = home.open('dragoman run -c "say once more"')
+    run.wait("once more", "left with 0")
+    with home.host() as host:
+        turns = {row["id"]: row["turns"] for row in host.call("dragoman/sessions", {})["sessions"]}
+    assert turns[own] == 2 and len(turns) == 2
+
+
+def test_who_said_nothing_is_told_no_way_back(home: Home) -> None:
+    pane = home.open()
+    pane.wait("● ready")
+    pane.press("C-d")
+    assert "come back" not in pane.wait("left with 0")
+
+
 def test_continue_in_a_folder_without_sessions_begins_one(home: Home) -> None:
     pane = home.open("dragoman -c")
     pane.wait("no session in this folder yet")

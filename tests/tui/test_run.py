@@ -30,7 +30,9 @@ def test_an_answer_streams_and_output_of_a_command_is_live(home: Home) -> None:
 def test_standard_input_is_context_and_files_and_pictures_are_given_along(home: Home) -> None:
     (home.work / "n.txt").write_text("from the file")
     (home.work / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
-    pane = home.open('echo piped words | dragoman run --image p.png "say see @n.txt" --json')
+    pane = home.open(
+        'echo piped words | dragoman run --image p.png "say see @n.txt" --json', height=60
+    )
     pane.wait('"type":"turn_began"', "left with 0")
     shown = pane.screen(past=True).replace("\n", "")
     assert "piped words" in shown and "from the file" in shown and "image/png" in shown

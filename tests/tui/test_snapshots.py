@@ -27,7 +27,7 @@ from dragoman.engine.content import (
     Usage,
 )
 from dragoman.engine.info import SessionInfo
-from dragoman.tui import boarding
+from dragoman.tui import boarding, question
 from dragoman.tui.app import Terminal
 from dragoman.tui.board import Board, Rows
 from dragoman.tui.wish import Wish
@@ -144,6 +144,7 @@ def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(boarding.time, "time", lambda: NOW)
+    monkeypatch.setattr(question, "_LOOK", 0.001)  # keys answer at once
 
 
 def _app(light: bool) -> Shown:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from dragoman.wire.calls import CallFailed, LinkLost, Outbound, TooManyCalls
-from dragoman.wire.envelope import Response
+from dragoman.wire.jsonrpc import Response
 
 
 def outbound(**more: Any) -> tuple[Outbound, list[dict[str, Any]]]:

@@ -9,18 +9,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from dragoman.wire import jsonrpc
+from dragoman.wire.calls import CallFailed, LinkLost, Outbound, TooManyCalls
 from dragoman.wire.jsonrpc import (
     Batch,
     BatchReply,
-    CallFailed,
     Invalid,
-    LinkLost,
-    Outbound,
     Reader,
     Request,
     Response,
     Rules,
-    TooManyCalls,
 )
 
 STRICT = Reader(Rules(batches=False))
@@ -128,19 +125,39 @@ def test_malformed(line, code, id, reason):
     "line",
     [
         f'{{{V},"result":1,"error":{{"code":1,"message":"x"}},"id":1}}',
-        f'{{{V},"result":1}}',
-        f'{{{V},"result":1,"id":[]}}',
         f'{{{V},"result":1,"id":1,"params":{{}}}}',
         f'{{{V},"error":5,"id":1}}',
+        f'{{{V},"error":null,"id":1}}',
         f'{{{V},"error":{{"code":"x","message":"m"}},"id":1}}',
         '{"result":1,"id":1}',
         '{"jsonrpc":"1.0","result":1,"id":1}',
     ],
 )
-def test_malformed_responses_are_dropped_and_counted(line):
+def test_a_malformed_response_fails_what_it_answers(line):
+    found = one(Reader(), line)
+    assert type(found) is Response and found.id == 1
+    assert found.error is not None and "malformed" in found.error.message
+
+
+@pytest.mark.parametrize(
+    "line", [f'{{{V},"result":1}}', f'{{{V},"result":1,"id":[]}}', f'{{{V},"error":5,"id":null}}']
+)
+def test_malformed_responses_to_nothing_are_dropped_and_counted(line):
     reader = Reader()
     assert one(reader, line) is None
     assert reader.dropped == 1
+
+
+@pytest.mark.parametrize("order", ['"result":{},"error":{}', '"error":{1},"result":{0}'])
+def test_of_two_outcomes_the_one_that_is_null_does_not_count(order):
+    error = '{"code":7,"message":"no"}'
+    body = order.replace("{}", "{0}", 1).replace("{}", "{1}", 1)
+    good = one(STRICT, f'{{{V},"id":1,{body.replace("{0}", "[1]").replace("{1}", "null")}}}')
+    assert bytes(good.result) == b"[1]" and good.error is None
+    bad = one(STRICT, f'{{{V},"id":1,{body.replace("{0}", "null").replace("{1}", error)}}}')
+    assert bad.error is not None and bad.error.code == 7
+    none = one(STRICT, f'{{{V},"id":1,{body.replace("{0}", "null").replace("{1}", "null")}}}')
+    assert none.error is None and bytes(none.result) == b"null"
 
 
 def test_responses():

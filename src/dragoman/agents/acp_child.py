@@ -16,14 +16,13 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.engine.faults import ProviderFailed
+from dragoman.engine.reading import counted
 from dragoman.observe.log import get_log
+from dragoman.wire.calls import CallFailed, LinkLost, Outbound
 from dragoman.wire.jsonrpc import (
     METHOD_NOT_FOUND,
     Batch,
-    CallFailed,
     Invalid,
-    LinkLost,
-    Outbound,
     Reader,
     Request,
     Response,
@@ -70,8 +69,7 @@ def _sign_in(program: str) -> str:
 
 
 def _depth() -> int:
-    given = os.environ.get(_DEPTH, "")
-    return int(given) if given.isdigit() else 0
+    return counted(os.environ.get(_DEPTH, "")) or 0
 
 
 class Child:
@@ -271,6 +269,8 @@ class Child:
                     self.refuse(asked, METHOD_NOT_FOUND, "No turn is running.")
             case Invalid() | Batch():
                 log.warning("a line of the agent was no message", agent=self.command[0])
+                if isinstance(message, Invalid) and message.id is not None:
+                    self._send(message.reply())  # it was meant as a request
 
     async def next(self) -> Asked | None:
         """What the child said next; None when it is gone."""

@@ -22,7 +22,7 @@ from dragoman.engine.ports import (
 from dragoman.engine.traits import Given, Trait
 
 from .acp_child import Child, Wrap
-from .acp_serving import Ground, Seat
+from .acp_serving import ChildSeat, Ground
 from .acp_taking import Taking
 from .acp_words import earlier
 
@@ -70,7 +70,7 @@ class AcpProcessAgent:
         self._environment = environment
         self._began = began
         self._ended = ended
-        self._seats: dict[str, Seat] = {}
+        self._seats: dict[str, ChildSeat] = {}
 
     async def run(self, turn: TurnPort) -> TurnResult:
         await turn.afford()
@@ -101,7 +101,7 @@ class AcpProcessAgent:
 
     # --- children ---
 
-    async def _seat(self, turn: TurnPort) -> Seat:
+    async def _seat(self, turn: TurnPort) -> ChildSeat:
         """The session's child, started when there is none."""
         sid, profile = turn.info.id, turn.profile
         variables = self._environment(profile)
@@ -121,7 +121,7 @@ class AcpProcessAgent:
                 began=lambda pid: self._began(pid, profile.alias),
                 ended=self._ended,
             )
-            seat = Seat(child, key)
+            seat = ChildSeat(child, key)
             try:
                 await self._enter(turn, seat)
             except BaseException:
@@ -130,7 +130,7 @@ class AcpProcessAgent:
             self._seats[sid] = seat
         return seat
 
-    async def _enter(self, turn: TurnPort, seat: Seat) -> None:
+    async def _enter(self, turn: TurnPort, seat: ChildSeat) -> None:
         """Take up the child's own session, or begin one."""
         child, info = seat.child, turn.info
         params: dict[str, Any] = {

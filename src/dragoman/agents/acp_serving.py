@@ -9,11 +9,14 @@ from typing import Any, Protocol
 from dragoman.engine.content import ToolCall
 from dragoman.engine.faults import BadInput, Fault, Refused
 from dragoman.engine.ports import TurnPort
+from dragoman.observe.log import get_log
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
 from . import acp_words as words
 from .acp_child import Asked, Child
-from .acp_words import Call, Fields
+from .acp_words import Fields, HostedCall
+
+log = get_log("hosted")
 
 _MOST_REQUESTS = 256  # requests of a child that may be under way at once
 _MOST_TERMINALS = 32
@@ -47,7 +50,7 @@ class Ground(Protocol):
     async def run(self, turn: TurnPort, params: Fields) -> Terminal: ...
 
 
-class Seat:
+class ChildSeat:
     """A session's child and what lives as long as it."""
 
     def __init__(self, child: Child, key: Any) -> None:
@@ -68,16 +71,16 @@ class Seat:
 class Serving(ABC):
     """Answers the child's requests. Base of `Taking`."""
 
-    def __init__(self, turn: TurnPort, seat: Seat, ground: Ground) -> None:
+    def __init__(self, turn: TurnPort, seat: ChildSeat, ground: Ground) -> None:
         self.turn = turn
         self.seat = seat
         self.child = seat.child
         self.ground = ground
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, HostedCall] = {}
         self._requests: set[asyncio.Task[None]] = set()
 
     @abstractmethod
-    async def announce(self, call: Call) -> None:
+    async def announce(self, call: HostedCall) -> None:
         """Show a call that was not heard of before."""
 
     async def _end_requests(self) -> None:
@@ -117,6 +120,9 @@ class Serving(ABC):
         except Fault as fault:
             code = INVALID_PARAMS if isinstance(fault, BadInput) else INTERNAL_ERROR
             self.child.refuse(asked, code, str(fault))
+        except Exception as problem:  # a child that is not answered would wait for ever
+            log.warning("request failed", method=asked.method, problem=repr(problem))
+            self.child.refuse(asked, INTERNAL_ERROR, f"Internal error: {problem}")
 
     async def _permission(self, asked: Asked) -> None:
         params = asked.params
@@ -129,7 +135,7 @@ class Serving(ABC):
         call_id = _asked_about(params, given, self.calls)
         call = self.calls.get(call_id)
         if call is None or call.ended:
-            call = self.calls[call_id] = Call(call_id)
+            call = self.calls[call_id] = HostedCall(call_id)
             call.take(given)
             await self.announce(call)
         else:
@@ -142,7 +148,7 @@ class Serving(ABC):
         answer = await self.turn.hosted.question(f"{self.turn.id}-q{number}", title, names)
         return words.picked(options, answer.text if answer.answered else "")
 
-    async def _ask(self, call: Call, options: list[Fields]) -> Fields:
+    async def _ask(self, call: HostedCall, options: list[Fields]) -> Fields:
         settled = await self.turn.hosted.ask(
             call.tool_call(), call.kind, call.summary, call.changes
         )
@@ -168,12 +174,11 @@ class Serving(ABC):
     async def _read_file(self, asked: Asked) -> Fields:
         path = _text(asked, "path")
         text = await self.ground.read(self.turn, path)
-        line, limit = asked.params.get("line"), asked.params.get("limit")
-        if isinstance(line, int) or isinstance(limit, int):
-            lines = text.splitlines(keepends=True)
-            first = max(0, line - 1) if isinstance(line, int) else 0
-            last = first + limit if isinstance(limit, int) else None
-            text = "".join(lines[first:last])
+        line, limit = _number(asked, "line"), _number(asked, "limit")
+        if line is not None or limit is not None:
+            first = max(0, (line or 1) - 1)
+            last = None if limit is None else first + limit
+            text = "".join(_lines(text)[first:last])
         return {"content": text}
 
     async def _write_file(self, asked: Asked) -> Fields:
@@ -229,13 +234,29 @@ class Serving(ABC):
         return {}
 
 
-def _asked_about(params: Fields, given: Fields, calls: dict[str, Call]) -> str:
+def _asked_about(params: Fields, given: Fields, calls: dict[str, HostedCall]) -> str:
     """The id of the call that a permission is about; some agents tell it beside."""
     meta = params.get("_meta")
     for table in meta.values() if isinstance(meta, dict) else ():
-        if isinstance(table, dict) and table.get("toolCallId") in calls:
-            return str(table["toolCallId"])
+        told = table.get("toolCallId") if isinstance(table, dict) else None
+        if isinstance(told, str) and told in calls:
+            return told
     return str(given.get("toolCallId") or "call")
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only LF ends one, as editors count."""
+    *whole, last = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([last] if last else [])
+
+
+def _number(asked: Asked, name: str) -> int | None:
+    value = asked.params.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or value < 0:
+        raise BadInput(f"{asked.method}: {name} must be a whole number")
+    return value
 
 
 def _text(asked: Asked, name: str, *, empty: bool = False) -> str:

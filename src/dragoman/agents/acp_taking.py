@@ -12,8 +12,8 @@ from dragoman.wire.jsonrpc import METHOD_NOT_FOUND
 
 from . import acp_words as words
 from .acp_child import Asked
-from .acp_serving import SERVED, Ground, Seat, Serving
-from .acp_words import Call, Fields
+from .acp_serving import SERVED, ChildSeat, Ground, Serving
+from .acp_words import Fields, HostedCall
 
 _CANCEL_SECONDS = 3.0
 _GONE = "The agent process ended while this call was running; it may have taken effect."
@@ -30,7 +30,7 @@ _STOPS: dict[str, tuple[Stop, str]] = {
 class Taking(Serving):
     """Takes prompts of one turn."""
 
-    def __init__(self, turn: TurnPort, seat: Seat, ground: Ground) -> None:
+    def __init__(self, turn: TurnPort, seat: ChildSeat, ground: Ground) -> None:
         super().__init__(turn, seat, ground)
         self.step = 0
         self._pieces: list[tuple[str, list[str]]] = []
@@ -115,7 +115,7 @@ class Taking(Serving):
         call = self.calls.get(call_id)
         new = call is None
         if call is None:
-            call = self.calls[call_id] = Call(call_id)
+            call = self.calls[call_id] = HostedCall(call_id)
         if call.ended:
             return
         call.take(update)
@@ -126,7 +126,7 @@ class Taking(Serving):
             await self._refine(call, status)
         await self._advance(call, status)
 
-    async def _refine(self, call: Call, status: str) -> None:
+    async def _refine(self, call: HostedCall, status: str) -> None:
         """Keep what the agent says of a call after its first sight: the first time, and its last.
 
         Agents may send their input word by word; not every word is worth a fact.
@@ -139,7 +139,7 @@ class Taking(Serving):
             call.known = made
             await self.turn.hosted.refined(made)
 
-    async def announce(self, call: Call) -> None:
+    async def announce(self, call: HostedCall) -> None:
         """The agent's message so far ends with this call."""
         made, turn = call.tool_call(), self.turn
         call.known = made
@@ -149,7 +149,7 @@ class Taking(Serving):
         await self._speak("tool_use", "", made)
         self._next_step()
 
-    async def _advance(self, call: Call, status: str) -> None:
+    async def _advance(self, call: HostedCall, status: str) -> None:
         running = status in ("in_progress", "completed", "failed")
         if running and not call.started and not call.refused:
             call.started = True
@@ -162,7 +162,7 @@ class Taking(Serving):
         elif status in ("completed", "failed"):
             await self._end(call, "done" if status == "completed" else "failed")
 
-    async def _end(self, call: Call, outcome: Any) -> None:
+    async def _end(self, call: HostedCall, outcome: Any) -> None:
         if call.ended:
             return
         await self._refine(call, "completed")
@@ -175,7 +175,7 @@ class Taking(Serving):
             content = (Text(call.refused),)
         await self.turn.hosted.ended(call.tool_call(), outcome, content, detail)
 
-    def _show_terminals(self, call: Call) -> None:
+    def _show_terminals(self, call: HostedCall) -> None:
         if call.text():
             return
         for one in call.content:

@@ -32,7 +32,7 @@ _REFUSING = ("reject_once", "reject_always")
 Fields = dict[str, Any]
 
 
-class Call:
+class HostedCall:
     """A tool call of the hosted agent, as far as it is known."""
 
     __slots__ = ("args", "content", "ended", "granted", "id", "kind", "known", "name", "output",
@@ -110,13 +110,13 @@ class Call:
 
     def result(self) -> tuple[tuple[Text | Image, ...], Detail | None]:
         found: list[Text | Image] = [Text(text)] if (text := self.text()) else []
-        diffs: list[Diff] = []
+        diffs = [
+            Diff(one.path, one.old, one.new)
+            for one in self.changes
+            if len(one.new) + len(one.old or "") <= _DIFF
+        ]
         for one in self.content:
             match one:
-                case {"type": "diff", "path": str(path), "newText": str(new)}:
-                    old = one.get("oldText")
-                    if len(new) + len(old or "") <= _DIFF:
-                        diffs.append(Diff(path, old if isinstance(old, str) else None, new))
                 case {"type": "content", "content": {"type": "image"} as block}:
                     image = read_image(block)
                     found += [image] if image else []
@@ -178,7 +178,8 @@ def read_image(block: Fields) -> Image | None:
 
 def plan_of(update: Fields) -> list[PlanEntry]:
     found = []
-    for one in update.get("entries") or ():
+    given = update.get("entries")
+    for one in given if isinstance(given, list) else ():
         if isinstance(one, dict):
             try:
                 found.append(msgspec.convert(one, PlanEntry))

@@ -5,46 +5,51 @@ approvals or storage; all of that is behind `turn`.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
-from dragoman.engine.content import ToolCall
+from msgspec.structs import replace
+
+from dragoman.engine.content import Image, Message, Text, ToolCall, ToolResult
 from dragoman.engine.events import Stop
 from dragoman.engine.faults import BadInput, ProviderFailed
+from dragoman.engine.info import PROPOSE
 from dragoman.engine.ports import (
     ModelInfo,
     ModelRequest,
     Models,
     Provider,
+    ToolSpec,
     TurnPort,
     TurnResult,
 )
 
-from .compaction import KEEP, summarise
-from .fitting import fitted, squeezed
-from .prompt import system_prompt
+from .compaction import KEEP, summarise, too_much
+from .prompt import mode_part, system_prompt
 from .reply import Reply
 
 _TOGETHER = 8  # calls that run side by side
 Extras = Callable[[TurnPort], Awaitable[Sequence[str]]]
 
 
-async def nothing(turn: TurnPort) -> Sequence[str]:
-    """No further parts of the system prompt."""
-    return ()
-
-
 class BuiltinAgent:
     """Implements `ports.Agent` over any model provider."""
 
-    def __init__(self, models: Models, extras: Extras = nothing) -> None:
+    def __init__(self, models: Models, extras: Extras | None = None) -> None:
         self._models = models
         self._extras = extras  # further parts of the system prompt: skills, memory, personality
 
     async def run(self, turn: TurnPort) -> TurnResult:
         await self._finish_calls(turn)
-        system = system_prompt(turn.profile, turn.info.cwd, tuple(await self._extras(turn)))
+        system, mode = "", ""
         step = 0
         while True:
+            if turn.info.mode != mode:  # the first step, or plan mode was left
+                mode = turn.info.mode
+                given = () if self._extras is None else await self._extras(turn)
+                extras = (*given, *(mode_part(turn.info) if mode == "plan" else ()))
+                system = system_prompt(turn.profile, turn.info.cwd, extras)
             limit = turn.profile.max_steps
             if limit and step >= limit:
                 return TurnResult("max_steps", f"max steps ({limit}) exceeded")
@@ -89,11 +94,7 @@ class BuiltinAgent:
         except ProviderFailed as failure:
             if failure.kind != "context_full":
                 raise
-            raise ProviderFailed(
-                "What is to be read at once does not fit into this model.",
-                "context_full",
-                hint="Begin a new session with less, or choose a model with a larger window.",
-            ) from failure
+            raise too_much() from failure
 
     async def _step(
         self,
@@ -113,7 +114,7 @@ class BuiltinAgent:
             messages=squeezed(turn.messages)
             if squeeze
             else fitted(turn.messages, turn.info.last_usage.context, model.context_window),
-            tools=turn.specs(),
+            tools=_told(turn.specs(), provider),
             reasoning=turn.profile.reasoning,
             temperature=turn.profile.temperature,
             session=turn.info.id,
@@ -132,32 +133,25 @@ class BuiltinAgent:
         except asyncio.CancelledError:
             if reply.opened:  # half a tool call is worth nothing; what was said before it is
                 content = reply.content(calls=False)
-                await self._spoke(turn, reply, model, content, "aborted", "cancelled")
+                cost = model.cost(reply.usage)
+                await turn.spoke(step, content, "aborted", reply.usage, cost, error="cancelled")
             raise
         except ProviderFailed as failure:
             if reply.opened:
                 content = reply.content(calls=False)
-                await self._spoke(turn, reply, model, content, "error", str(failure))
+                cost = model.cost(reply.usage)
+                await turn.spoke(step, content, "error", reply.usage, cost, error=str(failure))
             raise
         content = reply.content()
+        if turn.info.mode == "plan" and reply.stop in (None, "end_turn"):
+            content = _asked_at_the_end(turn, content)
         calls = any(isinstance(block, ToolCall) for block in content)
         stop: Stop = "tool_use" if calls else (reply.stop or "end_turn")
         if stop == "tool_use" and not calls:
             stop = "end_turn"
-        await self._spoke(turn, reply, model, content, stop, "")
+        cost = model.cost(reply.usage)
+        await turn.spoke(step, content, stop, reply.usage, cost)
         return stop
-
-    async def _spoke(
-        self,
-        turn: TurnPort,
-        reply: Reply,
-        model: ModelInfo,
-        content: tuple[object, ...],
-        stop: Stop,
-        error: str,
-    ) -> None:
-        usage = reply.usage
-        await turn.spoke(reply.step, content, stop, usage, model.cost(usage), error=error)
 
     async def _keep_room(self, turn: TurnPort, provider: Provider, model: ModelInfo) -> None:
         """Compact before the context window is full."""
@@ -175,12 +169,25 @@ class BuiltinAgent:
         if not turn.profile.auto_compact or len(turn.messages) <= KEEP + 1:
             return False
         provider, model = self._models.resolve(turn.info.model, turn.info.agent)
-        await summarise(turn, provider, model, automatic=True)
+        try:
+            await summarise(turn, provider, model, automatic=True)
+        except ProviderFailed as failure:
+            if failure.kind != "context_full":
+                raise
+            return False  # squeezing may still help
         return True
 
     async def compact(self, turn: TurnPort) -> str:
         provider, model = self._models.resolve(turn.info.model, turn.info.agent)
         return await summarise(turn, provider, model, automatic=False)
+
+
+def _told(specs: Sequence[ToolSpec], provider: Provider) -> Sequence[ToolSpec]:
+    """The tools without those that this provider's own service would have to do."""
+    if not any(spec.served for spec in specs):
+        return specs
+    serves: frozenset[str] = getattr(provider, "serves", frozenset())
+    return [spec for spec in specs if not spec.served or spec.name in serves]
 
 
 def _groups(turn: TurnPort, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
@@ -199,6 +206,27 @@ def _groups(turn: TurnPort, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
     return groups
 
 
+def _asked_at_the_end(turn: TurnPort, content: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A turn in plan mode ends with the question whether to go on, also when the model forgot."""
+    if any(isinstance(block, ToolCall) for block in content):
+        return content
+    if all(spec.name != PROPOSE for spec in turn.specs()):
+        return content  # nobody is there to be asked
+    for message in reversed(turn.messages):
+        if message.role == "user":
+            break
+        called = [block.name for block in message.content if isinstance(block, ToolCall)]
+        if PROPOSE in called:
+            return content  # it was asked, and nothing was done since
+        if called:
+            break
+    call = ToolCall(f"call_{os.urandom(12).hex()}", PROPOSE, {})
+    turn.call_drafted(call.id, call.name)
+    turn.call_args(call.id, "{}")
+    turn.call_ready(call.id)
+    return (*content, call)
+
+
 def _unanswered(turn: TurnPort) -> list[ToolCall]:
     """Calls of the last message without a result; none when the user has spoken since."""
     answered: set[str] = set()
@@ -213,3 +241,55 @@ def _unanswered(turn: TurnPort) -> list[ToolCall]:
             ]
         answered.update(getattr(block, "call_id", "") for block in message.content)
     return []
+
+
+# Making a history fit: old results of tools are the first to be shortened, and only for the model;
+# what is kept stays whole. The place up to which results are shortened moves in large steps, so
+# that a provider's cache holds from one step to the next.
+_STEP = 20  # messages by which the place moves
+_LEFT = 400  # characters of a shortened result that stay
+_LARGE = 2_000  # shorter results are left alone
+SHARE = 0.6  # of the context window, from which results are shortened
+
+
+def fitted(messages: Sequence[Message], used: int, window: int) -> tuple[Message, ...]:
+    """The messages as they are sent; `used` is what the last request took."""
+    if not window or used < SHARE * window:
+        return tuple(messages)
+    until = (len(messages) - _STEP) // _STEP * _STEP
+    return shortened(messages, until, _LARGE) if until > 0 else tuple(messages)
+
+
+def squeezed(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """As little as possible: every large result but those of the last step, and half of those."""
+    last = max((n for n, one in enumerate(messages) if one.role == "assistant"), default=0)
+    return shortened(shortened(messages, last, _LEFT), len(messages), 16_000)
+
+
+def shortened(messages: Sequence[Message], until: int, large: int) -> tuple[Message, ...]:
+    """The messages with the large results of the first ones cut."""
+    return tuple(
+        _cut(one, large) if number < until and one.role == "tool" else one
+        for number, one in enumerate(messages)
+    )
+
+
+def _cut(message: Message, large: int) -> Message:
+    blocks = []
+    for block in message.content:
+        if isinstance(block, ToolResult):
+            parts = tuple(_short(part, large) for part in block.content)
+            block = replace(block, content=parts)
+        blocks.append(block)
+    return replace(message, content=tuple(blocks))
+
+
+def _short(part: Text | Image, large: int) -> Text | Image:
+    if isinstance(part, Image):
+        return Text("[an image, left out to make room]")
+    if len(part.text) <= large:
+        return part
+    keep = min(_LEFT, large // 2)
+    left = len(part.text) - 2 * keep
+    middle = f"\n... [{left} characters left out to make room; call again if needed]\n"
+    return Text(part.text[:keep] + middle + part.text[-keep:])

@@ -17,6 +17,7 @@ from dragoman.engine.ports import (
 from .reply import streaming
 
 KEEP = 4  # messages at the end that stay as they are
+_LEAST = 1_000  # characters of a conversation; a summary of less is worth nothing
 _PIECE = 4_000  # characters of one tool result that the summariser sees
 _SYSTEM = (
     "You summarise a conversation between a user and an agent so that the agent can go on with "
@@ -38,19 +39,63 @@ async def summarise(
     if len(messages) <= KEEP:
         raise BadInput("nothing to compact: keep-tail covers the whole transcript")
     turn.compacting(automatic=automatic)
+    try:
+        return await _summarise(turn, provider, model, automatic=automatic)
+    except BaseException as problem:
+        turn.uncompacted(str(problem) if isinstance(problem, Exception) else "")
+        raise
+
+
+async def _summarise(
+    turn: TurnPort, provider: Provider, model: ModelInfo, *, automatic: bool
+) -> str:
+    messages = turn.messages
     keep = KEEP
     while keep and messages[len(messages) - keep].role == "tool":
         keep -= 1  # results go where their calls go
     old = messages[: len(messages) - keep]
     said = "\n\n".join(_flat(message) for message in old)
     room = max(20_000, model.context_window * 2)  # characters; a token has more than two
-    if len(said) > room:  # the beginning says what is wanted, the end where things are
-        said = said[: room // 4] + "\n\n[...]\n\n" + said[-room * 3 // 4 :]
-    text = f"<conversation>\n{said}\n</conversation>"
+    while True:
+        try:
+            summary, usage = await _asked(turn, provider, model, _within(said, room))
+            break
+        except ProviderFailed as failure:  # the window is smaller than we were told
+            if failure.kind != "context_full":
+                raise
+            room = min(room, len(said)) // 3
+            if room < _LEAST:
+                raise too_much() from failure
+    if not summary:
+        raise ProviderFailed("empty summary from model", "server")
+    await turn.compacted(summary, keep, usage, model.cost(usage), automatic=automatic)
+    return summary
+
+
+def too_much() -> ProviderFailed:
+    """A full context in our words: what a provider says about it tells a user nothing."""
+    return ProviderFailed(
+        "What is to be read at once does not fit into this model.",
+        "context_full",
+        hint="Begin a new session with less, or choose a model with a larger window.",
+    )
+
+
+def _within(said: str, room: int) -> str:
+    """The beginning, which says what is wanted, and the end, where things are."""
+    if len(said) <= room:
+        return said
+    return said[: room // 4] + "\n\n[...]\n\n" + said[-room * 3 // 4 :]
+
+
+async def _asked(
+    turn: TurnPort, provider: Provider, model: ModelInfo, said: str
+) -> tuple[str, Usage]:
+    """The model's summary of a conversation."""
     request = ModelRequest(
         model=model,
         system=_SYSTEM,
-        messages=(Message("user", (Text(text),)),),
+        messages=(Message("user", (Text(f"<conversation>\n{said}\n</conversation>"),)),),
         max_output=min(4_096, model.max_output),
         session=turn.info.id,
         cwd=turn.info.cwd,
@@ -61,15 +106,12 @@ async def summarise(
         async for part in parts:
             if type(part) is ModelText:
                 pieces.append(part.text)
+                turn.summarising(part.text)
             elif type(part) is ModelUsage:
                 usage = part.usage
             elif type(part) is ModelRetry:
                 pieces.clear()
-    summary = "".join(pieces).strip()
-    if not summary:
-        raise ProviderFailed("empty summary from model", "server")
-    await turn.compacted(summary, keep, usage, model.cost(usage), automatic=automatic)
-    return summary
+    return "".join(pieces).strip(), usage
 
 
 def _flat(message: Message) -> str:

@@ -11,9 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from dragoman.engine.faults import BadInput, StoreFailed
+from dragoman.engine.ports.rows import MemoryEntry as MemoryEntry
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -43,17 +42,6 @@ _TERMS = 8  # words of a question that are looked for
 _COMMON = 2_000  # a word in more entries than this says nothing
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One thing that is remembered."""
-
-    key: str
-    content: str
-    category: str
-    session: str
-    created: int
-    updated: int
-
-
 class Memory:
     """The memory of one agent. Methods block; call them in a thread."""
 
@@ -76,7 +64,9 @@ class Memory:
                 f"The memory {path} cannot be used: {error}.", "Move the file away to start anew."
             ) from error
 
-    def store(self, key: str, content: str, category: str = "note", session: str = "") -> Entry:
+    def store(
+        self, key: str, content: str, category: str = "note", session: str = ""
+    ) -> MemoryEntry:
         """Remember something; the same key again replaces what was there."""
         key = key.strip()
         if not key or not content.strip():
@@ -93,7 +83,7 @@ class Memory:
                 (key, content, category, session, now, now),
             )
             self._trim()
-        return Entry(key, content, category, session, now, now)
+        return MemoryEntry(key, content, category, session, now, now)
 
     def _trim(self) -> None:
         (count,) = self._db.execute("SELECT count(*) FROM entries").fetchone()
@@ -104,7 +94,7 @@ class Memory:
                 (count - self._limit,),
             )
 
-    def recall(self, query: str, limit: int = 5) -> list[Entry]:
+    def recall(self, query: str, limit: int = 5) -> list[MemoryEntry]:
         """What is remembered about the words of a question, best first."""
         with self._lock:
             terms = self._rarest({word.lower() for word in _WORD.findall(query)} - _EMPTY)
@@ -116,7 +106,7 @@ class Memory:
                 "WHERE words MATCH ? ORDER BY rank LIMIT ?",
                 (match, max(1, min(limit, 100))),
             ).fetchall()
-        return [Entry(*row) for row in rows]
+        return [MemoryEntry(*row) for row in rows]
 
     def _rarest(self, words: set[str]) -> list[str]:
         """The words of a question that distinguish best."""
@@ -133,14 +123,14 @@ class Memory:
         with self._lock:
             return self._db.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount > 0
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> MemoryEntry | None:
         with self._lock:
             row = self._db.execute(
                 f"SELECT {_COLUMNS} FROM entries e WHERE key = ?", (key,)
             ).fetchone()
-        return Entry(*row) if row else None
+        return MemoryEntry(*row) if row else None
 
-    def all(self, category: str = "", limit: int = 1_000) -> Sequence[Entry]:
+    def all(self, category: str = "", limit: int = 1_000) -> Sequence[MemoryEntry]:
         """Everything, newest first."""
         where, values = (" WHERE category = ?", [category]) if category else ("", [])
         with self._lock:
@@ -148,7 +138,7 @@ class Memory:
                 f"SELECT {_COLUMNS} FROM entries e{where} ORDER BY updated DESC LIMIT ?",
                 [*values, limit],
             ).fetchall()
-        return [Entry(*row) for row in rows]
+        return [MemoryEntry(*row) for row in rows]
 
     def purge(self, category: str = "") -> int:
         """Forget everything, or everything of one category; returns how much."""

@@ -9,14 +9,18 @@ import platform
 import stat
 from datetime import date
 from functools import cache
+from time import monotonic
 
+from dragoman.engine.info import SessionInfo, plan_file
 from dragoman.engine.ports import AgentProfile
+from dragoman.engine.ports.agents import CONTEXT_NAMES
 
 _FILE_LIMIT = 64 * 1024
 _NO_WAIT = os.O_NONBLOCK | os.O_CLOEXEC
 _PARTS = os.path.join(os.path.dirname(__file__), "prompts")
 _LISTED = 40  # names of the folder that are shown
-CONTEXT_NAMES = ("AGENTS.md", "AGENTS.MD", "CLAUDE.md")
+_MOMENT = 0.2  # seconds for which a look at files is good: a busy host has many turns in it
+_REMEMBERED = 256  # looks
 
 
 @cache
@@ -33,25 +37,73 @@ def own_parts() -> tuple[str, ...]:
 def system_prompt(profile: AgentProfile, cwd: str, extra: tuple[str, ...] = ()) -> str:
     """All parts, separated by blank lines. `extra` comes from skills, memory and the like."""
     own = own_parts() if profile.system_prompt is None else (profile.system_prompt,)
-    parts = [*own, *profile.append_system_prompt]
-    if profile.context_files:
-        parts += context_files(cwd)
-    parts += extra
-    parts.append(surroundings(cwd, whole=profile.system_prompt is None))
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+    look = _looked(cwd, profile.context_files, profile.system_prompt is None)
+    given = (own, profile.append_system_prompt, extra)
+    if look.given != given:  # else it was made for a turn just before
+        parts = (*own, *profile.append_system_prompt, *look.said, *extra, look.place)
+        look.made = "\n\n".join([part.strip() for part in parts if part.strip()]) + "\n"
+        look.given = given
+    return look.made
+
+
+class _Look:
+    """What the files of a folder say, and the prompt that was made of it last."""
+
+    __slots__ = ("at", "changed", "given", "made", "place", "said")
+
+    def __init__(self, cwd: str, context: bool, whole: bool, changed: int, at: float) -> None:
+        self.said = context_files(cwd) if context else []
+        self.place = surroundings(cwd, whole=whole)
+        self.changed = changed
+        self.at = at
+        self.given: tuple[tuple[str, ...], ...] = ()
+        self.made = ""
+
+
+_looks: dict[tuple[str, bool, bool], _Look] = {}
+
+
+def _looked(cwd: str, context: bool, whole: bool) -> _Look:
+    """Turns that begin in a folder within a moment share one look, as long as nothing was made or
+    removed in it."""
+    try:
+        changed = os.stat(cwd).st_mtime_ns
+    except OSError:
+        changed = 0
+    key, now = (cwd, context, whole), monotonic()
+    look = _looks.get(key)
+    if look is None or look.changed != changed or now - look.at > _MOMENT:
+        if len(_looks) >= _REMEMBERED:
+            _looks.clear()
+        look = _looks[key] = _Look(cwd, context, whole, changed, now)
+    return look
+
+
+def mode_part(info: SessionInfo) -> tuple[str, ...]:
+    """What the mode of a session asks of the agent; nothing in most."""
+    if info.mode != "plan":
+        return ()
+    with open(os.path.join(_PARTS, "modes", "plan.md"), encoding="utf-8") as file:
+        return (file.read().replace("{plan}", plan_file(info.cwd, info.id)),)
 
 
 def surroundings(cwd: str, *, whole: bool = True) -> str:
     """Where the agent is: the date, the folder, and with `whole` the machine and the project."""
-    lines = [f"Current date: {date.today().isoformat()}", f"Current working directory: {cwd}"]
+    lines = [f"Current date: {date.today().isoformat()}"]
+    lines.append(f"Current working directory: {_plain(cwd)}")
     if whole:
-        shell = "bash" if os.path.exists("/bin/bash") or os.path.exists("/usr/bin/bash") else "sh"
-        lines.append(f"System: {platform.system()} {platform.machine()}, commands run in {shell}")
+        lines.append(_machine())
         lines.append(f"Git: {repository(cwd)}")
         names = _names(cwd)
         if names:
             lines.append(f"In this folder: {names}")
     return "\n".join(lines)
+
+
+@cache
+def _machine() -> str:
+    shell = "bash" if os.path.exists("/bin/bash") or os.path.exists("/usr/bin/bash") else "sh"
+    return f"System: {platform.system()} {platform.machine()}, commands run in {shell}"
 
 
 def _names(cwd: str) -> str:
@@ -86,15 +138,21 @@ def repository(cwd: str) -> str:
         place = parent
     head = _read(os.path.join(folder, "HEAD"))
     if head.startswith("ref: refs/heads/"):
-        said = f"branch {head[16:].strip()[:200]}"
+        said = f"branch {_plain(head[16:])[:200]}"
     else:
-        said = f"detached at {head[:12]}" if head else "a repository"
+        said = f"detached at {_plain(head[:12])}" if head else "a repository"
     going_on = {"MERGE_HEAD": "a merge", "rebase-merge": "a rebase", "rebase-apply": "a rebase"}
     going_on |= {"CHERRY_PICK_HEAD": "a cherry-pick", "BISECT_LOG": "a bisection"}
     for name, what in going_on.items():
         if os.path.lexists(os.path.join(folder, name)):
             said += f", in the middle of {what}"
-    return said if place == os.path.abspath(cwd) else f"{said}, root {place}"
+    return said if place == os.path.abspath(cwd) else f"{said}, root {_plain(place)}"
+
+
+def _plain(text: str) -> str:
+    """The first line; what steers or hides is written out: it was chosen by others."""
+    line = text.strip().split("\n", 1)[0] if not text.startswith("/") else text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 def context_files(cwd: str) -> list[str]:

@@ -39,53 +39,40 @@ async def streaming(
             await close()
 
 
-class Reply:
+class Reply(msgspec.Struct, eq=False):
     """What the model has said so far in this call."""
 
-    __slots__ = ("_blocks", "_calls", "_named", "_used", "opened", "stop", "step", "turn", "usage")
-
-    def __init__(self, turn: TurnPort, step: int) -> None:
-        self.turn = turn
-        self.step = step
-        self.opened = False
-        self.stop: Stop | None = None
-        self.usage = Usage()
-        self._used: set[str] | None = None  # call ids of the history, looked up when needed
-        self._reset()
-
-    def _reset(self) -> None:
-        self._blocks: list[list[Any]] = []  # [kind, pieces, signature] or ["call", id]
-        self._calls: dict[str, list[Any]] = {}  # id -> [name, pieces, complete]
-        self._named: dict[str, str] = {}  # the provider's id -> ours
+    turn: TurnPort
+    step: int
+    opened: bool = False
+    stop: Stop | None = None
+    usage: Usage = Usage()
+    _used: set[str] | None = None  # call ids of the history, looked up when needed
+    _blocks: list[list[Any]] = []  # [kind, pieces, signature] or ["call", id]
+    _calls: dict[str, list[Any]] = {}  # id -> [name, pieces, complete]
+    _named: dict[str, str] = {}  # the provider's id -> ours
 
     def take(self, part: ModelPart) -> None:
         """One part of the stream."""
-        if isinstance(part, ModelText):  # nearly all of them
+        if type(part) is ModelText:  # nearly all of them
             blocks = self._blocks
             if blocks and blocks[-1][0] == "text":
                 blocks[-1][1].append(part.text)
             else:
                 blocks.append(["text", [part.text], ""])
             self.turn.text(part.text)
-        elif isinstance(part, ModelThought):
+            return
+        if isinstance(part, ModelThought):
             self._think(part.text)
             if part.signature:
                 self._blocks[-1][2] = part.signature
             self.turn.thought(part.text)
-        elif isinstance(part, ModelCallArgs):
+            return
+        if isinstance(part, ModelCallArgs):
             call_id = self._named[part.id]
             self._calls[call_id][1].append(part.fragment)
             self.turn.call_args(call_id, part.fragment)
-        else:
-            self._rare(part)
-
-    def _think(self, text: str) -> None:
-        blocks = self._blocks
-        if not blocks or blocks[-1][0] != "thought" or blocks[-1][2]:
-            blocks.append(["thought", [], ""])
-        blocks[-1][1].append(text)
-
-    def _rare(self, part: ModelPart) -> None:
+            return
         match part:
             case ModelOpened():
                 if not self.opened:
@@ -105,8 +92,14 @@ class Reply:
             case ModelStop(reason=reason):
                 self.stop = reason
             case ModelRetry(attempt=attempt, delay=delay, reason=reason):
-                self._reset()
+                self._blocks, self._calls, self._named = [], {}, {}
                 self.turn.retrying(attempt, delay, reason)
+
+    def _think(self, text: str) -> None:
+        blocks = self._blocks
+        if not blocks or blocks[-1][0] != "thought" or blocks[-1][2]:
+            blocks.append(["thought", [], ""])
+        blocks[-1][1].append(text)
 
     def _unique(self, given: str) -> str:
         """An id that no other call of the session has: some models number them anew each time."""

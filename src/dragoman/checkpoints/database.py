@@ -47,7 +47,7 @@ class Change(NamedTuple):
     after: State
 
 
-class Row(NamedTuple):
+class ChangedTurn(NamedTuple):
     """One turn that changed something."""
 
     n: int
@@ -147,7 +147,7 @@ class Database:
 
     # --- turns ---
 
-    def turn(self, session: str, turn: str, space: str) -> Row:
+    def turn(self, session: str, turn: str, space: str) -> ChangedTurn:
         """The row of a turn, made when it is the first change of it."""
         self._db.execute(
             "INSERT OR IGNORE INTO turns (session, turn, space, at) VALUES (?,?,?,?)",
@@ -155,13 +155,13 @@ class Database:
         )
         return next(row for row in self.turns(session) if row.turn == turn)
 
-    def turns(self, session: str) -> list[Row]:
+    def turns(self, session: str) -> list[ChangedTurn]:
         rows = self._db.execute(
             "SELECT n, turn, at, undone, scanning, note, space FROM turns "
             "WHERE session=? ORDER BY n",
             (session,),
         ).fetchall()
-        return [Row(n, turn, at, undone, bool(s), note, space) for
+        return [ChangedTurn(n, turn, at, undone, bool(s), note, space) for
                 n, turn, at, undone, s, note, space in rows]  # fmt: skip
 
     def mark(self, n: int, *, scanning: bool | None = None, note: str = "") -> None:

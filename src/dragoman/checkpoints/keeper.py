@@ -9,11 +9,18 @@ from typing import TypeVar
 
 from dragoman.engine.faults import BadInput, StoreFailed
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports.checkpoints import Checkpoint, Fate, Restored, TouchedFile
+from dragoman.engine.ports.checkpoints import (
+    ChangedFile,
+    Checkpoint,
+    Restored,
+    TouchedFile,
+)
+from dragoman.engine.reading import counted
 from dragoman.engine.traits import StartedBy
 
-from .database import NOTHING, UNKNOWN, Change, Database, Row, State
-from .looking import Limits, Look, differences, kept_state, look
+from .comparing import compared, fate_of
+from .database import UNKNOWN, Change, ChangedTurn, Database, State
+from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
 from .restoring import plan, restore
 
 T = TypeVar("T")
@@ -25,14 +32,14 @@ class Keeper:
     """One for a process; others may use the same file. All methods but `close` are awaited."""
 
     def __init__(
-        self, path: str, limits: Limits | None = None, max_bytes: int = 512 * 1024 * 1024
+        self, path: str, limits: LookLimits | None = None, max_bytes: int = 512 * 1024 * 1024
     ) -> None:
         self._path = path
-        self._limits = limits or Limits()
+        self._limits = limits or LookLimits()
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._db: Database | None = None
-        self._looks: dict[tuple[str, str], Look] = {}
+        self._looks: dict[tuple[str, str], WorkspaceLook] = {}
         self._calls = 0
 
     def close(self) -> None:
@@ -106,11 +113,13 @@ class Keeper:
         if self._calls % _SHRINK == 1:
             db.shrink(self._max_bytes, space)
 
-    def _compared(self, db: Database, row: Row, old: Look | None, space: str) -> None:
+    def _compared(
+        self, db: Database, row: ChangedTurn, old: WorkspaceLook | None, space: str
+    ) -> None:
         """Take down what is another since a look."""
         if old is None:  # of a process that died: what it saw is still in the file
             seen = db.seen(space)
-            old = Look({path: one.state for path, one in seen.items()}, partial=True)
+            old = WorkspaceLook({path: one.state for path, one in seen.items()}, partial=True)
         new = look(db, space, self._limits)
         found, note = differences(space, old, new)
         with db.writing():
@@ -118,7 +127,7 @@ class Keeper:
                 db.change(row.n, change)
             db.mark(row.n, scanning=False, note=note)
 
-    def _ended(self, db: Database, row: Row, paths: Sequence[str]) -> None:
+    def _ended(self, db: Database, row: ChangedTurn, paths: Sequence[str]) -> None:
         with db.writing():
             known = {one.path: one for one in db.changes(row.n)}
             for path in paths:
@@ -126,7 +135,9 @@ class Keeper:
                     state = kept_state(db, path, self._limits.file)
                     db.change(row.n, Change(path, known[path].before, state))
 
-    def _settle(self, db: Database, session: str, *, rests: bool) -> list[tuple[Row, list[Change]]]:
+    def _settle(
+        self, db: Database, session: str, *, rests: bool
+    ) -> list[tuple[ChangedTurn, list[Change]]]:
         """All turns with what they changed; what was left open is closed with what is there.
 
         When the session does not rest, its last turn may be open for a good reason.
@@ -150,6 +161,20 @@ class Keeper:
             Checkpoint(row.turn, row.at, _touched(changes, row.space), bool(row.undone), row.note)
             for row, changes in rows
         ]
+
+    async def changed(self, session: SessionInfo, turn: str = "") -> Sequence[ChangedFile]:
+        return await self._do(lambda db: self._changed(db, session.id, turn))
+
+    def _changed(self, db: Database, session: str, turn: str) -> list[ChangedFile]:
+        rows = self._settle(db, session, rests=False)
+        if turn:
+            rows = [rows[_place(rows, turn)]] if rows else []
+        else:
+            rows = [one for one in rows if not one[0].undone]
+        whole = plan([changes for _, changes in rows], back=False)
+        space = rows[0][0].space if rows else ""
+        found = (compared(db, one, _short(one.path, space)) for one in whole)
+        return [one for one in found if one is not None]
 
     async def undo(self, session: SessionInfo, turn: str = "") -> Restored:
         return await self._do(lambda db: self._undo(db, session.id, turn))
@@ -178,7 +203,12 @@ class Keeper:
         return self._restored(db, chosen, 0, back=False)
 
     def _restored(
-        self, db: Database, chosen: list[tuple[Row, list[Change]]], undone: int, *, back: bool
+        self,
+        db: Database,
+        chosen: list[tuple[ChangedTurn, list[Change]]],
+        undone: int,
+        *,
+        back: bool,
     ) -> Restored:
         space = chosen[0][0].space
         wanted = plan([changes for _, changes in chosen], back=back)
@@ -208,7 +238,7 @@ def _owner(session: SessionInfo, turn: str) -> tuple[str, str]:
     return (given.session, given.turn) if given.session else (session.id, turn)
 
 
-def _place(rows: list[tuple[Row, list[Change]]], turn: str) -> int:
+def _place(rows: list[tuple[ChangedTurn, list[Change]]], turn: str) -> int:
     """The turn that is meant: its id, the beginning of it, or its number in the list."""
     found = [n for n, (row, _) in enumerate(rows) if row.turn == turn]
     if not found:
@@ -216,7 +246,7 @@ def _place(rows: list[tuple[Row, list[Change]]], turn: str) -> int:
         found = [
             n for n, (row, _) in enumerate(rows) if row.turn.removeprefix("trn_").startswith(short)
         ]
-    if not found and turn.isdigit() and 1 <= int(turn) <= len(rows):
+    if not found and 1 <= (counted(turn) or 0) <= len(rows):
         found = [int(turn) - 1]
     if len(found) == 1:
         return found[0]
@@ -226,15 +256,7 @@ def _place(rows: list[tuple[Row, list[Change]]], turn: str) -> int:
 
 
 def _touched(changes: Sequence[Change], space: str) -> tuple[TouchedFile, ...]:
-    found = []
-    for one in changes:
-        fate: Fate = "changed"
-        if one.before == NOTHING:
-            fate = "made"
-        elif one.after == NOTHING:
-            fate = "removed"
-        found.append(TouchedFile(_short(one.path, space), fate))
-    return tuple(found)
+    return tuple(TouchedFile(_short(one.path, space), fate_of(one)) for one in changes)
 
 
 def _short(path: str, space: str) -> str:

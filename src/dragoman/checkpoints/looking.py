@@ -16,7 +16,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class Limits(NamedTuple):
+class LookLimits(NamedTuple):
     """`files` of one workspace, bytes of one `file`, `bytes` that one look may read."""
 
     files: int = 20_000
@@ -24,7 +24,7 @@ class Limits(NamedTuple):
     bytes: int = 128 * 1024 * 1024
 
 
-class Look(NamedTuple):
+class WorkspaceLook(NamedTuple):
     """The files of a workspace by path relative to it, and what is not covered."""
 
     files: dict[str, State]
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     note: str = ""
 
 
-def look(db: Database, space: str, limits: Limits) -> Look:
+def look(db: Database, space: str, limits: LookLimits) -> WorkspaceLook:
     """Look at all files that are not ignored; contents that are new are kept. Blocks."""
     known = db.seen(space)
     found: dict[str, State] = {}
@@ -46,7 +46,7 @@ def look(db: Database, space: str, limits: Limits) -> Look:
     try:
         top = os.open(space, _OPEN)
     except OSError as error:
-        return Look({}, note=f"{space} could not be read: {error.strerror}.", partial=True)
+        return WorkspaceLook({}, note=f"{space} could not be read: {error.strerror}.", partial=True)
     try:
         with db.writing():
             for entry in walk(top, above=rules_above(space)):
@@ -86,7 +86,7 @@ def look(db: Database, space: str, limits: Limits) -> Look:
     if large:
         what = "file is" if large == 1 else "files are"
         notes.append(f"{large} {what} too large to be kept.")
-    return Look(found, now, partial, " ".join(notes))
+    return WorkspaceLook(found, now, partial, " ".join(notes))
 
 
 def _stamp(info: os.stat_result) -> bytes:
@@ -133,7 +133,9 @@ def kept_state(db: Database, path: str, limit: int) -> State:
     return state if data is None else State(state.mode, db.put(data))
 
 
-def differences(space: str, before: Look, after: Look) -> tuple[list[Change], str]:
+def differences(
+    space: str, before: WorkspaceLook, after: WorkspaceLook
+) -> tuple[list[Change], str]:
     """What is another, and what cannot be told."""
     found: list[Change] = []
     old_rules, new_rules = _rules(before), _rules(after)
@@ -157,7 +159,7 @@ def differences(space: str, before: Look, after: Look) -> tuple[list[Change], st
     return found, f"Not covered: {what} ignored or not looked at before."
 
 
-def _rules(look: Look) -> list[tuple[str, State]]:
+def _rules(look: WorkspaceLook) -> list[tuple[str, State]]:
     names = look.files.items()
     return sorted((path, state) for path, state in names if path.endswith(".gitignore"))
 

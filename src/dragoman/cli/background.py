@@ -23,11 +23,14 @@ def start(args: Any) -> int:
     except NotRunning:
         return _launch(args)
     say.out(f"A daemon runs already, process {found['pid']}.")
+    if flags := _flags(args):
+        again = " ".join(("dragoman daemon --background", *flags))
+        say.warn(f"It keeps the flags of its own start. For yours: dragoman stop; {again}")
     return 0
 
 
 def _launch(args: Any) -> int:
-    flags = [f"--{name}" for name in ("ephemeral", "no-gateway", "native") if _given(args, name)]
+    flags = _flags(args)
     log = log_path(args.config_dir)
     begins = os.path.getsize(log) if os.path.exists(log) else 0
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
@@ -50,8 +53,9 @@ def _launch(args: Any) -> int:
     return 0
 
 
-def _given(args: Any, name: str) -> bool:
-    return bool(getattr(args, name.replace("-", "_")))
+def _flags(args: Any) -> list[str]:
+    names = ("ephemeral", "no-gateway", "native")
+    return [f"--{name}" for name in names if getattr(args, name.replace("-", "_"))]
 
 
 def _hears(ear: socket.socket, process: "subprocess.Popen[bytes]") -> bool:

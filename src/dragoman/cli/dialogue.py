@@ -4,13 +4,23 @@ Nothing can be allowed before its last page was on the screen. An answer for alw
 scope: the menu is made of what the question offers.
 """
 
-from typing import NamedTuple
+import contextlib
+import os
+from typing import NamedTuple, TextIO
 
 from dragoman.engine import shown
 from dragoman.engine.ask import LASTING, Ask, Lasts, Scope, Verdict
 from dragoman.engine.visible import visible
 
 _HELD = 4  # lines of the screen that a page leaves free
+
+
+def put(text: str, stream: TextIO) -> None:
+    """Print all of it: a terminal that does not block would lose what it has no room for."""
+    with contextlib.suppress(OSError, ValueError):  # no file behind it
+        os.set_blocking(stream.fileno(), True)
+    stream.write(text)
+    stream.flush()
 
 
 class Decision(NamedTuple):
@@ -21,6 +31,7 @@ class Decision(NamedTuple):
     scope: str = ""
     lasts: str = ""
     skip: bool = False
+    comment: str = ""
 
 
 class Dialogue:

@@ -1,8 +1,9 @@
 """Help texts, made from the table."""
 
+from dragoman import TYPE_CHECKING
+
 from .parse import Command, Flag
 
-TYPE_CHECKING = False  # `collections.abc` is not loaded just for annotations
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -37,7 +38,8 @@ def of(command: Command) -> str:
     flags = command.all_flags()
     usage = f"dragoman {command.full_name}"
     if command.subs:
-        usage += f" [{'|'.join(sub.name for sub in command.subs)}]"
+        names = "|".join(sub.name for sub in command.subs)
+        usage += f" [{names}]" if len(names) < 70 else " [SUB-COMMAND]"
     else:
         usage += "".join(f" {arg.shown}" for arg in command.args)
     if flags:

@@ -1,11 +1,11 @@
 """The manual page, made from the table of commands."""
 
 import dragoman
+from dragoman import TYPE_CHECKING
 
 from .help import ABOUT
 from .parse import Command
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

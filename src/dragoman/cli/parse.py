@@ -4,7 +4,8 @@ It exists because importing the standard one costs more than all of `dragoman --
 Nothing but `sys` and `os` may be imported at the top of this module, of `table` and of `main`.
 """
 
-TYPE_CHECKING = False  # `typing` and `collections.abc` are not loaded just for annotations
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

@@ -2,7 +2,8 @@
 
 import os
 
-TYPE_CHECKING = False  # `typing` is not loaded just for annotations
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from dragoman.settings.places import Places
 

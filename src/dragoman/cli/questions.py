@@ -4,12 +4,12 @@ import os
 import select
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import AlreadySettled, Changed, UnknownAsk
 
 from . import say
 from .screen import ask_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .dialogue import Dialogue
 
 
-class Questions:
+class QuestionQueue:
     """Open questions, oldest first; one is on the screen at a time."""
 
     def __init__(self, host: "Plain") -> None:
@@ -76,8 +76,9 @@ class Questions:
             from .dialogue import Dialogue
 
             self._dialogue = Dialogue(ask_of(ask), screen_size(), may_skip=True)
-        sys.stderr.write(say.style(self._dialogue.prompt(), "yellow", stream=sys.stderr))
-        sys.stderr.flush()
+        from .dialogue import put
+
+        put(say.style(self._dialogue.prompt(), "yellow", stream=sys.stderr), sys.stderr)
 
     def _typed(self) -> None:
         data = os.read(sys.stdin.fileno(), 65536)

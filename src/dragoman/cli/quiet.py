@@ -2,7 +2,8 @@
 
 import gc
 
-TYPE_CHECKING = False  # `collections.abc` is not loaded just for annotations
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -1,13 +1,13 @@
 """How verbs reach the host: the running daemon, or, to read only, the store itself."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.address import socket_path
 from dragoman.client.plain import Plain
 from dragoman.client.problems import NotRunning
-from dragoman.engine.faults import BadInput, UnknownAsk, UnknownSession
+from dragoman.engine.faults import BadInput, Fault, UnknownAsk, UnknownSession
 
 from . import say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -23,6 +23,17 @@ _PAGES = 20
 def daemon(args: "Any") -> Plain:
     """A connection to the running daemon. Raises NotRunning, which says how to start it."""
     return Plain(socket_path(args.config_dir), f"dragoman {args.verb}")
+
+
+def reload(args: "Any") -> None:
+    """Return when a running daemon has read again what was written."""
+    try:
+        with daemon(args) as there:
+            there.call("dragoman/config", {"op": "reload"})
+    except NotRunning:
+        return  # it reads it when it starts
+    except Fault as fault:
+        say.warn(f"The running daemon goes on with what it had: {fault}")
 
 
 def host(args: "Any") -> "Host":
@@ -45,7 +56,9 @@ def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
         page = on.call("dragoman/sessions", {"limit": _PAGE, **query, "cursor": cursor})
         if page.get("damaged"):
             say.warn(f"{page['damaged']} sessions cannot be read and are left out: dragoman doctor")
-        yield from page["sessions"]
+        nodes = page.get("nodes") or {}
+        for row in page["sessions"]:
+            yield row | nodes.get(row["id"], {})
         cursor = page["cursor"]
         if not cursor:
             return

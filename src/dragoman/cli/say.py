@@ -3,7 +3,8 @@
 import os
 import sys
 
-TYPE_CHECKING = False  # `typing` and `collections.abc` are not loaded just for annotations
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, TextIO
@@ -44,11 +45,9 @@ def clean(text: str) -> str:
     """The text without control characters, so that what a model wrote cannot steer the terminal."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else _visible(char) for char in text)
+    from dragoman.engine.visible import harmless
 
-
-def _visible(char: str) -> str:
-    return " " if char in "\n\t\r" else "\N{REPLACEMENT CHARACTER}"
+    return harmless(text.replace("\n", " ").replace("\t", " ").replace("\r", " "))
 
 
 def out(text: str = "") -> None:

@@ -2,10 +2,11 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
+
 from . import say
 from .times import clock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -41,7 +42,7 @@ class Screen:
 
     def _row(self, text: str, *styles: str) -> None:
         self.fresh_line()
-        say.out(say.style(self._head, "dim") + say.style(text, *styles))
+        say.out(say.style(self._head, "dim") + say.style(safe(text), *styles))
 
     # --- by kind of event ---
 

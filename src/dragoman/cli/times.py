@@ -17,6 +17,15 @@ def span(ms: float) -> str:
     return f"{hours // 24} d"
 
 
+def interval(ms: int) -> str:
+    """All of a duration, as `cron add --every` takes it: `2h`, `1h30m`."""
+    said = ""
+    for unit, long in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)):
+        count, ms = divmod(ms, long)
+        said += f"{count}{unit}" if count else ""
+    return said
+
+
 def ago(ms: int, now: float | None = None) -> str:
     """How long ago a moment was."""
     passed = (time.time() * 1000 if now is None else now) - ms
@@ -31,8 +40,3 @@ def clock(ms: int) -> str:
 def stamp(ms: int) -> str:
     """Date and time, here."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
-
-
-def utc(ms: int) -> str:
-    """Date and time in UTC, for files."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))

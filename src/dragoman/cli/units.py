@@ -2,7 +2,8 @@
 
 import os
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -8,7 +8,8 @@
 The names below are imported when they are first used, so that thin commands stay thin.
 """
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from .address import socket_path as socket_path
     from .host import Facts as Facts

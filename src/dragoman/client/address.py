@@ -2,9 +2,9 @@
 
 import os
 
+from dragoman import TYPE_CHECKING
 from dragoman.settings import places
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

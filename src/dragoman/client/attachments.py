@@ -6,32 +6,18 @@ A picture goes as a picture, a text file with its content, anything else by its 
 import os
 import re
 
-from dragoman.engine.content import Image, Text
+from dragoman.engine.content import Image, Text, picture_type
 from dragoman.engine.faults import BadInput
 
 LARGEST_TEXT = 256 * 1024
 LARGEST_IMAGE = 10 * 1024 * 1024
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
-_KINDS = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"RIFF", "image/webp"),
-)
-
-
-def image_kind(data: bytes) -> str:
-    """The type of a picture by its first bytes; empty when it is none."""
-    for begin, kind in _KINDS:
-        if data.startswith(begin) and (kind != "image/webp" or data[8:12] == b"WEBP"):
-            return kind
-    return ""
 
 
 def image(path: str) -> Image:
     """A picture from a file. Raises BadInput."""
     data = _read(path, LARGEST_IMAGE)
-    kind = image_kind(data)
+    kind = picture_type(data)
     if not kind:
         raise BadInput(f"{path} is no picture.", "PNG, JPEG, GIF and WebP can be given.")
     return Image(kind, data)
@@ -40,7 +26,7 @@ def image(path: str) -> Image:
 def file(path: str, name: str = "") -> Text | Image:
     """A file as a block: a picture, or its text under its name. Raises BadInput."""
     data = _read(path, LARGEST_IMAGE)
-    if kind := image_kind(data):
+    if kind := picture_type(data):
         return Image(kind, data)
     if len(data) > LARGEST_TEXT:
         raise BadInput(

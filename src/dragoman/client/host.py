@@ -10,7 +10,7 @@ import msgspec
 from dragoman.engine.ask import Rule
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event, Settled, TurnBegan, Verdict
-from dragoman.engine.info import SessionInfo
+from dragoman.engine.info import SessionInfo, begun_by_somebody
 
 from . import answers
 from .address import socket_path, whole
@@ -105,7 +105,7 @@ class HostClient:
 
     async def commands(self, cwd: str) -> list[CommandRow]:
         """The slash commands of a folder that the host knows: Markdown files and skills."""
-        return (await self._ask("commands", answers.Commands, cwd=cwd)).commands
+        return (await self._ask("commands", answers.Commands, cwd=whole(cwd))).commands
 
     # --- sessions ---
 
@@ -144,6 +144,15 @@ class HostClient:
                 break
         return found
 
+    async def newest(self, cwd: str) -> SessionInfo | None:
+        """The newest conversation in a folder, not what schedules and sub-agents do there."""
+        for limit in (20, 10_000):
+            rows = await self.list(cwd=cwd, limit=limit)
+            found = next(filter(begun_by_somebody, rows), None)
+            if found is not None or len(rows) < limit:
+                return found
+        return None
+
     async def session(self, session_id: str) -> Facts:
         """A session with who is attached, what is asked, and its plan."""
         return await self._ask("session", Facts, session_id=session_id)
@@ -158,11 +167,12 @@ class HostClient:
         title: str = "",
         reasoning: str = "",
         extra: dict[str, Any] | None = None,
+        worktree: bool = False,
     ) -> SessionInfo:
         """A new session. A relative `cwd` is the caller's."""
         made = await self._ask(
             "open", answers.Session, agent=agent, cwd=whole(cwd), model=model, mode=mode,
-            title=title, reasoning=reasoning, extra=extra,
+            title=title, reasoning=reasoning, extra=extra, worktree=worktree,
         )  # fmt: skip
         return made.session
 

@@ -21,7 +21,7 @@ def launch(
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     log = os.open(path, how, 0o600)
-    words = [sys.executable, "-m", "dragoman", "daemon", *flags]
+    words = [sys.executable, "-P", "-m", "dragoman", "daemon", *flags]
     if config_dir:
         words += ["--config-dir", os.path.abspath(config_dir)]
     try:

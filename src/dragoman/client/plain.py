@@ -3,12 +3,13 @@
 Imports `json` and the bare sockets only, because most of what a thin command takes is its imports.
 """
 
-import _socket as socket  # `socket` adds enumerations and selectors, which take longer than we do
+import _socket as socket  # `socket` adds enumerations and selectors: 13 % of `status` (0073)
 import json
+
+from dragoman import TYPE_CHECKING
 
 from .problems import ConnectionGone, fault_of, no_text, not_running
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -1,9 +1,9 @@
 """What can go wrong between a client and the host, as the host's own faults."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine import faults
 from dragoman.engine.faults import Fault
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -10,7 +10,7 @@ from dragoman.engine.events import Event
 
 from .answers import Told, Watching
 from .problems import ConnectionGone
-from .wire import Message, Wire
+from .wire import AnyLine, Wire
 
 
 @cache
@@ -18,7 +18,7 @@ def _decoder() -> msgspec.json.Decoder[Told]:
     return msgspec.json.Decoder(Told)
 
 
-def event_of(message: Message) -> Event:
+def event_of(message: AnyLine) -> Event:
     """The event that a notification carries."""
     return _decoder().decode(message.params).plain()
 

@@ -16,7 +16,7 @@ _LINE_LIMIT = 64 * 1024 * 1024
 _AHEAD = 256  # events that are read before somebody takes them
 
 
-class Message(msgspec.Struct):
+class AnyLine(msgspec.Struct):
     """Any line from the host."""
 
     id: int | str | None = None
@@ -26,7 +26,7 @@ class Message(msgspec.Struct):
     error: dict[str, Any] | None = None
 
 
-_decode = msgspec.json.Decoder(Message).decode
+_decode = msgspec.json.Decoder(AnyLine).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -40,7 +40,7 @@ class Wire:
         self._next = 0
         self._calls: dict[int, asyncio.Future[msgspec.Raw]] = {}
         # A notification, the id of an answered call that was marked, or the end.
-        self._told: asyncio.Queue[Message | int | None] = asyncio.Queue(_AHEAD)
+        self._told: asyncio.Queue[AnyLine | int | None] = asyncio.Queue(_AHEAD)
         self._marked: set[int] = set()
         self._gone: ConnectionGone | None = None
         self._task: asyncio.Task[None] | None = None
@@ -91,7 +91,7 @@ class Wire:
         self._writer.write(_encode(message) + b"\n")
         return answer
 
-    async def told(self) -> Message | None:
+    async def told(self) -> AnyLine | None:
         """The next notification; None where a marked call was answered.
 
         Raises ConnectionGone when there will be no more.
@@ -99,7 +99,7 @@ class Wire:
         if self._gone is not None and self._told.empty():
             raise self._gone
         found = await self._told.get()
-        if isinstance(found, Message):
+        if isinstance(found, AnyLine):
             return found
         if found is None:
             raise self._gone or ConnectionGone("The connection was closed.")
@@ -115,7 +115,7 @@ class Wire:
             self._lose()
         await self._told.put(None)
 
-    async def _take(self, message: Message) -> None:
+    async def _take(self, message: AnyLine) -> None:
         if message.method:
             if not self._patient and self._told.full():
                 self._told.get_nowait()

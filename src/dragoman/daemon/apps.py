@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
+from dragoman.engine.ports.rows import DoctorRow as Row
 from dragoman.host.descendants import Kin
-from dragoman.host.doctor import Row
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
 from dragoman.tools.environ import staying
@@ -31,7 +31,7 @@ _KILLED_SECONDS = 5.0
 class Keeper:
     """One app: its process, or the wait for the next one."""
 
-    def __init__(self, id: str, app: App, kernel: str, kin: Kin | None = None) -> None:
+    def __init__(self, id: str, app: App, kernel: str, descendants: Kin | None = None) -> None:
         self.id = id
         self.app = app
         self.state = "starting"  # then running, waiting, stopped or crashed
@@ -42,7 +42,7 @@ class Keeper:
         self.since = 0
         self.changed = asyncio.Condition()
         self._kernel = kernel
-        self._kin = kin or Kin()
+        self._kin = descendants or Kin()
         self._failures: deque[float] = deque()
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -195,12 +195,14 @@ class Keeper:
 class Supervisor:
     """All apps of the configuration."""
 
-    def __init__(self, apps: Mapping[str, App], kernel: str, kin: Kin | None = None) -> None:
+    def __init__(
+        self, apps: Mapping[str, App], kernel: str, descendants: Kin | None = None
+    ) -> None:
         self._kernel = kernel
-        self._kin = kin
+        self._kin = descendants
         self._applying = asyncio.Lock()
         self.keepers: dict[str, Keeper] = {
-            id: Keeper(id, app, kernel, kin) for id, app in apps.items() if app.enabled
+            id: Keeper(id, app, kernel, descendants) for id, app in apps.items() if app.enabled
         }
 
     async def start(self) -> None:
@@ -219,7 +221,8 @@ class Supervisor:
     async def apply(self, apps: Mapping[str, App]) -> None:
         """Follow a changed configuration: stop what went or changed, start what came."""
         async with self._applying:
-            wanted = {id: app for id, app in apps.items() if app.enabled}
+            # One without a command is started elsewhere: its entry tells and permits only.
+            wanted = {id: app for id, app in apps.items() if app.enabled and app.command}
             gone = [k for k in self.keepers.values() if wanted.get(k.id) != k.app]
             await asyncio.gather(*(keeper.stop() for keeper in gone))
             for keeper in gone:

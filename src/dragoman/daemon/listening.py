@@ -18,7 +18,7 @@ log = get_log("daemon")
 audit = get_log("audit")
 
 
-class Listener(Protocol):
+class ListeningEnd(Protocol):
     """What a transport gives back for an address it listens at."""
 
     path: str
@@ -36,7 +36,7 @@ class Listening:
         self._native = native
         self._locks: list[lock.Lock] = []
         self._taken: set[tuple[str, str]] = set()
-        self._listeners: list[Listener] = []
+        self._listeners: list[ListeningEnd] = []
 
     def addresses(self) -> list[tuple[str, str]]:
         """Every (dialect, address), our own before those where other families' clients look."""
@@ -98,7 +98,7 @@ class Listening:
             await self.close()
             raise
 
-    async def _listen(self, name: str, path: str) -> Listener:
+    async def _listen(self, name: str, path: str) -> ListeningEnd:
         opener = self._guests.counting(self._opener(name), name)
         bound = self._composed.settings.limits.max_outbound_bytes
         if sys.platform == "win32":
@@ -107,7 +107,7 @@ class Listening:
             return await pipe.listen(path, opener, bound=bound)
         from dragoman.transports import unix
 
-        keeper = Doorkeeper(_audit, refuses=self._composed.kin.refuses)
+        keeper = Doorkeeper(_audit, refuses=self._composed.descendants.refuses)
         return await unix.listen(path, opener, admit=keeper, bound=bound)
 
     def _opener(self, name: str) -> Opener:

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.listening import Listening
@@ -20,12 +21,22 @@ from dragoman.host.desks import Desks
 from dragoman.host.leftovers import keep_tidy
 from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
+from dragoman.settings import login
 from dragoman.settings.model import Settings
 from dragoman.transports.loop import run
 from dragoman.wire.link import Link
 
-_SWEEP_SECONDS = 60.0
+if TYPE_CHECKING:
+    from dragoman.daemon.apps import Supervisor
+    from dragoman.daemon.taps import Taps
+    from dragoman.daemon.telemetry import Telemetry
+    from dragoman.gateway.gate import Gate
+
+_SWEEP_SECONDS = 10.0
+_TIDY_EVERY = 6  # sweeps
 _TAKE_UP_SECONDS = 5.0
+_FOLLOW_SECONDS = 1.0
+_MOST_SPARE = 64  # sessions in memory that nobody watches; the others are in the store
 _IDLE_SECONDS = 900.0
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
@@ -54,9 +65,9 @@ class Daemon:
         self.forced = False
         self._feed = Feed()
         self._tasks: list[asyncio.Task[Any]] = []
-        self._gateway: Any = None
-        self._apps: Any = None
-        self._telemetry: Any = None
+        self._gateway: Gate | None = None
+        self._apps: Supervisor | None = None
+        self._telemetry: Telemetry | None = None
         self._schedules: asyncio.Future[Any] | None = None
 
     def _state_facts(self) -> None:
@@ -83,7 +94,8 @@ class Daemon:
     async def _load_schedules(self) -> Any:
         from dragoman.schedules.timetable import Timetable
 
-        timetable = Timetable(self.composed.door)
+        node = self.composed.node
+        timetable = Timetable(self.composed.door, node.desk.store.node if node else None)
         await timetable.load()
         self._tasks.append(asyncio.ensure_future(timetable.keep()))
         return timetable
@@ -132,7 +144,7 @@ class Daemon:
         tidy = keep_tidy(self.composed.places.data_dir)
         works = [self._watch_file(), self._sweep(), settle(), tidy, self._timetable()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
-            works.append(self._take_up())
+            works += (self._take_up(), self._follow())
         for work in works:
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
@@ -164,7 +176,7 @@ class Daemon:
             from dragoman.daemon.apps import Supervisor
 
             kernel = self.listening.main()["openclawos"]
-            self._apps = Supervisor({}, kernel, self.composed.kin)
+            self._apps = Supervisor({}, kernel, self.composed.descendants)
             self.desks.desk("openclawos").on_shutdown = self._apps.leaving
         await self._apps.apply(settings.openclawos.apps)
 
@@ -195,12 +207,13 @@ class Daemon:
         self.guests.limit = new.limits.max_clients
 
     async def _watch_file(self) -> None:
-        """Notice edits of the file; there is no portable event for that, so look now and then."""
-        path = self.composed.places.config_file
-        before = _stamp(path)
+        """Notice edits of the file, and who logs in or out: look, there is no portable event."""
+        where = self.composed.places
+        paths = where.config_file, login.path_of(where)
+        before = [_stamp(path) for path in paths]
         while True:
             await asyncio.sleep(_FILE_CHECK_SECONDS)
-            now = _stamp(path)
+            now = [_stamp(path) for path in paths]
             if now != before:
                 before = now
                 self.reload()
@@ -217,15 +230,35 @@ class Daemon:
             if taken:
                 log.info("took up sessions of processes that died", count=taken)
 
-    async def _sweep(self) -> None:
+    async def _follow(self) -> None:
+        """Tell those who watch all sessions what other processes wrote, soon after they did."""
+        host = self.composed.host
         while True:
+            await asyncio.sleep(_FOLLOW_SECONDS)
+            if not host.hub.watches:
+                continue
+            try:
+                if await host.store.newest_gseq() > host.hub.last:
+                    await host.catch_up()
+            except Fault as fault:
+                log.warning("what other processes wrote was not read", problem=str(fault))
+
+    async def _sweep(self) -> None:
+        """Let go of sessions that nobody needs, often, so that few gather; tidy up now and then."""
+        gone: list[str] = []
+        for number in count(1):
             await asyncio.sleep(_SWEEP_SECONDS)
-            gone = await self.composed.host.sweep(_IDLE_SECONDS)
-            await asyncio.to_thread(self.composed.kin.bury)
+            gone += await self.composed.host.sweep(_IDLE_SECONDS, _MOST_SPARE)
+            if number % _TIDY_EVERY:
+                continue
+            await asyncio.to_thread(self.composed.descendants.bury)
             if gone:
                 log.info("let go of idle sessions", count=len(gone))
             if not any(session.inbox.busy for session in self.composed.host.live.values()):
                 gc.collect()  # of its own accord it looks at old objects very seldom
+            if gone:
+                await asyncio.to_thread(_give_back)
+                gone.clear()
 
     async def _leave_when_alone(self) -> None:
         while True:
@@ -287,15 +320,14 @@ class _LateTaps:
 
     def __init__(self, guests: Guests) -> None:
         self._guests = guests
-        self._taps: Any = None
+        self._taps: Taps | None = None
 
-    def follow(self, own: Link, told: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+    def follow(self, own: object, told: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
         if self._taps is None:
             from dragoman.daemon.taps import Taps
 
             self._taps = Taps(self._guests)
-        stop: Callable[[], None] = self._taps.follow(own, told)
-        return stop
+        return self._taps.follow(own, told)
 
 
 class _Bell:
@@ -307,6 +339,15 @@ class _Bell:
     def speak(self, events: Sequence[Any]) -> None:
         if any(event.seq for event in events):
             self._changed.set()
+
+
+def _give_back() -> None:
+    """Hand memory that was freed back to the system, where the C library keeps it."""
+    import ctypes  # only a daemon that lets sessions go needs it
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:  # glibc's; others do it by themselves
+        trim(0)
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
@@ -357,7 +398,7 @@ async def serve(args: Any) -> int:
     )
     try:
         _listen_to_signals(daemon)
-        composed.kin.adopt()
+        composed.descendants.adopt()
         await daemon.start()
         spare_memory()
         notify("READY=1")

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.daemon.guests import Guest, Guests
 from dragoman.dialects.sniff import AnyHearer, which
-from dragoman.observe.redact import redact, scrub
+from dragoman.observe.redact import HIDDEN, is_secret, redact, scrub
 from dragoman.wire.lines import UNSEEN, Ends, Lines
-from dragoman.wire.link import Hearer, Link, tell_overlong
+from dragoman.wire.link import Hearer, tell_overlong
 
 if TYPE_CHECKING:
     from dragoman.wire.frames import Frames
 
 Told = Callable[[dict[str, Any]], None]
 _SHOWN = 16_384  # characters of one line
+_SET = ("value", "oldValue", "newValue")
 _LONGEST = 16 * 1024 * 1024
 _BINARY = 2  # the frames with a higher code are control frames
 
@@ -25,11 +26,11 @@ class Taps:
 
     def __init__(self, guests: Guests) -> None:
         self._guests = guests
-        self._followers: list[tuple[Link, Told]] = []
+        self._followers: list[tuple[object, Told]] = []
         self._known: dict[Guest, tuple[int, str]] = {}  # its number and what it speaks
         self._count = 0
 
-    def follow(self, own: Link, told: Told) -> Callable[[], None]:
+    def follow(self, own: object, told: Told) -> Callable[[], None]:
         """Be told every line of every connection that does not follow; returns how to stop.
 
         Followers are not shown to each other: each would be told what the other is told, forever.
@@ -164,7 +165,7 @@ def hidden(line: bytes) -> str:
     except (msgspec.DecodeError, RecursionError):
         return scrub(text)[:_SHOWN]
     if isinstance(value, dict | list):
-        clean = redact(_without_environment(value))
+        clean = redact(_without_settings(_without_environment(value)))
         if clean != value:
             text = msgspec.json.encode(clean).decode()
         else:
@@ -184,3 +185,19 @@ def _without_environment(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_environment(one) for one in value]
     return value
+
+
+def _without_settings(value: Any) -> Any:
+    """The configuration's values beside the paths that name them; an app is given its secrets."""
+    if isinstance(value, list):
+        return [_without_settings(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _without_settings(one) for name, one in value.items()}
+    path = value.get("path", value.get("prop"))
+    secret = isinstance(path, str) and is_secret(path.rpartition(".")[2])
+    # What an app asked for by its path comes alone, and only the request says what it is.
+    secret = secret or (value.keys() == {"value"} and isinstance(value["value"], str))
+    if secret:
+        made |= {name: HIDDEN for name in _SET if made.get(name) not in (None, "")}
+    return made

@@ -20,6 +20,7 @@ from dragoman.observe.log import get_log
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
+    from dragoman.engine.hub import Watch
     from dragoman.settings.host import Telemetry as Settings
 
 _MOST = 10_000  # spans that are open at once; more are not traced
@@ -51,7 +52,7 @@ class Telemetry:
         )
         self._cost = meter.create_counter("dragoman.cost", "USD", "Spent on models")
         self._open: dict[tuple[str, str], tuple[Span, int]] = {}
-        self._watch: Any = None
+        self._watch: Watch | None = None
 
     @classmethod
     def begin(cls, door: "Door", settings: "Settings") -> "Telemetry | None":

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.descriptor import REGISTRY
-from dragoman.wire.lines import UNSEEN, Ends, ends_of
+from dragoman.wire.lines import READ_ON, UNSEEN, Ends, ends_of
 from dragoman.wire.link import Hearer, Link, Opener, tell_overlong
 
 
@@ -35,9 +35,8 @@ def which(line: bytes) -> str:
 class AnyHearer:
     """A connection whose dialect is not known yet; after the first line it only passes on."""
 
-    __slots__ = ("_inner", "_link", "_openers", "_told", "dialect", "max_line")
+    __slots__ = ("_inner", "_link", "_openers", "_told", "dialect", "max_line", "max_pending")
     limit_counts_newline = False
-    max_pending = 0
     wants_ends = True
 
     def __init__(
@@ -48,6 +47,7 @@ class AnyHearer:
         told: Callable[[str, Link], None] = lambda name, link: None,
     ) -> None:
         self.max_line = max_line
+        self.max_pending = READ_ON * max_line
         self._link = link
         self._openers = openers
         self._told = told
@@ -83,7 +83,9 @@ class AnyHearer:
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         if self._inner is None:
-            self._inner = self._choose(b"")
+            from dragoman.wire.overlong import beginning_of
+
+            self._inner = self._choose(beginning_of(ends))
         tell_overlong(self._inner, size, ends)
 
     def ended(self) -> None:

@@ -26,17 +26,25 @@ LASTING: dict[Lasts, str] = {
 }
 
 
+# The comment of a client that answers because nobody sits at it.
+NOBODY = "nobody could be asked"
+
+
 class Who(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The client behind an act: its dialect, how it is connected, and the name it gave."""
+    """The client behind an act: its dialect, how it is connected, the name it gave, and the node
+    of a fleet that it is connected to.
+    """
 
     dialect: str
     peer: str = ""
     name: str = ""
     id: str = ""
+    node: str = ""
 
     def __str__(self) -> str:
         name = self.name or self.peer or self.id
-        return f"{name} over {self.dialect}" if name else self.dialect
+        said = f"{name} over {self.dialect}" if name else self.dialect
+        return f"{said} on {self.node}" if self.node else said
 
 
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,6 +57,7 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str = ""  # file, folder: canonical
     access: Access = "write"  # file, folder
     lasts: tuple[Lasts, ...] = LASTS  # how long it can be remembered
+    reach: tuple[tuple[str, Access], ...] = ()  # exact: what it needs outside
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -97,6 +106,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str = ""
     scopes: tuple[Scope, ...] = ()  # what can be remembered; the first when none is named
     firm: bool = False  # asked every time (always_ask): nothing can be remembered
+    url: str = ""  # where the human is to go; the first choice says that they went
+    of_call: str = ""  # the call on whose behalf it is asked, when it is not about that call
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -115,6 +126,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str = ""
     access: Access = "write"
     args: str = ""  # exact: the hash of the arguments
+    reach: tuple[tuple[str, Access], ...] = ()  # exact: the places outside that were agreed to
     at: int = 0
     by: Who | None = None
     ask: str = ""  # the question that it answered

@@ -26,17 +26,15 @@ _FOR_QUESTIONS = ("answer", "cancelled", "expired", "deny")
 class Asks:
     """The open questions of one session, and who waits for their answers."""
 
-    __slots__ = ("_ledger", "_timers", "_waiting")
+    __slots__ = ("_ledger", "_timers", "_waiting", "freeing")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         # Replaced, never changed in place: few sessions have any.
         self._waiting: Mapping[str, asyncio.Future[Settled]] = NONE
         self._timers: Mapping[str, asyncio.TimerHandle] = NONE
-
-    async def about(self, ask: Ask) -> Settled:
-        """Ask about a tool call; returns when somebody decided."""
-        return await self._ask(ask)
+        # The answer that takes up a turn left by a restart, while it is on its way to the store.
+        self.freeing = ""
 
     def summary(self, tool: Tool, args: dict[str, Any]) -> str:
         """A call in a line, as its tool says it."""
@@ -53,9 +51,14 @@ class Asks:
         question: str,
         choices: Sequence[str],
         patience: float,
+        *,
+        url: str = "",
+        of_call: str = "",
     ) -> Answer:
         """Put a question to a human; returns the answer."""
-        settled = self.settled_for(call_id)
+        settled = None
+        if call_id:  # it may have waited across a restart
+            settled = self._ledger.state.answers.get(call_id)
         if settled is None:
             ask = Ask(
                 id=f"ask_{token()}",
@@ -69,8 +72,10 @@ class Asks:
                 summary=question,
                 choices=tuple(choices),
                 expires_at=self._expiry(patience),
+                url=url,
+                of_call=of_call,
             )
-            settled = await self._ask(ask)
+            settled = await self.ask(ask)
         if settled.verdict == "answer":
             return Answer(settled.text)
         why = settled.comment or "nobody answered the question"
@@ -79,7 +84,8 @@ class Asks:
     def _expiry(self, seconds: float) -> int | None:
         return self._ledger.home.clock.now_ms() + int(seconds * 1000) if seconds > 0 else None
 
-    async def _ask(self, ask: Ask) -> Settled:
+    async def ask(self, ask: Ask) -> Settled:
+        """Put a question; returns when somebody decided."""
         future: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
         self._waiting = {**self._waiting, ask.id: future}
         try:
@@ -88,11 +94,12 @@ class Asks:
         except asyncio.CancelledError:
             if ask.id in self._ledger.state.asks and not self._ledger.parked:
                 gone = Settled(ask.id, "cancelled", call_id=ask.call_id, tool=ask.tool)
-                await self._ledger.append(gone)
+                await self._ledger.put(gone)
             raise
         finally:
             self._waiting = without(self._waiting, ask.id)
-            self._stop_timer(ask.id)
+            if self._timers:
+                self._stop_timer(ask.id)
 
     async def put(self, ask: Ask) -> None:
         """Store a question and show it to everybody."""
@@ -105,10 +112,20 @@ class Asks:
         bodies: list[ev.Kept] = [ev.Asked(ask)]
         if self._ledger.state.status in ("running", "starting"):
             bodies.append(ev.StatusChanged(self._ledger.state.status, "waiting_input"))
-        await self._ledger.append(*bodies)
-        self.watch_expiry(ask)
+        await self._ledger.put(*bodies)
+        for told in self._ledger.home.on_asked:
+            told()
+        if ask.expires_at is not None:
+            self._watch_expiry(ask)
 
-    def watch_expiry(self, ask: Ask) -> None:
+    def taken_over(self, ask: Ask) -> None:
+        """A question that another process left waits here from now on."""
+        for told in self._ledger.home.on_asked:
+            told()
+        if ask.expires_at is not None:
+            self._watch_expiry(ask)
+
+    def _watch_expiry(self, ask: Ask) -> None:
         if ask.expires_at is not None and ask.id in self._ledger.state.asks:
             delay = max(0.0, (ask.expires_at - self._ledger.home.clock.now_ms()) / 1000)
             loop = asyncio.get_running_loop()
@@ -173,7 +190,9 @@ class Asks:
             )
         if stale:  # whoever asked runs it by itself: it has to ask again
             verdict, comment, scope, lasts = "deny", stale, "", ""
-        verdict, rule, words = self._rule(ask, verdict, by, scope, lasts)
+        rule, words = None, ""
+        if scope or lasts or verdict in ("allow_always", "deny_always"):
+            verdict, rule, words = self._rule(ask, verdict, by, scope, lasts)
         settled = Settled(
             ask_id, verdict, by, comment, text, ask.call_id, ask.tool, ask.digest,
             rule.id if rule else "", words,
@@ -181,19 +200,21 @@ class Asks:
         bodies: list[ev.Kept] = [settled]
         if rule is not None:
             bodies.append(ev.Allowed(ask.tool, rule.deny, rule.id, words))
-        if state.status == "waiting_input" and (len(state.asks) == 1 or self._frees(ask)):
+        frees = self._ledger.turn is None and self._frees(ask)
+        if state.status == "waiting_input" and (len(state.asks) == 1 or frees):
             # A call that waited across a restart has no task: the turn is taken up again below.
             bodies.append(ev.StatusChanged("waiting_input", "running" if state.turn else "idle"))
-        done = self._ledger.put(*bodies, handled=handled)
+        done = stored = self._ledger.put(*bodies, handled=handled)
+        if frees:
+            self.freeing = ask_id
         if rule is not None:
-            done = self._ledger.home.spawn(self._remember(done, rule))
+            done = self._ledger.home.spawn(self._remember(stored, rule))
+        done.add_done_callback(lambda _: self._answered(settled, stored))
         try:
             await asyncio.shield(done)
         except asyncio.CancelledError:  # whoever answered has left: the answer counts all the same
-            done.add_done_callback(lambda done: self._answered(settled, done))
             done.add_done_callback(self._ledger.unheard)
             raise
-        self._answered(settled, done)
         return settled
 
     async def _stale(self, ask: Ask) -> str:
@@ -231,17 +252,21 @@ class Asks:
         rule = self._ledger.home.rules.made(ask, *given, self._ledger.state, deny=deny, by=by)
         return verdict, rule, rule.sentence
 
-    def _answered(self, settled: Settled, done: "asyncio.Future[None]") -> None:
+    def _answered(self, settled: Settled, stored: "asyncio.Future[None]") -> None:
         """Go on with what waited for this answer."""
-        if done.cancelled() or done.exception() is not None:
+        freed = self.freeing == settled.ask_id
+        if freed:
+            self.freeing = ""
+        if not stored.done() or stored.cancelled() or stored.exception() is not None:
             return
-        self._stop_timer(settled.ask_id)
+        if self._timers:
+            self._stop_timer(settled.ask_id)
         future = self._waiting.get(settled.ask_id)
         state = self._ledger.state
         if future is not None:
             if not future.done():
                 future.set_result(settled)
-        elif self._is_left() and not self.of(state.turn):
+        elif freed or self._is_left() and not self.of(state.turn):
             self._ledger.home.take_up(self._ledger.id)
 
     def _is_left(self) -> bool:
@@ -261,14 +286,14 @@ class Asks:
             before = row.settled
         raise already(before)
 
-    def settled_for(self, call_id: str) -> Settled | None:
-        """The answer already given about this call (it waited across a restart)."""
-        return self._ledger.state.answers.get(call_id)
-
     def of(self, turn_id: str) -> list[Ask]:
         """Open questions that a turn waits for."""
-        asks = self._ledger.state.asks.values()
-        return [ask for ask in asks if turn_id and ask.turn == turn_id and not ask.external]
+        asks = self._ledger.state.asks
+        if not asks:
+            return []
+        return [
+            ask for ask in asks.values() if turn_id and ask.turn == turn_id and not ask.external
+        ]
 
     def withdraw(self, turn_id: str) -> list[ev.Kept]:
         """Questions of a turn that is over are not open any more."""

@@ -11,45 +11,41 @@ from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any
 
+import msgspec
+
 from . import events as ev
 from .ask import Seen
 from .asks import Asks
-from .content import Detail, PlanEntry, Text, ToolCall
-from .ending import ABORTED, NOT_RUN
+from .content import Detail, Image, PlanEntry, Text, ToolCall, text_of
+from .ending import ABORTED, NOT_RUN, STOPPED
 from .faults import BadInput, Fault, Refused
 from .gear import Gear
-from .hooks import Block, Executing, Payload, context_of
-from .keeping import Kept, kept
+from .hooks import Block, Executed, Executing, Payload, context_of
+from .keeping import Keeping, kept
 from .ledger import Ledger
 from .permit import Grant, No, permit
-from .ports import AgentProfile, Answer, Files, Judgement, Reach, Terminals, Tool
+from .ports import AgentProfile, Answer, Files, Reach, Terminals, Tool
 from .ports.tools import LOOKING, Outcome, Stopped
-from .traits import Waiver
-from .underway import Underway
+from .work import Underway
 
 # The result of the call before: those that run side by side end in their order.
 BEFORE: ContextVar["asyncio.Future[None] | None"] = ContextVar("before", default=None)
 _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
 
 
-class Calls:
+class Calls(msgspec.Struct, eq=False):
     """The tool calls of one turn."""
 
-    __slots__ = ("_hosted", "_kept", "asks", "gear", "ledger", "profile", "turn")
-
-    def __init__(
-        self, ledger: Ledger, asks: Asks, gear: Gear, turn: Underway, profile: AgentProfile
-    ) -> None:
-        self.ledger = ledger
-        self.asks = asks
-        self.gear = gear
-        self.turn = turn
-        self.profile = profile
-        self._hosted = 0  # calls that an agent runs by itself now
-        self._kept: Kept | None = None
+    ledger: Ledger
+    asks: Asks
+    gear: Gear
+    turn: Underway
+    profile: AgentProfile
+    hosted: int = 0  # calls that an agent runs by itself now
+    kept: Keeping | None = None  # what is kept around those
 
     async def run(self, call: ToolCall) -> None:
-        """Run one call to its end."""
+        """Run one call to its end; its result is appended to the turn's messages."""
         if self.turn.cancelled:
             await self._end(call, "cancelled", NOT_RUN)
             return
@@ -94,7 +90,7 @@ class Calls:
         data = Executing(call_id=call.id, tool=call.name, args=args)
         hooks = self.ledger.home.hooks
         if not hooks.intercepted("tool_executing"):
-            self.tell("tool_executing", data)
+            hooks.tell_of("tool_executing", data, self.ledger.state, self.turn.id)
             return args
         context = context_of(self.ledger.state, self.turn.id)
         result = await hooks.run("tool_executing", data, context)
@@ -103,32 +99,14 @@ class Calls:
     def tell(self, hook: str, data: Payload) -> None:
         self.ledger.home.hooks.tell_of(hook, data, self.ledger.state, self.turn.id)
 
-    def judge(self, call: ToolCall, tool: Tool) -> Judgement:
-        state = self.ledger.state
-        if call.name in state.denied:
-            return Judgement("deny", f"Denied by user: {call.name} is refused for this session.")
-        try:
-            judgement = self.gear.policy.judge(
-                call, tool.spec, mode=state.mode, cwd=state.cwd, roots=self.gear.roots
-            )
-        except Exception as error:
-            self.ledger.home.trouble("policy broke", error, tool=call.name)
-            return Judgement("deny", f"The policy could not judge this call of {call.name}.")
-        return judgement
-
-    def allowed(self, call: ToolCall) -> bool:
-        """Whether a setting of the session already allows this call."""
-        waiver = Waiver.of(self.ledger.state.extra)
-        return waiver.covers(call.name, self.ledger.home.clock.now_ms())
-
     def env(
         self, call_id: str, reach: Sequence[Reach] = (), seen: Sequence[Seen] | None = None
     ) -> "Env":
         """What a tool sees while it runs, or looks at what it would do."""
-        return Env(self, call_id, reach, seen)
+        return Env(self, call_id, reach, seen, self.gear.vision)
 
     async def afford(self, *, action: bool = False) -> None:
-        """Raise Refused when the agent's budget is used up."""
+        """Raise Refused when the agent's budget is used up. To be asked before every model call."""
         budget = self.ledger.home.budget
         if budget is not None:
             await budget.afford(self.ledger.state.agent, action=action)
@@ -141,6 +119,7 @@ class Calls:
         except Refused as fault:
             await self._end(call, "denied", str(fault))
             raise  # the model could do nothing about it: the turn ends here
+        turn.tools[call.id] = None
         started = ev.CallStarted(turn.id, call.id, call.name, call.args, grant.rules, grant.why)
         if tool.spec.repeatable:  # nothing is lost if its mark is: it may be run again
             turn.check_open()
@@ -151,41 +130,73 @@ class Calls:
         outcome: ev.CallOutcome = "done"
         is_error = False
         try:
-            env = self.env(call.id, grant.reach, grant.seen)
+            turn.tools[call.id] = asyncio.current_task()
+            if call.id in turn.unwanted:
+                raise asyncio.CancelledError
+            env = Env(self, call.id, grant.reach, grant.seen, self.gear.vision)
             async with kept(self, tool, call.args, env):
                 result = await tool.run(call.args, env)
-            content, is_error, detail = result.content, result.is_error, result.detail
+                content, is_error, detail = result.content, result.is_error, result.detail
+                if ledger.home.hooks.after is not None:
+                    content += await self._after(call, content, is_error)
             if is_error:
                 outcome = "failed"
         except Fault as fault:
             content, outcome, is_error = (Text(str(fault)),), "failed", True
         except (Exception, asyncio.CancelledError) as error:  # must not end the turn
-            if isinstance(error, asyncio.CancelledError) and turn.stops():
+            if isinstance(error, asyncio.CancelledError) and turn.was_stopped(call.id):
+                content, outcome, is_error = (Text(STOPPED),), "cancelled", True
+                if isinstance(error, Stopped):
+                    content, detail = error.outcome.content, error.outcome.detail
+            elif isinstance(error, asyncio.CancelledError) and turn.stops():
                 raise
-            ledger.home.trouble("tool failed", error, tool=call.name)
-            content = (Text(f"{call.name} broke: {type(error).__name__}: {error}"),)
-            outcome, is_error = "failed", True
+            else:
+                ledger.home.trouble("tool failed", error, tool=call.name)
+                content = (Text(f"{call.name} broke: {type(error).__name__}: {error}"),)
+                outcome, is_error = "failed", True
+        finally:
+            turn.tools.pop(call.id, None)
+        if call.id in turn.unwanted:
+            turn.was_stopped(call.id)  # it ended by itself, before it could be
         turn.draft.progress.pop(call.id, None)
-        await self.ended(
-            call, ev.CallEnded(turn.id, call.id, call.name, outcome, content, is_error, detail)
+        if BEFORE.get() is not None:
+            await _in_order()
+        end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, is_error, detail)
+        await ledger.keep(turn, end)
+
+    async def _after(
+        self, call: ToolCall, content: tuple[Text | Image, ...], is_error: bool
+    ) -> tuple[Text, ...]:
+        """What hooks have to say to the model about a call that was run."""
+        after = self.ledger.home.hooks.after
+        assert after is not None
+        told = Executed(
+            call_id=call.id,
+            tool=call.name,
+            args=call.args or {},
+            is_error=is_error,
+            result=text_of(content),
         )
+        said = await after(told, context_of(self.ledger.state, self.turn.id))
+        return (Text(said),) if said else ()
 
     async def hosted_began(self) -> None:
         """A hosted agent runs a call: what it changes is kept from the first to the last."""
-        self._hosted += 1
-        if self._kept is None:
-            self._kept = Kept(self, None)
-            await self._kept.__aenter__()
+        self.hosted += 1
+        if self.kept is None:
+            self.kept = Keeping(self, None)
+            await self.kept.__aenter__()
 
     async def hosted_ended(self) -> None:
-        self._hosted = max(0, self._hosted - 1)
-        if not self._hosted and self._kept is not None:
-            last, self._kept = self._kept, None
+        self.hosted = max(0, self.hosted - 1)
+        if not self.hosted and self.kept is not None:
+            last, self.kept = self.kept, None
             await last.__aexit__()
 
     async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
         """Keep the result of a call that was run; the ledger tells apps of it."""
-        await _in_order()
+        if BEFORE.get() is not None:
+            await _in_order()
         await self.ledger.keep(self.turn, end)
 
     async def _end(
@@ -207,19 +218,14 @@ async def _in_order() -> None:
         await asyncio.wait({before})
 
 
-class Env:
+class Env(msgspec.Struct, eq=False):
     """What a tool sees of its session (`ports.ToolEnv`)."""
 
-    __slots__ = ("_calls", "call_id", "reach", "seen", "vision")
-
-    def __init__(
-        self, calls: Calls, call_id: str, reach: Sequence[Reach], seen: Sequence[Seen] | None
-    ) -> None:
-        self._calls = calls
-        self.reach = reach
-        self.seen = seen
-        self.call_id = call_id
-        self.vision = calls.gear.vision
+    _calls: Calls
+    call_id: str
+    reach: Sequence[Reach]
+    seen: Sequence[Seen] | None
+    vision: bool
 
     @property
     def session(self) -> str:
@@ -274,5 +280,28 @@ class Env:
         patience = calls.profile.approval_timeout
         return await calls.asks.human(calls.turn.id, self.call_id, question, choices, patience)
 
+    async def inquire(self, question: str, choices: Sequence[str] = (), *, url: str = "") -> Answer:
+        calls = self._calls
+        calls.turn.check_open()
+        return await calls.asks.human(
+            calls.turn.id, "", question, choices, calls.profile.approval_timeout,
+            url=url, of_call=self.call_id,
+        )  # fmt: skip
+
+    async def leave_plan(self, question: str) -> Answer:
+        self._calls.turn.check_open()
+        if self.mode != "plan":
+            raise BadInput("This session is not in plan mode.", "Do what was asked.")
+        from .planning import leave
+
+        calls = self._calls
+        return await leave(
+            calls.ledger, calls.asks, calls.turn, calls.profile, self.call_id, question
+        )
+
     async def plan(self, entries: Sequence[PlanEntry]) -> None:
         await self._calls.ledger.keep(self._calls.turn, ev.Planned(tuple(entries)))
+
+    async def delegated(self, session: str, title: str, role: str) -> None:
+        body = ev.Delegated(self.turn, self.call_id, session, title, role)
+        await self._calls.ledger.keep(self._calls.turn, body)

@@ -62,6 +62,16 @@ class Detail(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     exit_code: int | None = None
     full_output: str | None = None  # file that holds the output when the text was cut
     terminal_id: str | None = None  # a client's own terminal, when the tool ran there
+    output: tuple[int, int] | None = None  # where in the text the command's own output is
+    raw: bytes | None = None  # that output as it was, when it is no UTF-8
+
+    def printed(self, text: str) -> bytes | None:
+        """What a command printed, to the byte; None: the text does not hold all of it."""
+        if self.raw is not None:
+            return self.raw
+        if self.output is None or self.full_output is not None:
+            return None
+        return text[slice(*self.output)].encode("utf-8", "replace")
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):
@@ -118,3 +128,14 @@ def text_of(content: tuple[Block, ...]) -> str:
     if len(content) == 1 and type(content[0]) is Text:  # most are just that
         return content[0].text
     return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def picture_type(head: bytes) -> str:
+    """The type that a picture's first bytes tell, of those that models see; empty: none of them."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else ""

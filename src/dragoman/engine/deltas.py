@@ -1,7 +1,10 @@
-"""Pieces of streamed text, and how neighbouring ones become one."""
+"""Pieces of streamed text: how neighbours become one, and the rhythm in which they go out."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
+
+import msgspec
 
 from . import events as ev
 from .events import Event
@@ -13,33 +16,22 @@ _ENDS = frozenset({ev.Spoke, ev.CallEnded, ev.TurnEnded})  # what streamed befor
 _DRAFTED = _KINDS | {ev.StepBegan, ev.StreamOpened, ev.CallDrafted, ev.CallReady, ev.Retrying}
 
 
-class Run:
+class Run(msgspec.Struct, eq=False):
     """Neighbouring deltas of one kind, turn and part of it, not joined yet.
 
     The part is a call's id, or the number of the step whose text it is.
     """
 
-    __slots__ = ("at", "kind", "part", "session", "size", "texts", "turn")
+    session: str
+    at: int
+    kind: type[Any]
+    turn: str
+    part: str | int
+    texts: list[str]
+    size: int  # of all of them
 
-    def __init__(
-        self, session: str, at: int, kind: type[Any], turn: str, part: str | int, text: str
-    ) -> None:
-        self.session = session
-        self.at = at
-        self.kind = kind
-        self.turn = turn
-        self.part = part
-        self.texts = [text]
-        self.size = len(text)
-
-    def joined(self) -> Event:
-        texts = self.texts
-        return self._event(texts[0] if len(texts) == 1 else "".join(texts))
-
-    def single(self) -> list[Event]:
-        return [self._event(text) for text in self.texts]
-
-    def _event(self, text: str) -> Event:
+    def event(self, text: str) -> Event:
+        """One delta of this kind."""
         kind = self.kind
         if kind in _TEXTS:
             return Event(self.session, self.at, kind(self.turn, text, self.part))
@@ -48,7 +40,7 @@ class Run:
 
 def joined(items: Iterable[Event | Run]) -> list[Event]:
     """Each run as one delta."""
-    return [item.joined() if isinstance(item, Run) else item for item in items]
+    return [item.event("".join(item.texts)) if isinstance(item, Run) else item for item in items]
 
 
 def single(items: Iterable[Event | Run]) -> list[Event]:
@@ -56,7 +48,7 @@ def single(items: Iterable[Event | Run]) -> list[Event]:
     found: list[Event] = []
     for item in items:
         if isinstance(item, Run):
-            found += item.single()
+            found += [item.event(text) for text in item.texts]
         else:
             found.append(item)
     return found
@@ -85,7 +77,7 @@ def merge(events: Sequence[Event]) -> Sequence[Event]:
         ):
             run.texts.append(text_of(body))
         else:
-            run = Run(event.session, event.at, kind, body.turn, part, text_of(body))
+            run = Run(event.session, event.at, kind, body.turn, part, [text_of(body)], 0)
             items.append(run)
     return joined(items)
 
@@ -118,3 +110,71 @@ def text_of(body: Any) -> str:
 def weight_of(event: Event) -> int:
     body: Any = event.body
     return 200 + len(text_of(body)) if type(body) in _KINDS else 1_000
+
+
+FLUSH_SECONDS = 0.002
+SLOWEST_SECONDS = 0.008  # still far quicker than the eye
+_CROWD = 4  # for every so many that stream at once, the beat is slower by its own length
+
+
+class Beating(Protocol):
+    """Something that gathers between beats."""
+
+    beating: bool
+    flushed: float
+
+    def flush(self) -> bool:
+        """Hand on what was gathered; False: nothing was, leave me out from now on."""
+        ...
+
+
+class Beat:
+    """Calls everybody that gathers, while there is anybody.
+
+    Every two milliseconds when few stream. Every call means a write per client, so with many at
+    once the beat slows down: a busy host spends its time on text, not on small writes.
+    """
+
+    __slots__ = ("_due", "_timer", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._due: list[Beating] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, one: Beating) -> None:
+        """Include one that has just handed something on."""
+        one.beating = True
+        one.flushed = self.loop.time()
+        self._due.append(one)
+        if self._timer is None:
+            self._timer = self.loop.call_later(FLUSH_SECONDS, self._strike)
+
+    def _strike(self) -> None:
+        due, self._due = self._due, []
+        # One that came just before this beat waits for the next: no two writes close together.
+        since = self.loop.time() - FLUSH_SECONDS / 2
+        stay = self._due
+        for one in due:
+            try:
+                one.beating = one.flushed > since or one.flush()
+            except Exception as error:  # must not stop the others' beat
+                one.beating = False
+                self.loop.call_exception_handler({"message": "a beat failed", "exception": error})
+            if one.beating:
+                stay.append(one)
+        self._timer = None
+        if self._due:
+            pause = FLUSH_SECONDS * (1 + len(self._due) // _CROWD)
+            self._timer = self.loop.call_later(min(pause, SLOWEST_SECONDS), self._strike)
+
+
+_beat: Beat | None = None
+
+
+def beat_of(loop: asyncio.AbstractEventLoop) -> Beat:
+    """The beat of the running loop."""
+    global _beat
+    if _beat is None or _beat.loop is not loop:
+        _beat = Beat(loop)
+    return _beat

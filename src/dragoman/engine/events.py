@@ -26,7 +26,7 @@ Status = Literal[
     "failed",
 ]
 ACTIVE: frozenset[str] = frozenset({"starting", "running", "waiting_input", "interrupting"})
-Mode = Literal["readonly", "supervised", "full"]
+Mode = Literal["readonly", "plan", "supervised", "full"]
 Stop = Literal["end_turn", "tool_use", "length", "refusal", "error", "aborted", "max_steps"]
 Outcome = Literal["completed", "cancelled", "failed", "interrupted"]
 Level = Literal["info", "warning", "error"]
@@ -137,6 +137,16 @@ class CallEnded(msgspec.Struct, frozen=True, tag="call_ended", omit_defaults=Tru
     detail: Detail | None = None
 
 
+class Delegated(msgspec.Struct, frozen=True, tag="delegated", omit_defaults=True):
+    """A call gave work to a child session, which is about to begin with it."""
+
+    turn: str
+    call_id: str
+    session: str
+    title: str = ""
+    role: str = ""  # what the child is for
+
+
 class TurnEnded(msgspec.Struct, frozen=True, tag="turn_ended", omit_defaults=True):
     turn: str
     outcome: Outcome
@@ -201,6 +211,7 @@ class Compacted(msgspec.Struct, frozen=True, tag="compacted", omit_defaults=True
     usage: Usage = Usage()
     cost: float = 0.0
     automatic: bool = False
+    id: str = ""  # under which it was told while it was made
 
 
 class Cleared(msgspec.Struct, frozen=True, tag="cleared", omit_defaults=True):
@@ -249,6 +260,7 @@ Kept = (
     | CallStarted
     | CallRefined
     | CallEnded
+    | Delegated
     | TurnEnded
     | Asked
     | Settled
@@ -313,7 +325,11 @@ class CallReady(msgspec.Struct, frozen=True, tag="call_ready", gc=False):
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress", gc=False):
-    """Output of a tool while it runs."""
+    """Output of a tool while it runs.
+
+    Bytes that are no UTF-8 stand in it as lone surrogates (Python's `surrogateescape`): who wants
+    the bytes finds them there, and all others send U+FFFD, as for every lone surrogate.
+    """
 
     turn: str
     call_id: str
@@ -325,6 +341,18 @@ class Retrying(msgspec.Struct, frozen=True, tag="retrying", gc=False):
     attempt: int
     delay: float
     reason: str
+
+
+class Compacting(msgspec.Struct, frozen=True, tag="compacting", omit_defaults=True, gc=False):
+    """A history is being made short: it began, more of its summary is there, or it came to nothing.
+
+    `Compacted` is the good end. `text` is a piece of the summary, or why it failed.
+    """
+
+    turn: str
+    id: str
+    state: Literal["began", "more", "failed", "cancelled"]
+    text: str = ""
 
 
 class Presence(msgspec.Struct, frozen=True, tag="presence"):
@@ -355,6 +383,7 @@ Passing = (
     | CallReady
     | Progress
     | Retrying
+    | Compacting
     | Presence
     | Lagged
     | Deleted

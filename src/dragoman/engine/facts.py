@@ -5,15 +5,22 @@ from typing import Any, Protocol
 
 import msgspec
 
+from .ports.rows import DoctorRow, Explained, MemoryEntry, NodeRow
 from .ports.schedules import Schedules
 
 
 class Taps(Protocol):
     """Where the wire lines of all connections may be followed."""
 
-    def follow(
-        self, own: Any, told: Callable[[dict[str, Any]], None]
-    ) -> Callable[[], None]: ...  # the result ends it
+    def follow(self, own: object, told: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+        """Be told every line but those of `own`, a connection; the result ends it."""
+        ...
+
+
+class Pairing(Protocol):
+    """Lets somebody in: a code, or a link that works once."""
+
+    async def __call__(self, *, link: bool = False) -> dict[str, Any]: ...
 
 
 class Writings(Protocol):
@@ -36,6 +43,22 @@ class Writings(Protocol):
     def delete_skill(self, name: str) -> None: ...
 
 
+class Remembering(Protocol):
+    """What one agent remembers. Its methods block."""
+
+    def all(self, category: str = "", limit: int = 1_000) -> Sequence[MemoryEntry]: ...
+
+    def recall(self, query: str, limit: int = 5) -> Sequence[MemoryEntry]: ...
+
+    def get(self, key: str) -> MemoryEntry | None: ...
+
+    def store(
+        self, key: str, content: str, category: str = "note", session: str = ""
+    ) -> MemoryEntry: ...
+
+    def forget(self, key: str) -> bool: ...
+
+
 class Facts(msgspec.Struct):
     """Filled in while the process starts; what is None or empty this process does not have."""
 
@@ -47,7 +70,7 @@ class Facts(msgspec.Struct):
     data_dir: str = ""
     addresses: Mapping[str, str] = {}  # where each dialect listens
     gateway: str | None = None  # its address
-    notices: Sequence[str] = ()
+    notices: Callable[[], Sequence[str]] = tuple  # that hold now
     sandbox: Callable[[], str] | None = None
     mcp: Callable[[], Sequence[dict[str, Any]]] = tuple
     budget: Callable[[str], Mapping[str, float]] | None = None
@@ -56,15 +79,16 @@ class Facts(msgspec.Struct):
     kept_apps: Callable[[], list[dict[str, Any]]] = list  # those that are started here
     restart_app: Callable[[str], Awaitable[bool]] | None = None
     connected_apps: Callable[[], list[dict[str, Any]]] = list
-    memory: Callable[[str], Any] | None = None  # of an agent
+    memory: Callable[[str], Remembering] | None = None  # of an agent
     logs: object | None = None  # an `observe.feed.Feed`
     taps: Taps | None = None
-    explain: Callable[[str], list[Any]] | None = None
+    explain: Callable[[str], Sequence[Explained]] | None = None
     check_config: Callable[[], str] | None = None  # what is wrong with the file
-    doctor: Callable[[], Awaitable[list[Any]]] | None = None
+    doctor: Callable[[], Awaitable[Sequence[DoctorRow]]] | None = None
     writings: Writings | None = None
     sections: Callable[[], Sequence[tuple[str, str, bool]]] | None = None  # of the configuration
     schedules: Callable[[], Awaitable[Schedules]] | None = None
-    pairing: Callable[..., Awaitable[dict[str, Any]]] | None = None
+    fleet: Callable[[], Awaitable[Sequence[NodeRow]]] | None = None  # the nodes, where there is one
+    pairing: Pairing | None = None
     logged_in: Callable[[], Sequence[str]] | None = None  # providers whose key login kept
     log_out: Callable[[], Awaitable[None]] | None = None

@@ -17,6 +17,9 @@ class Fault(Exception):
 
     def __str__(self) -> str:
         # Some messages end with a name, without a full stop: the hint begins anew.
+        # Those that end with a line of something shown go on below it.
+        if self.message.endswith("\n"):
+            return f"{self.message}{self.hint}".strip()
         stop = "." if self.hint and self.message[-1:] not in ("", *".!?:…") else ""
         return f"{self.message}{stop} {self.hint}".strip()
 
@@ -72,6 +75,11 @@ class Busy(Fault):
     code = "busy"
 
 
+def stopping() -> Busy:
+    """Nothing new is accepted once stopping has begun."""
+    return Busy("The host is shutting down.", "Connect again when it is back.")
+
+
 class GoesOn(Fault):
     """The host stops; what was asked for goes on when it is back and is not to be sent again."""
 
@@ -104,6 +112,14 @@ class StaleEpoch(Fault):
     """Somebody else took the session over; this process may not append to it any more."""
 
     code = "stale_epoch"
+
+
+def taken_over(session: str) -> StaleEpoch:
+    return StaleEpoch(
+        f"Session {session} was taken over by another writer.",
+        "Open the session again to go on with it.",
+        session=session,
+    )
 
 
 class StoreFailed(Fault):

@@ -26,7 +26,7 @@ _AWAY = "(it lies outside of the working directory: what it holds now is not sho
 _MISSING = "(the file does not hold this text now)"
 
 
-class Wanted(NamedTuple):
+class DescribedChange(NamedTuple):
     """One change as it was described: of a part (`old` given) or of the whole file."""
 
     path: str
@@ -54,7 +54,7 @@ async def looked(args: dict[str, Any] | None, cwd: str, told: Sequence[Change] =
 
 def look(args: dict[str, Any] | None, cwd: str, told: Sequence[Change] = ()) -> Preview:
     """The changes against the files as they are now; `told` are those that an agent drew itself."""
-    wanted = [Wanted(one.path, one.old, one.new, bool(one.old)) for one in told]
+    wanted = [DescribedChange(one.path, one.old, one.new, bool(one.old)) for one in told]
     wanted = wanted or list(_described(args or {}))
     files: dict[str, File] = {}
     changes: list[Change] = []
@@ -66,7 +66,7 @@ def look(args: dict[str, Any] | None, cwd: str, told: Sequence[Change] = ()) -> 
     return Preview(tuple(changes), tuple(file.seen for file in files.values()))
 
 
-def _described(args: dict[str, Any]) -> Iterator[Wanted]:
+def _described(args: dict[str, Any]) -> Iterator[DescribedChange]:
     """What the usual arguments of tools that write files say."""
     path = _text(args, _PATHS)
     for name in _LISTS:
@@ -77,21 +77,21 @@ def _described(args: dict[str, Any]) -> Iterator[Wanted]:
     yield from _one(args)
 
 
-def _one(args: dict[str, Any]) -> Iterator[Wanted]:
+def _one(args: dict[str, Any]) -> Iterator[DescribedChange]:
     path, old, new = _text(args, _PATHS), _text(args, _OLD), _text(args, _NEW)
     if not path or "\0" in path:
         return
     if new is not None:
-        yield Wanted(path, old, new, bool(old), args.get("replace_all") is True)
+        yield DescribedChange(path, old, new, bool(old), args.get("replace_all") is True)
     elif (whole := _text(args, _WHOLE)) is not None:
-        yield Wanted(path, None, whole, False)
+        yield DescribedChange(path, None, whole, False)
 
 
 def _text(args: dict[str, Any], names: Sequence[str]) -> str | None:
     return next((args[name] for name in names if isinstance(args.get(name), str)), None)
 
 
-def _change(one: Wanted, path: str, file: File) -> list[Change]:
+def _change(one: DescribedChange, path: str, file: File) -> list[Change]:
     if not file.there:
         if not one.part:
             return [Change(path, None, one.new)]

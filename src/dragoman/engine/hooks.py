@@ -6,7 +6,7 @@ made of the data. Observers are told and never waited for.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
@@ -73,7 +73,7 @@ class Payload(msgspec.Struct, frozen=True):
     more: dict[str, Any] = {}
 
 
-class Message(Payload, frozen=True, kw_only=True):
+class Outgoing(Payload, frozen=True, kw_only=True):
     """`message_sending`, `message_sent`: a text on its way out."""
 
     content: str
@@ -180,7 +180,7 @@ class Subscriber(Protocol):
         ...
 
 
-class Told(msgspec.Struct, frozen=True):
+class Missed(msgspec.Struct, frozen=True):
     """What was told before anybody could listen."""
 
     at: float
@@ -193,8 +193,8 @@ class Hooks:
     """Who listens at which hook."""
 
     __slots__ = (
-        "_interceptors", "_observers", "_remembered", "fail_closed", "on_trouble", "recovering",
-        "timeout", "timeouts",
+        "_interceptors", "_observers", "_remembered", "after", "fail_closed", "on_trouble",
+        "recovering", "timeout", "timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -206,10 +206,12 @@ class Hooks:
         self.timeout = timeout
         self.timeouts = dict(timeouts or {})
         self.fail_closed = fail_closed
+        # What is done after a call and before its result is kept; what it says goes to the model.
+        self.after: Callable[[Executed, HookContext], Awaitable[str]] | None = None
         self.on_trouble: Callable[[str, str, str], None] = lambda hook, who, what: None
         # The host takes up what a dead process left: nobody may listen yet, so it is remembered.
         self.recovering = False
-        self._remembered: deque[Told] = deque(maxlen=_MOST_REMEMBERED)
+        self._remembered: deque[Missed] = deque(maxlen=_MOST_REMEMBERED)
         self._interceptors: dict[str, list[Subscriber]] = {}
         self._observers: dict[str, list[Subscriber]] = {}
 
@@ -234,9 +236,6 @@ class Hooks:
     def intercepted(self, hook: str) -> bool:
         return hook in self._interceptors
 
-    def observed(self, hook: str) -> bool:
-        return hook in self._observers
-
     def tell(self, hook: str, data: Payload, context: HookContext) -> None:
         """Tell the observers; never waits."""
         for subscriber in tuple(self._observers.get(hook, ())):
@@ -251,10 +250,10 @@ class Hooks:
 
     def tell_of(self, hook: str, data: Payload, state: State, turn: str = "") -> None:
         """Tell the observers of something in a session; never waits."""
-        if self.told(hook):
+        if hook in self._observers or self.recovering:
             context = context_of(state, turn)
             if self.recovering:
-                self._remembered.append(Told(monotonic(), hook, data, context))
+                self._remembered.append(Missed(monotonic(), hook, data, context))
             self.tell(hook, data, context)
 
     def recall(self, subscriber: Subscriber) -> None:
@@ -270,7 +269,8 @@ class Hooks:
         """Pass data through the interceptors, then tell the observers what came out."""
         for subscriber in tuple(self._interceptors.get(hook, ())):
             try:
-                async with asyncio.timeout(self.timeouts.get(hook, self.timeout)):
+                patience = getattr(subscriber, "patience", self._patience)
+                async with asyncio.timeout(patience(hook)):
                     said = await subscriber.intercept(hook, data, context)
             except TimeoutError:
                 said = self._trouble(hook, subscriber, "did not answer in time")
@@ -284,6 +284,9 @@ class Hooks:
                 data = said
         self.tell(hook, data, context)
         return data
+
+    def _patience(self, hook: str) -> float:
+        return self.timeouts.get(hook, self.timeout)
 
     def _trouble(self, hook: str, subscriber: Subscriber, what: str) -> Block | None:
         self.on_trouble(hook, subscriber.name, what)

@@ -12,13 +12,12 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-import msgspec
-
 from . import events as ev
 from . import hooks as hooked
+from .arrivals import Arrivals
 from .ask import Rule
 from .content import Image, Prompt, Text, ToolCall, text_of
-from .cut import SPACE as DRAFTS
+from .ending import DRAFTS
 from .events import ACTIVE, Event, Who
 from .faults import (
     BadInput,
@@ -28,17 +27,18 @@ from .faults import (
     StoreFailed,
     TooMany,
     UnknownAgent,
-    UnknownAsk,
     UnknownSession,
     WrongState,
+    stopping,
 )
 from .hooks import Hooks, Received
 from .hub import Hub
-from .ids import token
-from .info import SessionInfo
+from .ids import WallClock, token
+from .info import SessionInfo, SessionQuery, Whereabouts, all_ids
+from .losses import Losses
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
-from .opening import WallClock
+from .opening import directory, whole_path
 from .ports import Agents, Budget, Clock, Judgement, Models, Store
 from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
@@ -48,10 +48,12 @@ from .traits import together
 
 if TYPE_CHECKING:
     from .ledger import Ledger
+    from .ports.worktrees import Worktrees
     from .session import Session
     from .work import Work
 
 _PAGE = 4_096
+Look = Callable[[Sequence[str]], Awaitable[Mapping[str, Whereabouts]]]
 
 
 class Host:
@@ -83,9 +85,11 @@ class Host:
         self.max_sessions = max_sessions
         self.max_asks = 1_024  # questions that one session may have open
         self.on_trouble = trouble
+        self.on_asked: list[Callable[[], None]] = []  # told that a question is open
         self.budget: Budget | None = None
         # Made when something is first changed.
         self.make_checkpoints: Callable[[], Checkpoints | None] = lambda: None
+        self.worktrees: Worktrees | None = None  # where git can make some
         self._checkpoints: Checkpoints | None = None
         # Slash commands of a working directory; reads files, so it is called in a thread.
         self.commands: Callable[[str], Mapping[str, Command]] = lambda cwd: {}
@@ -97,13 +101,17 @@ class Host:
         self.stopping = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loading: dict[str, asyncio.Task[Session]] = {}  # being made or brought back
+        self.arrivals = Arrivals()  # who waits for one that comes or leaves
         self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
         # Set by a fleet: a session that another node has, as far as it can be used from here, and
         # the name of this node, which goes on with turns that another one left.
         self.elsewhere: Callable[[str, InUse], Awaitable[Session]] | None = None
+        self.losses = Losses()
         self.node = ""
+        self.whereabouts: Look | None = None
+        self.fleet: Callable[[], Mapping[str, Any]] | None = None
         self.shared = False  # clients have folders of their own, which are not ours
 
     @property
@@ -151,26 +159,36 @@ class Host:
         self,
         session_id: str,
         content: Prompt,
-        by: Who | None,
+        by: Who | None = None,
         *,
-        key: str,
-        metadata: dict[str, Any] | None,
-        when_busy: Literal["queue", "refuse"],
-        limit: int,
-        wait: float | None,
+        key: str = "",
+        metadata: dict[str, Any] | None = None,
+        when_busy: Literal["queue", "refuse"] = "queue",
+        limit: int = 32,
+        wait: float | None = None,
         keep: bool = False,
         turn_id: str = "",
     ) -> Work:
-        """Give a session something to do (see `Door.prompt`)."""
+        """Give the session something to do. The work's `done` tells how it ended.
+
+        With `keep` it may be acknowledged when this returns: it survives the process. The same
+        `key` again returns without a second turn (`WrongState` with the first one's id in `data`),
+        so a client may retry safely.
+        """
         said = text_of(content)
         if said and not said.strip() and not any(isinstance(block, Image) for block in content):
             raise BadInput("The prompt is empty.", "Write what is to be done.")
-        self._check_open()
-        self._check_store()
-        session = await self.get(session_id)
-        content = await self.expanded(content, session.state.cwd)
-        self._check_open()
-        session = await self.get(session_id)  # it may have been let go meanwhile
+        if self.stopping:
+            raise stopping()
+        if self.store.stalled:
+            raise _stalled(self.store)
+        if said.startswith("/"):
+            async with self.arrivals.turn(session_id):  # what comes behind it stays behind it
+                session = await self._bring(session_id)
+                content = await self.expanded(content, session.ledger.state.cwd)
+                session = await self._bring(session_id)  # it may have been let go meanwhile
+        else:
+            session = await self.get(session_id)
         turn = session.inbox.taken(key) if key else ""
         if turn:
             raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
@@ -185,31 +203,10 @@ class Host:
         work = Work("prompt", turn_id or f"trn_{token()}", content, by, key, metadata)
         session.inbox.put(work, limit=limit, wait=wait, keep=keep)
         data = Received(content=text_of(content), metadata=metadata or {})
-        self.hooks.tell_of("message_received", data, session.state)
+        self.hooks.tell_of("message_received", data, session.ledger.state)
         if keep:
             await asyncio.shield(work.kept)
         return work
-
-    def _check_open(self) -> None:
-        """Raise Busy once stopping has begun: nothing new is accepted then."""
-        if self.stopping:
-            raise Busy("The host is shutting down.", "Connect again when it is back.")
-
-    def _check_store(self) -> None:
-        """Raise StoreFailed while nothing can be written: no turn begins then."""
-        if self.store.stalled:
-            raise StoreFailed(
-                f"Stalled: {self.store.stalled}", "Nothing is begun until the database is back."
-            )
-
-    async def asking(self, ask_id: str) -> Session:
-        """The session of an open question. Raises UnknownAsk, AlreadySettled."""
-        row = await self.store.ask(ask_id)
-        if row is None:
-            raise UnknownAsk.named(ask_id)
-        if row.settled is not None:
-            raise ev.already(row.settled)
-        return await self.get(row.ask.session)
 
     async def remembered(self, session_id: str, call: ToolCall) -> Sequence[Rule]:
         """The rules that allow a call of an agent that runs elsewhere; none when one denies it."""
@@ -222,10 +219,11 @@ class Host:
 
     async def open(self, spec: OpenSpec, by: Who | None) -> Session:
         """Make a session."""
-        self._check_store()
+        if self.store.stalled:
+            raise _stalled(self.store)
         await self._make_room()
         if self.stopping:
-            raise Busy("The host is shutting down.", "Connect again when it is back.")
+            raise stopping()
         alias = spec.agent or self.agents.default()
         if not alias:
             names = ", ".join(self.agents.names())
@@ -234,9 +232,9 @@ class Host:
                 f"Name one of: {names}; or choose a default agent.",
             )
         profile = self.agents.profile(alias)
-        cwd = self._whole(spec.cwd)
+        cwd = whole_path(spec.cwd, self._launch_dir, relative=not self.shared)
         if spec.check_cwd:
-            cwd = self._directory(cwd)
+            cwd = directory(cwd)
         model = spec.model or profile.model
         _, model_info = self.models.resolve(model, alias)
         session_id = spec.id or str(uuid4())
@@ -276,7 +274,7 @@ class Host:
         epoch = await self.store.create(blank, self.owner)
         session = self._admit(State(session_id), epoch, opened)
         try:
-            await session.ledger.append(*bodies)
+            await session.ledger.put(*bodies)
         except Fault:
             self.let_down(session.ledger)
             try:
@@ -312,35 +310,16 @@ class Host:
         self.live[state.id] = session
         return session
 
-    def _whole(self, cwd: str) -> str:
-        """The path without relative parts at its beginning. Raises BadInput."""
-        if "\0" in cwd:
-            raise BadInput("cwd holds a NUL character.", "Give a path without it.")
-        path = os.path.expanduser(cwd) or self._launch_dir
-        if os.path.isabs(path):
-            return path
-        if self.shared:
-            raise BadInput(
-                f"The working directory {cwd!r} is relative.",
-                "Give the whole path: the host does not know the client's folder.",
-            )
-        return os.path.normpath(os.path.join(self._launch_dir, path))
-
-    def _directory(self, cwd: str) -> str:
-        path = os.path.realpath(cwd)
-        if not os.path.isdir(path):
-            what = "is not a directory" if os.path.exists(path) else "does not exist"
-            raise BadInput(
-                f"cwd is not a usable directory: {cwd} {what}.", "Give an existing directory."
-            )
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            raise BadInput("The name of this directory is no UTF-8 text.", "Rename it.") from None
-        return path
-
     async def get(self, session_id: str) -> Session:
-        """The live session, brought back from the store when need be."""
+        """The live session, brought back from the store when need be; first come, first served."""
+        session = self.live.get(session_id)
+        waits = session_id in self._loading or session_id in self.arrivals.lines
+        if session is not None and not waits and not session.ledger.closing:
+            return session
+        async with self.arrivals.turn(session_id):
+            return await self._bring(session_id)
+
+    async def _bring(self, session_id: str) -> Session:
         while True:
             loading = self._loading.get(session_id)
             if loading is not None:
@@ -351,7 +330,7 @@ class Host:
             if session is not None and not session.ledger.closing:
                 return session
             if self.stopping:
-                raise Busy("The host is shutting down.", "Connect again when it is back.")
+                raise stopping()
             leaving = self._leaving.get(session_id)
             if leaving is None:
                 await self._hold(session_id, self._load(session_id))
@@ -380,11 +359,9 @@ class Host:
         if self.hub.watches:  # what its former process wrote was not told here
             await self.catch_up()
         if state.status in ACTIVE or state.turn or state.queued:
-            from .recovery import mend
+            from .recovery import taken_over
 
-            await mend(session)
-        if state.queued:
-            session.inbox.restore()
+            await taken_over(session)
         return session
 
     async def rebuild(self, session_id: str) -> State:
@@ -402,18 +379,10 @@ class Host:
 
     async def recover(self) -> int:
         """Take up every session that was active when its process died; returns how many."""
-        from .info import SessionQuery
-
+        if self.node:  # nodes claim what is due, with the labels and folders that it needs
+            return 0
         found = 0
-        query = SessionQuery(status=tuple(ACTIVE), limit=1_000)
-        active = []
-        while True:
-            page = await self.store.list(query)
-            active += [info.id for info in page.sessions]
-            if not page.cursor:
-                break
-            query = msgspec.structs.replace(query, cursor=page.cursor)
-        for session_id in active:
+        for session_id in await all_ids(self.store.list, SessionQuery(status=tuple(ACTIVE))):
             if session_id in self.live or session_id in self._loading:
                 continue
             self.hooks.recovering = True  # apps come back later
@@ -465,7 +434,7 @@ class Host:
     def let_down(self, ledger: Ledger) -> None:
         """This object does not speak for its session any more."""
         if self.is_live(ledger):
-            del self.live[ledger.id]
+            self.live.pop(ledger.id).inbox.let_down()
             if not ledger.part():  # they see on when somebody takes the session up again
                 self._hubs[ledger.id] = ledger.hub
 
@@ -499,7 +468,9 @@ class Host:
         """Stop what runs and forget the session here; the store keeps it."""
         session = self.live.get(session_id)
         if session is None:
-            raise UnknownSession(session_id)
+            if session_id not in self._loading:
+                raise UnknownSession(session_id)
+            session = await self.get(session_id)  # after those who came before
         if not session.own and cause == "idle":  # it is another node's, and goes on there
             await self._let_go(session)
             return
@@ -507,7 +478,7 @@ class Host:
         if leaving is None:
             session.ledger.closing = True
             session.inbox.fail_waiting(Busy(f"Session {session_id} was closed."))
-            if session.ledger.turn is not None:
+            if session.ledger.turn is not None or session.own and session.state.turn:
                 session.inbox.cancel(cause)
             leaving = self._leaving[session_id] = asyncio.create_task(self._close(session))
             leaving.add_done_callback(lambda _: self._leaving.pop(session_id))
@@ -538,7 +509,7 @@ class Host:
         state = session.state
         queued = any(not one.steers for one in state.queued.values())
         if queued and state.status not in ACTIVE:  # with whoever looks for such sessions
-            await session.ledger.append(ev.StatusChanged(state.status, "starting", "moved"))
+            await session.ledger.put(ev.StatusChanged(state.status, "starting", "moved"))
         if session.inbox.task is not None:
             session.park()
         await self._let_go(session)
@@ -564,14 +535,37 @@ class Host:
         self._hubs.pop(session_id, None)
         return found
 
-    async def sweep(self, idle_seconds: float) -> list[str]:
-        """Let go of sessions that nobody watched or used for a while."""
+    async def erase(self, session_id: str, by: Who | None) -> bool:
+        """Delete a session with all that is kept about it, also when another node has it."""
+        gone = False
+        if self.elsewhere is not None:
+            try:
+                gone = await (await self.get(session_id)).erase(by)
+            except UnknownSession:
+                return False
+        session = self.live.get(session_id)
+        if session is not None:
+            session.ledger.emit(ev.Deleted(by))
+            if gone:
+                self.let_down(session.ledger)
+        gone = await self.delete(session_id) or gone
+        await self.rules.forget(session_id)
+        if self.checkpoints is not None:
+            await self.checkpoints.forget(session_id)
+        return gone
+
+    async def sweep(self, idle_seconds: float, most: int | None = None) -> list[str]:
+        """Let go of sessions that nobody watched or used for a while, and of the longest unused
+        ones when there are more than `most` that nobody watches."""
         now = self.clock.monotonic()
         gone = []
-        for session in tuple(self.live.values()):
-            if now - session.inbox.last_used <= idle_seconds or not session.spare:
-                continue
-            if self.live.get(session.id) is session:
+        found = (session for session in self.live.values() if session.spare)
+        spare = sorted(found, key=lambda session: session.inbox.last_used)
+        beyond = 0 if most is None or not self.store.durable else max(len(spare) - most, 0)
+        for place, session in enumerate(spare):
+            if place >= beyond and now - session.inbox.last_used <= idle_seconds:
+                break
+            if self.live.get(session.id) is session and session.spare:
                 await self.close(session.id, "idle")
                 gone.append(session.id)
         return gone
@@ -581,6 +575,7 @@ class Host:
         self.stopping = True
         busy = []
         for session in tuple(self.live.values()):
+            session.asks.stop_timers()
             session.inbox.leave_waiting()
             turn = session.ledger.turn
             if session.own and turn is not None and not session.asks.of(turn.id):
@@ -598,3 +593,8 @@ class Host:
             task.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=1.0)
+
+
+def _stalled(store: Store) -> StoreFailed:
+    """No turn begins while nothing can be written."""
+    return StoreFailed(f"Stalled: {store.stalled}", "Nothing is begun until the database is back.")

@@ -19,6 +19,7 @@ from .permit import CHANGED, No, judged, remembered, said
 from .ports import Answer, Judgement, ToolSpec
 from .ports.tools import LOOKING
 from .question import ROUNDS, question
+from .traits import Waiver
 
 
 class Shown:
@@ -91,7 +92,8 @@ class Hosted:
                 return Settled("", "allow")
             if rules:
                 return Settled("", "allow", comment=said(rules), rule=rules[0].id)
-            if not judgement.firm and calls.allowed(ours):
+            waiver = Waiver.of(calls.ledger.state.extra)
+            if not judgement.firm and waiver.covers(ours.name, calls.ledger.home.clock.now_ms()):
                 return Settled("", "allow")
             return await self._about(call, tool, judgement, changes)
         except No as no:
@@ -109,7 +111,7 @@ class Hosted:
         for _ in range(ROUNDS):
             preview = await looked(call.args, cwd, changes)
             ask = question(calls, call, judgement, preview, about, again)
-            settled = await calls.asks.about(ask)
+            settled = await calls.asks.ask(ask)
             if settled.verdict not in ("allow", "allow_always"):
                 return settled
             now = await looked(call.args, cwd, changes)

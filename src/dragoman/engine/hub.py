@@ -9,13 +9,13 @@ told), the kept ones are read again from the store. Nobody waits for a slow read
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from . import events as ev
-from .beat import beat_of
-from .deltas import MERGED, Run, drafted, joined, merge, single, text_of, unread, weight_of
+from .deltas import MERGED, Run, beat_of, drafted, joined, merge, single, text_of, unread, weight_of
 from .events import Event, Who
-from .opening import WallClock
+from .ids import WallClock
 from .ports import Clock
 
 HOLD_BYTES = 4 * 1024 * 1024  # of events for one client that does not read
@@ -37,7 +37,7 @@ class Shape(Protocol):
 S = TypeVar("S", bound=Shape)
 
 
-class Reader(Protocol):
+class EventReader(Protocol):
     """Reads kept events again, for watchers that join late or fell behind."""
 
     async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
@@ -45,6 +45,16 @@ class Reader(Protocol):
 
 class Parts(list[Any]):
     """What was said of events one by one."""
+
+
+class Personal:
+    """What was said of events, where it differs from one client to the next."""
+
+    __slots__ = ()
+
+    def for_client(self, who_id: str) -> Any | None:
+        """What the client with this id is given; None: nothing."""
+        raise NotImplementedError
 
 
 class Watch:
@@ -67,7 +77,7 @@ class Watch:
         exact: bool,
         draft: bool,
         cursor: int,
-        read: "Reader | None" = None,
+        read: "EventReader | None" = None,
     ) -> None:
         self.hub = hub
         self.read = read or hub.read  # where a replay comes from
@@ -142,28 +152,32 @@ class Watch:
         """Speak and deliver to this watcher alone."""
         if events and not self.closed:
             said = self.hub.spoken(self.shape, events)
-            self.advance(events)
-            self.pass_on(said)
+            self.pass_on(said, events)
 
-    def pass_on(self, said: Any | None) -> None:
-        """Deliver; a client that cannot be delivered to is let go."""
-        if said is None:
-            return
-        if type(said) is Parts:
-            for part in said:
-                self.pass_on(part)
-            return
-        try:
-            self.deliver(said)
-        except Exception as error:
-            self.hub.trouble("a watcher could not be delivered to", error, who=self.who.id)
-            self.close()
-
-    def advance(self, events: Sequence[Event]) -> None:
+    def pass_on(self, said: Any | None, events: Sequence[Event] = ()) -> None:
+        """Deliver what was said of events; a client that cannot be delivered to is let go."""
         for event in reversed(events):
             if event.seq:
                 self.cursor = self.hub.place(event)
+                break
+        if said is None:
+            return
+        if isinstance(said, Parts):
+            for part in said:
+                self.pass_on(part)
+            return
+        if isinstance(said, Personal):
+            said = said.for_client(self.who.id)
+            if said is None:
                 return
+        try:
+            self.deliver(said)
+        except Exception as error:
+            self.undeliverable(error)
+
+    def undeliverable(self, error: Exception) -> None:
+        self.hub.trouble("a watcher could not be delivered to", error, who=self.who.id)
+        self.close()
 
     def close(self) -> None:
         if not self.closed:
@@ -177,13 +191,14 @@ class Hub:
 
     __slots__ = (
         "_changed", "_draft", "_first", "_late", "_pending", "_read", "_run", "_shapes", "_spawn",
-        "beating", "by_gseq", "clock", "early", "flushed", "last", "session", "trouble", "watches",
+        "beating", "by_gseq", "clock", "early", "flushed", "last", "place", "session", "trouble",
+        "watches",
     )  # fmt: skip
 
     def __init__(
         self,
         session: str,
-        read: Reader,
+        read: EventReader,
         spawn: Callable[[Awaitable[None]], Any],
         *,
         by_gseq: bool = False,
@@ -193,6 +208,7 @@ class Hub:
         self.session = session  # "" for the hub of the whole host
         self.watches: list[Watch] = []
         self.by_gseq = by_gseq
+        self.place: Callable[[Event], int] = attrgetter("gseq" if by_gseq else "seq")
         self.clock: Clock = clock or WallClock()
         self.last = 0  # place of the newest kept event that was emitted
         self._read = read
@@ -211,7 +227,7 @@ class Hub:
 
     def serve(
         self,
-        read: Reader,
+        read: EventReader,
         draft: Callable[[], Sequence[Event]],
         changed: Callable[[], None],
         last: int,
@@ -226,9 +242,6 @@ class Hub:
     async def read(self, after: int, limit: int) -> Sequence[Event]:
         """Kept events after a place, oldest first."""
         return await self._read(after, limit)
-
-    def place(self, event: Event) -> int:
-        return event.gseq if self.by_gseq else event.seq
 
     def shape(self, key: object, own: S) -> S:
         """The shape that all watchers with this key share: the first that was given with it."""
@@ -245,7 +258,7 @@ class Hub:
         since: int | None = None,
         exact: bool = False,
         draft: bool = False,
-        read: Reader | None = None,
+        read: EventReader | None = None,
         begun: Callable[[int, int], None] | None = None,
     ) -> Watch:
         """Add a watcher. With `since`, kept events after that place come first, from the store.
@@ -313,11 +326,13 @@ class Hub:
             return
         self._pending.append(event)
         self._run = None
-        if type(body) is not ev.StreamOpened:
+        kind = type(body)
+        if kind is ev.StreamOpened:  # what follows goes out at once
+            self._first = True
+        elif kind is not ev.StepBegan:
             self.flush()
             return
-        # Told with what follows, within a beat; and what follows goes out at once.
-        self._first = True
+        # Told with what follows, within a beat.
         if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)
 
@@ -349,7 +364,7 @@ class Hub:
             if run.size > MOST_CHARS:
                 self.flush()
             return
-        self._run = Run(session, self.clock.now_ms(), kind, turn, part, text)
+        self._run = Run(session, self.clock.now_ms(), kind, turn, part, [text], len(text))
         self._pending.append(self._run)
         if not self.beating:
             beat_of(asyncio.get_running_loop()).add(self)
@@ -358,49 +373,53 @@ class Hub:
             self.flushed = asyncio.get_running_loop().time()
             self.flush()
 
-    def beat(self) -> bool:
-        """Hand on what was gathered; False: nothing was, the next delta goes out at once."""
+    def flush(self) -> bool:
+        """Hand what is pending to every watcher, one encoding per shape; False: nothing was."""
         if not self._pending:
             return False
-        self.flush()
-        return True
-
-    def flush(self) -> None:
-        """Hand what is pending to every watcher: one encoding per shape."""
-        if not self._pending:
-            return
         items = self._pending
         self._pending = []
         self._run = None
         self._first = False
-        merged: Sequence[Event] | None = None
-        every: Sequence[Event] | None = None
+        forms: dict[bool, Sequence[Event]] = {}
         spoken: dict[tuple[int, bool], Any] = {}
+        shape: Shape | None = None  # of the last one: most watchers share theirs
+        exact = plain = False
+        said: Any = None
+        kept = 0  # the place of the newest kept event among them
+        for item in reversed(items):
+            if type(item) is Event and item.seq:
+                kept = self.place(item)
+                break
         for watch in tuple(self.watches):
             if watch.closed:  # by another one's delivery just now
                 continue
-            if watch.exact:
-                if every is None:
-                    every = single(items)
-                chosen = every
-            else:
-                if merged is None:
-                    merged = joined(items)
-                chosen = merged
-            fresh = self._fresh(watch, chosen) if watch.floor else chosen
-            if watch.held is not None or watch.is_paused():
-                watch.hold(fresh)
-                continue
-            if len(fresh) < len(chosen):
-                watch.give(fresh)
-                continue
-            key = (id(watch.shape), watch.exact)
-            if key in spoken:
+            if watch.floor or watch.held is not None or watch.is_paused():
+                chosen = _form(items, watch.exact, forms)
+                fresh = self._fresh(watch, chosen) if watch.floor else chosen
+                if watch.held is not None or watch.is_paused():
+                    watch.hold(fresh)
+                    continue
+                if len(fresh) < len(chosen):
+                    watch.give(fresh)
+                    continue
+            if watch.shape is not shape or watch.exact is not exact:
+                shape, exact = watch.shape, watch.exact
+                key = (id(shape), exact)
+                if key not in spoken:
+                    spoken[key] = self.spoken(shape, _form(items, exact, forms))
                 said = spoken[key]
+                plain = not isinstance(said, Parts | Personal | None)
+            if kept:
+                watch.cursor = kept
+            if plain:
+                try:
+                    watch.deliver(said)
+                except Exception as error:
+                    watch.undeliverable(error)
             else:
-                said = spoken[key] = self.spoken(watch.shape, chosen)
-            watch.advance(chosen)
-            watch.pass_on(said)
+                watch.pass_on(said)
+        return True
 
     def spoken(self, shape: Shape, events: Sequence[Event]) -> Any | None:
         """What the shape makes of events; nothing when it is broken: the others see on."""
@@ -466,3 +485,12 @@ class Hub:
         draft = self._draft() if watch.draft else ()
         watch.give(drafted(rest, draft) if draft else rest)
         watch.caught_up()
+
+
+def _form(
+    items: Sequence[Event | Run], exact: bool, forms: dict[bool, Sequence[Event]]
+) -> Sequence[Event]:
+    """What is handed on, delta by delta or joined; made once for all who want it so."""
+    if exact not in forms:
+        forms[exact] = single(items) if exact else joined(items)
+    return forms[exact]

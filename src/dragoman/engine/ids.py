@@ -1,6 +1,7 @@
-"""Names that nothing else has."""
+"""What the engine takes from the world around it: names that nothing else has, and the time."""
 
 import os
+from time import monotonic, time_ns
 
 _SIZE = 16
 _pool = memoryview(b"")
@@ -21,3 +22,14 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)  # a child must not draw the same ones
+
+
+class WallClock:
+    """The real time."""
+
+    __slots__ = ()
+
+    monotonic = staticmethod(monotonic)
+
+    def now_ms(self) -> int:
+        return time_ns() // 1_000_000

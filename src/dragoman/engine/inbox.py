@@ -12,17 +12,16 @@ from . import events as ev
 from .asks import Asks
 from .calls import Calls
 from .content import Prompt, text_of
-from .cut import Noting, left
+from .ending import Noting, left
 from .events import Who
-from .faults import Busy, Fault, GoesOn, NothingRunning, WrongState
+from .faults import Busy, Fault, GoesOn, NothingRunning, WrongState, stopping, taken_over
 from .gear import Gear
 from .hooks import Completed, Starting
 from .ids import token
 from .ledger import Ledger
 from .ports import TurnResult
 from .turn import Turn
-from .underway import Underway
-from .work import Finished, Work
+from .work import Finished, Underway, Work
 
 UNWIND_SECONDS = 5.0
 _MOST_STEERS = 32
@@ -49,9 +48,21 @@ class Inbox:
 
     @property
     def _left(self) -> bool:
-        """A turn waits for an answer since before a restart, and nothing of it runs."""
-        ledger = self._ledger
-        return ledger.turn is None and bool(self._asks.of(ledger.state.turn))
+        """A turn waits for an answer since before a restart, and nothing of it runs.
+
+        So it is until it is taken up again: nothing slips in while the answer is being stored.
+        """
+        ledger, asks = self._ledger, self._asks
+        if ledger.turn is not None:
+            return False
+        state = ledger.state
+        return bool(asks.freeing or state.asks and asks.of(state.turn))
+
+    @property
+    def next(self) -> Work | None:
+        """What begins in a moment; none while something runs, or waits for a human."""
+        begins = self._ledger.turn is None and self.task is not None
+        return self.waiting[0] if begins and self.waiting else None
 
     # --- what waits ---
 
@@ -61,27 +72,32 @@ class Inbox:
         What is to be kept is stored while it waits; `work.kept` tells when.
         """
         ledger = self._ledger
+        if ledger.home.stopping:
+            raise stopping()
         if ledger.closing:
             raise Busy(f"Session {ledger.id} is closing.", "Open it again, then send the prompt.")
-        waiting = len(self.waiting) + (1 if ledger.turn is not None or self._left else 0)
+        taken = ledger.turn is not None or self._left
+        waiting = len(self.waiting) + taken
         if waiting >= limit:
             raise Busy(
                 f"{limit} prompts wait in this session already.",
                 "Wait for a turn to end, or cancel it.",
                 waiting=limit,
             )
-        if wait is not None and self.busy:
-            loop = asyncio.get_running_loop()
-            work.timer = loop.call_later(wait, self._give_up, work)
-        if keep and self.busy:
-            self._store(work)
+        if taken or self.task is not None:
+            if wait is not None:
+                loop = asyncio.get_running_loop()
+                work.timer = loop.call_later(wait, self._give_up, work)
+            if keep:
+                self._store(work)
         self.waiting.append(work)
         self.last_used = ledger.home.clock.monotonic()
         self.go_on()
 
     def resume(self) -> None:
-        """Go on with the turn that was left, before all that waits."""
-        self.waiting.insert(0, Work("resume", self._ledger.state.turn))
+        """Go on with the turn that was left, before all that waits; it may be ended meanwhile."""
+        if turn := self._ledger.state.turn:
+            self.waiting.insert(0, Work("resume", turn))
         self.go_on()
 
     def restore(self) -> None:
@@ -96,7 +112,7 @@ class Inbox:
     def go_on(self) -> None:
         """Begin with what waits, unless something runs or a human is to be waited for."""
         ledger = self._ledger
-        if not self.waiting or self.task is not None or ledger.closing:
+        if not self.waiting or self.task is not None or ledger.closing or ledger.home.stopping:
             return
         if self.waiting[0].kind == "resume" or not self._left:
             self.task = ledger.home.spawn(self._run())
@@ -130,9 +146,14 @@ class Inbox:
         others = (one for one in ledger.state.queued.values() if one.id != work.turn)
         if ledger.state.status == "starting" and all(one.steers for one in others):
             words.append(ev.StatusChanged("starting", "idle"))  # it was all there was to start
-        ledger.put(*words).add_done_callback(ledger.unheard)
         data = Completed(outcome=outcome, text="", error=reason)
-        ledger.home.hooks.tell_of("agent_completed", data, ledger.state, work.turn)
+
+        def stored(done: "asyncio.Future[None]") -> None:
+            ledger.unheard(done)
+            if not done.cancelled() and done.exception() is None:  # else it runs after a start
+                ledger.home.hooks.tell_of("agent_completed", data, ledger.state, work.turn)
+
+        ledger.put(*words).add_done_callback(stored)
 
     def taken(self, key: str) -> str:
         """The turn of the prompt that came with this key, begun or waiting; empty: none."""
@@ -164,7 +185,18 @@ class Inbox:
             if work.stored:
                 work.fail(_goes_on(work, "is kept and runs"))
             else:
-                work.fail(_stopped())
+                work.fail(stopping())
+
+    def let_down(self) -> None:
+        """The session was let go: if it is lost, tell what waits, unless the task does that."""
+        while self._ledger.lost and self.task is None and self.waiting:
+            work = self.waiting.pop(0)
+            if not self._goes_on_elsewhere(work):
+                work.fail(taken_over(self._ledger.id))
+
+    def _goes_on_elsewhere(self, work: Work) -> bool:
+        ledger = self._ledger
+        return ledger.lost and ledger.home.losses.follow(ledger.id, ledger.seen, work)
 
     async def idle(self) -> None:
         """Wait until nothing runs and nothing waits."""
@@ -186,10 +218,12 @@ class Inbox:
                     if ledger.state.turn == work.turn:  # it waits for a human, in the store
                         work.fail(_goes_on(work, "waits for an answer and goes on"))
                     else:
-                        work.fail(_stopped())
+                        work.fail(stopping())
                     raise
                 except Exception as error:
                     ledger.turn = None
+                    if self._goes_on_elsewhere(work):
+                        continue
                     if not isinstance(error, Fault):
                         ledger.home.trouble("turn broke", error, session=ledger.id)
                     self._drop(work, str(error), "failed")
@@ -212,9 +246,12 @@ class Inbox:
                 if state.turn != work.turn:
                     raise WrongState(f"Turn {work.turn} is over.", status=state.status)
             elif state.turn:  # its end could not be stored
-                await ledger.append(*self.closing_words("superseded"))
+                await ledger.put(*self.closing_words("superseded"))
                 state = ledger.state
-            turn.steer = [*ending.unsaid(state, turn.id), *turn.steer]
+            if state.queued:
+                taken = {one.queued for one in turn.steer}  # it came while the last one was ended
+                unsaid = ending.unsaid(state, turn.id)
+                turn.steer = [*(one for one in unsaid if one.queued not in taken), *turn.steer]
             admitted: asyncio.Future[None] | None = None
             first: list[ev.Kept] = []
             if work.kind == "prompt":
@@ -253,6 +290,7 @@ class Inbox:
     def _may_begin(self, work: Work) -> bool:
         """Whether the agent may begin while its prompt is still being committed.
 
+        The first words come after 106 µs instead of 251 (decision 0073).
         Nothing that acts goes before the commit, since every fact waits for those before it (a
         hosted agent acts by itself, so it waits); but text may. So nobody must be there who is
         first to be told of the prompt.
@@ -260,10 +298,11 @@ class Inbox:
         home = self._ledger.home
         if work.kind != "prompt" or work.by is None or home.hub.watches:
             return False
-        if self._gear.profile().backend != "builtin" or home.hooks.observed("agent_starting"):
+        if self._gear.profile().backend != "builtin" or home.hooks.told("agent_starting"):
             return False
         by = work.by
-        for watch in self._ledger.watches:
+        hub = self._ledger.watched
+        for watch in hub.watches if hub is not None else ():
             knows = getattr(watch.shape, "knows", None)
             if knows != by.dialect and not (knows == OWN and watch.who.id == by.id):
                 return False
@@ -293,7 +332,7 @@ class Inbox:
         loop = asyncio.get_running_loop()
         turn.task = loop.create_task(self._take(turn, kind))
         turn.left = left = loop.create_future()
-        turn.task.add_done_callback(lambda _: _release(left))
+        turn.task.add_done_callback(lambda _: None if left.done() else left.set_result(None))
 
     async def _supervise(self, turn: Underway) -> TurnResult | BaseException:
         """Wait for the agent; when it can be neither awaited nor cancelled, leave it."""
@@ -319,7 +358,8 @@ class Inbox:
         if turn.cancelled:
             raise asyncio.CancelledError
         gear = self._gear
-        await gear.equip()
+        if gear.toolbox is None:
+            await gear.equip()
         calls = Calls(self._ledger, self._asks, gear, turn, gear.profile())
         if kind == "compact":
             await gear.agent.compact(Turn(calls))
@@ -343,9 +383,15 @@ class Inbox:
         if isinstance(result, Exception) and not isinstance(result, Fault):
             ledger.home.trouble("agent broke", result, session=ledger.id)
         tail, turn.tail = turn.tail, []
-        tail += left(turn, state.model)
+        if not turn.spoken:
+            tail += left(turn, state.model)
         said, turn.steer = turn.steer, []  # taken, but no step came to see it: the next turn will
-        bodies = [*tail, *ending.unfinished(state, turn.id), *self._asks.withdraw(turn.id), *said]
+        bodies = tail
+        if state.journal:
+            bodies = [*tail, *ending.unfinished(state, turn.id)]
+        if state.asks:
+            bodies = [*bodies, *self._asks.withdraw(turn.id)]
+        bodies = [*bodies, *said]
         cause = turn.cause if turn.cancelled and outcome in ("cancelled", "interrupted") else ""
         text = ""
         if kind != "compact":
@@ -353,7 +399,7 @@ class Inbox:
             bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
         bodies += ending.rests(state, ending.rest(state, outcome, kind), cause or error)
         if bodies:
-            await ledger.append(*bodies)
+            await ledger.put(*bodies)
         return Finished(turn.id, outcome, stop, text, error, cause)
 
     def closing_words(self, cause: str, said: Sequence[ev.Kept] = ()) -> list[ev.Kept]:
@@ -372,8 +418,18 @@ class Inbox:
             turn.cancelled = True
             turn.interrupted = interrupt
             turn.cause = cause
+            self._stop_asking(turn, cause)
             self._unwind(turn)
         return turn.id
+
+    def _stop_asking(self, turn: Underway, cause: str) -> None:
+        """Have the store know that the turn is stopped, if it would go on after a crash."""
+        ledger = self._ledger
+        words = self._asks.withdraw(turn.id)
+        if ledger.home.node and ledger.state.status == "running":  # another node would go on
+            words.append(ev.StatusChanged("running", "interrupting", cause))
+        if words and not ledger.parked:
+            ledger.put(*words).add_done_callback(ledger.unheard)
 
     def _cancel_ahead(self, cause: str, interrupt: bool) -> str:
         """Stop what was asked for and has not begun, or what waits since before a restart."""
@@ -429,13 +485,14 @@ class Inbox:
         ledger = self._ledger
         turn, state = ledger.turn, ledger.state
         over = turn is not None and turn.task is not None and turn.task.done()
-        if over or turn is None and not self._left:
+        ahead = self.next  # it takes up what was said before it began
+        if over or turn is None and ahead is None and not self._left:
             raise NothingRunning("No turn runs in this session.", "Send it as a prompt instead.")
         if sum(one.steers for one in state.queued.values()) >= _MOST_STEERS:
             raise Busy("Too many messages wait for the running turn already.")
         queued = ev.Queued(f"str_{token()}", content, by, steers=True)
         stored = ledger.put(queued, handled=handled)
-        id = state.turn
+        id = state.turn if ahead is None else ahead.turn
         if turn is not None:
             id = turn.id
             turn.steer.append(ev.Steered(id, content, by, queued.id))
@@ -446,12 +503,3 @@ class Inbox:
 def _goes_on(work: Work, how: str) -> GoesOn:
     text = f"The host is shutting down: this prompt {how} when it is back."
     return GoesOn(text, "Do not send it again; look at the session then.", turn=work.turn)
-
-
-def _stopped() -> Busy:
-    return Busy("The host is shutting down.", "Connect again when it is back.")
-
-
-def _release(left: "asyncio.Future[None]") -> None:
-    if not left.done():
-        left.set_result(None)

@@ -1,11 +1,16 @@
 """What is known about a session without reading its history: the row that lists show."""
 
+import os
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from .content import Usage
 from .events import Mode, Status
+
+PROPOSE = "propose_plan"  # the tool that ends plan mode, with a question
+_PLANS = os.path.join(".agents", "plans")
 
 
 class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=False):
@@ -38,6 +43,26 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=False):
     extra: dict[str, Any] = {}  # what traits keep with it, by their names
 
 
+def begun_by_somebody(info: SessionInfo) -> bool:
+    """Whether it is a conversation: no schedule began it, and no other session's turn."""
+    return info.origin not in ("schedule", "task")
+
+
+def plan_file(cwd: str, session: str) -> str:
+    """The one file that a session in plan mode may write."""
+    plain = (c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in session[:64])
+    name = "".join(plain) or "plan"
+    return os.path.join(os.path.realpath(cwd), _PLANS, f"{name}.md")
+
+
+class Whereabouts(msgspec.Struct, frozen=True):
+    """Where in a fleet a session is."""
+
+    node: str  # that has it, or had it last
+    waiting: str = ""  # for a node that is gone, since when
+    pinned: bool = False  # its folder is only there
+
+
 def plain_model(ref: str) -> str:
     """`provider/model` of a reference that still says whose variant of the provider it was."""
     if "@" not in ref:
@@ -62,10 +87,25 @@ class SessionQuery(msgspec.Struct, frozen=True):
     limit: int = 100
     offset: int = 0
     cursor: str = ""
+    counted: bool = False  # tell how many there are in all
 
 
 class Page(msgspec.Struct, frozen=True):
     sessions: tuple[SessionInfo, ...]
     cursor: str = ""  # empty: no more
-    total: int | None = None  # filled when `offset` paging is used
+    total: int | None = None  # filled when `counted`, and when `offset` paging is used
     damaged: int = 0  # rows left out because they cannot be read
+
+
+async def all_ids(
+    listed: Callable[[SessionQuery], Awaitable[Page]], query: SessionQuery
+) -> list[str]:
+    """The sessions of all pages that a query has."""
+    found: list[str] = []
+    query = msgspec.structs.replace(query, limit=1_000)
+    while True:
+        page = await listed(query)
+        found += [info.id for info in page.sessions]
+        if not page.cursor:
+            return found
+        query = msgspec.structs.replace(query, cursor=page.cursor)

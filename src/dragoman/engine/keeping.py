@@ -5,66 +5,61 @@ That it cannot be kept must not stop the work: it is reported, and that turn can
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 from .faults import Fault
-from .ledger import Ledger
 from .ports import Tool, ToolEnv
 from .ports.checkpoints import Touching
 from .ports.tools import LOOKING
-from .underway import Underway
+from .question import CallSite
 
 _UNTOUCHING = LOOKING | {"fetch"}
 
 
-class Place(Protocol):
-    """The calls of a turn (`engine/calls.py`)."""
-
-    @property
-    def ledger(self) -> Ledger: ...
-
-    @property
-    def turn(self) -> Underway: ...
-
-
-class Kept:
+class Keeping:
     """Around one call, or several of a hosted agent: `async with`."""
 
-    __slots__ = ("_paths", "_place", "_skips")
+    __slots__ = ("_failed", "_paths", "_place")
 
-    def __init__(self, place: Place, paths: Sequence[str] | None, *, skips: bool = False) -> None:
+    def __init__(self, place: CallSite, paths: Sequence[str] | None) -> None:
         self._place = place
         self._paths = paths
-        self._skips = skips or place.ledger.home.checkpoints is None
+        self._failed = False
 
     async def __aenter__(self) -> None:
         await self._tell("before")
 
     async def __aexit__(self, *failure: object) -> None:
-        if not self._skips:  # also when the call was cancelled: what it did is done
+        if not self._failed:  # also when the call was cancelled: what it did is done
             work = self._place.ledger.home.spawn(self._tell("after"))
             await asyncio.shield(work)
 
     async def _tell(self, what: str) -> None:
         home = self._place.ledger.home
-        if self._skips or home.checkpoints is None:
+        if home.checkpoints is None:
             return
         info = self._place.ledger.state.info()
         try:
             await getattr(home.checkpoints, what)(info, self._place.turn.id, self._paths)
         except Exception as error:
-            self._skips = True
+            self._failed = True
             home.trouble("changes are not kept", error, session=info.id)
 
 
-def kept(place: Place, tool: Tool, args: dict[str, Any], env: ToolEnv) -> Kept:
+NOTHING = nullcontext()
+
+
+def kept(
+    place: CallSite, tool: Tool, args: dict[str, Any], env: ToolEnv
+) -> AbstractAsyncContextManager[None]:
     """What is to be kept around a call of a tool."""
     if tool.spec.kind in _UNTOUCHING or place.ledger.home.checkpoints is None:
-        return Kept(place, (), skips=True)
+        return NOTHING
     if not isinstance(tool, Touching):
-        return Kept(place, None)
+        return Keeping(place, None)
     try:
         paths = tool.touches(args, env)
     except Fault:  # the call will say so itself
-        return Kept(place, (), skips=True)
-    return Kept(place, paths, skips=not paths)
+        return NOTHING
+    return Keeping(place, paths) if paths else NOTHING

@@ -6,7 +6,7 @@ does not stop its commit: what was folded is stored and told all the same.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -14,14 +14,15 @@ import msgspec
 from . import events as ev
 from .content import text_of
 from .events import Event, Who
-from .faults import StaleEpoch
+from .faults import StaleEpoch, taken_over
 from .hooks import Completed, Executed, Hooks, Payload
 from .hub import Hub, Watch
+from .losses import Losses
 from .ports import Agents, Batch, Budget, Clock, Entry, Store
 from .ports.checkpoints import Checkpoints
 from .rules import Rules
 from .state import State
-from .underway import Underway
+from .work import Underway
 
 _ASKING = frozenset({ev.Asked, ev.Settled})
 _HOOKED = frozenset({ev.CallStarted, ev.CallEnded, ev.TurnEnded})
@@ -39,6 +40,9 @@ class Home(Protocol):
     budget: Budget | None
     rules: Rules
     max_asks: int
+    stopping: bool
+    on_asked: list[Callable[[], None]]  # told that a question is open
+    losses: Losses
 
     @property
     def checkpoints(self) -> Checkpoints | None: ...
@@ -62,24 +66,15 @@ class Home(Protocol):
     async def rebuild(self, session_id: str) -> State: ...
 
 
-class Commit:
+class Commit(msgspec.Struct, eq=False):
     """Facts on their way to the store. `done` is resolved when they are stored and told."""
 
-    __slots__ = ("done", "events", "hooks", "others", "state", "stored")
-
-    def __init__(
-        self,
-        events: list[Event],
-        state: State,
-        done: "asyncio.Future[None]",
-        hooks: Sequence[tuple[str, Payload, str]] = (),
-    ) -> None:
-        self.events = events
-        self.hooks = hooks  # to be told after them: hook, data, turn
-        self.state = state  # what they were folded into
-        self.done = done  # of whoever brought them; cancelled when it left
-        self.others: list[asyncio.Future[None]] | None = None  # of those who only wait
-        self.stored = False
+    events: list[Event]
+    state: State  # what they were folded into
+    done: asyncio.Future[None]  # of whoever brought them; cancelled when it left
+    hooks: Sequence[tuple[str, Payload, str]] = ()  # to be told after them: hook, data, turn
+    others: list[asyncio.Future[None]] | None = None  # of those who only wait
+    stored: bool = False
 
     def begins(self, turn: str) -> bool:
         bodies = (event.body for event in self.events)
@@ -105,8 +100,8 @@ class Ledger:
     """What a session is, and the only way to change it. Its parts hold this, never each other."""
 
     __slots__ = (
-        "_committing", "_hub", "_mending", "_run", "closing", "epoch", "home", "id", "parked",
-        "seen", "state", "turn",
+        "_committing", "watched", "_mending", "_run", "closing", "epoch", "home", "id", "lost",
+        "parked", "seen", "state", "turn",
     )  # fmt: skip
 
     def __init__(self, home: Home, state: State, epoch: int, hub: Hub | None = None) -> None:
@@ -118,10 +113,11 @@ class Ledger:
         self.turn: Underway | None = None
         self.closing = False  # the session is being let go
         self.parked = False  # the host stopped: nothing more is written here
+        self.lost = False  # it may be somebody else's by now: nothing more is written here
         self._committing: tuple[Commit, ...] = ()  # oldest first
         self._run: dict[str, dict[str, Any]] | None = None  # calls under way, as they are run
         self._mending: asyncio.Task[None] | None = None
-        self._hub: Hub | None = None
+        self.watched: Hub | None = None  # the hub, once somebody asked for it
         if hub is not None:
             self._serve(hub)
 
@@ -130,15 +126,15 @@ class Ledger:
     @property
     def hub(self) -> Hub:
         """Where its events are watched; made for the first one who asks."""
-        if self._hub is not None:
-            return self._hub
+        if self.watched is not None:
+            return self.watched
         home = self.home
         return self._serve(
             Hub(self.id, self._read, home.spawn, clock=home.clock, trouble=home.trouble)
         )
 
     def _serve(self, hub: Hub) -> Hub:
-        self._hub = hub
+        self.watched = hub
         hub.serve(self._read, self._draft, self._presence, self.seen)
         return hub
 
@@ -150,13 +146,13 @@ class Ledger:
         """
         if self.watches:
             return False
-        self._hub = None
+        self.watched = None
         return True
 
     @property
     def watches(self) -> Sequence[Watch]:
         """Those who watch it now."""
-        return self._hub.watches if self._hub is not None else ()
+        return self.watched.watches if self.watched is not None else ()
 
     def present(self) -> tuple[Who, ...]:
         return tuple(dict.fromkeys(watch.who for watch in self.watches))
@@ -176,10 +172,6 @@ class Ledger:
 
     # --- what is kept ---
 
-    async def append(self, *bodies: ev.Kept) -> None:
-        """Keep these facts in one transaction; returns when they are stored and told."""
-        await self.put(*bodies)
-
     async def keep(self, turn: Underway, *bodies: ev.Kept) -> None:
         """Keep facts of a turn, with those that it left for now."""
         turn.check_open()
@@ -197,6 +189,10 @@ class Ledger:
         if self.parked:
             raise asyncio.CancelledError("the host stopped")
         home = self.home
+        if self.lost:
+            refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            refused.set_exception(taken_over(self.id))
+            return refused
         at = home.clock.now_ms()
         state = self.state
         entries, events = [], []
@@ -310,6 +306,8 @@ class Ledger:
 
     def lose(self) -> None:
         """This object cannot speak for the session any more: what runs in it is ended."""
+        self.lost = True
+        self.home.losses.add(self.id, self.epoch)
         self.home.let_down(self)
         turn = self.turn
         if turn is not None:
@@ -321,24 +319,23 @@ class Ledger:
         if self.turn is not None and any(type(event.body) is ev.Spoke for event in events):
             self.turn.draft.said()
         self.seen = events[-1].seq
-        if self._hub is not None:
-            self._hub.emit_kept(events)
+        if self.watched is not None:
+            self.watched.emit_kept(events)
         self.home.hub.emit_kept(events)
 
     # --- what passes ---
 
     def emit(self, body: ev.Passing) -> None:
         """Tell a passing event."""
-        home = self.home
-        if self.watches or home.hub.watches:
-            event = Event(self.id, home.clock.now_ms(), body)
-            if self._hub is not None:
-                self._hub.emit(event)
-            home.hub.emit(event)
+        event: Event | None = None
+        for hub in (self.watched, self.home.hub):
+            if hub is not None and hub.watches:
+                event = event or Event(self.id, self.home.clock.now_ms(), body)
+                hub.emit(event)
 
     def stream(self, kind: type[Any], turn: str, text: str, part: str | int) -> None:
         """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
-        hub = self._hub
+        hub = self.watched
         if hub is not None and hub.watches:
             hub.stream(self.id, kind, turn, text, part)
         hub = self.home.hub

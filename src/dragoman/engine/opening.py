@@ -1,23 +1,12 @@
-"""What a new session is to be, and the time it lives in."""
+"""What a new session is to be, and where."""
 
-from time import monotonic, time_ns
+import os
 
 import msgspec
 
 from .events import Mode
+from .faults import BadInput
 from .traits import Trait
-
-
-class WallClock:
-    """The real time."""
-
-    __slots__ = ()
-
-    def now_ms(self) -> int:
-        return time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return monotonic()
 
 
 class OpenSpec(msgspec.Struct, frozen=True):
@@ -33,4 +22,38 @@ class OpenSpec(msgspec.Struct, frozen=True):
     reasoning: str = ""
     parent: str | None = None
     check_cwd: bool = True
+    worktree: bool = False  # in a git worktree of its own, made from `cwd`
     traits: tuple[Trait, ...] = ()
+
+
+def whole_path(cwd: str, launch_dir: str, *, relative: bool) -> str:
+    """The path without relative parts at its beginning; `relative`: such a path is allowed.
+
+    Raises BadInput.
+    """
+    if "\0" in cwd:
+        raise BadInput("cwd holds a NUL character.", "Give a path without it.")
+    path = os.path.expanduser(cwd) or launch_dir
+    if os.path.isabs(path):
+        return path
+    if not relative:
+        raise BadInput(
+            f"The working directory {cwd!r} is relative.",
+            "Give the whole path: the host does not know the client's folder.",
+        )
+    return os.path.normpath(os.path.join(launch_dir, path))
+
+
+def directory(cwd: str) -> str:
+    """The real path of a directory that is there. Raises BadInput."""
+    path = os.path.realpath(cwd)
+    if not os.path.isdir(path):
+        what = "is not a directory" if os.path.exists(path) else "does not exist"
+        raise BadInput(
+            f"cwd is not a usable directory: {cwd} {what}.", "Give an existing directory."
+        )
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise BadInput("The name of this directory is no UTF-8 text.", "Rename it.") from None
+    return path

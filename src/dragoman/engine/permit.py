@@ -8,13 +8,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .ask import Rule, Seen
+from .ask import NOBODY, Rule, Seen
 from .content import ToolCall
 from .events import CallOutcome, Settled
 from .faults import Fault
-from .ports import Judgement, Preview, Reach, Tool
-from .question import ROUNDS, Place, preview, question
+from .info import plan_file
+from .ports import Judgement, Preview, Previewing, Reach, Tool
+from .question import ROUNDS, CallSite, question
 from .rules import digest_of
+from .traits import Waiver
 
 CHANGED = "It is not any more what you were asked about, so you are asked again."
 
@@ -38,21 +40,24 @@ class No(Exception):
         self.stop = stop  # the whole turn was cancelled
 
 
-async def permit(calls: Place, call: ToolCall, tool: Tool) -> Grant:
+async def permit(calls: CallSite, call: ToolCall, tool: Tool) -> Grant:
     """What allows a call to run now; raises No."""
     again = ""
+    shows = tool if isinstance(tool, Previewing) else None  # what it would change
     for _ in range(ROUNDS):
         judgement = judged(calls, call, tool)
         ruled = await remembered(calls, call, judgement)
         reach = judgement.reach
         if judgement.verdict == "allow":
             return Grant(reach)
-        looked = await _look(calls, call, tool, judgement)
-        if not _within(looked, judgement):
+        looked = await _look(calls, call, shows, judgement) if shows else Preview()
+        paths = {*judgement.files, *(one.path for one in judgement.reach)}
+        if paths and not all(one.path in paths for one in looked.seen):
             continue  # a link was moved between judging and looking
         if ruled:
             return Grant(reach, looked.seen, tuple(rule.id for rule in ruled), said(ruled))
-        if not judgement.firm and calls.allowed(call):
+        waiver = Waiver.of(calls.ledger.state.extra)
+        if not judgement.firm and waiver.covers(call.name, calls.ledger.home.clock.now_ms()):
             return Grant(reach, looked.seen)
         settled = await _ask(calls, call, tool, judgement, looked, again)
         if settled.verdict == "edit":
@@ -61,8 +66,9 @@ async def permit(calls: Place, call: ToolCall, tool: Tool) -> Grant:
             stop = settled.verdict == "cancelled" and calls.turn.cancelled
             raise No("denied", refusal(settled), stop=stop)
         judgement = judged(calls, call, tool)  # the mode may be another one since
-        looked = await _look(calls, call, tool, judgement)
-        if settled.digest == _digest(calls, call, looked, judgement):
+        looked = await _look(calls, call, shows, judgement) if shows else Preview()
+        cwd = calls.ledger.state.cwd
+        if settled.digest == digest_of(call, cwd, looked.seen, judgement.reach):
             return Grant(judgement.reach, looked.seen)
         again = CHANGED
     raise No(
@@ -71,15 +77,25 @@ async def permit(calls: Place, call: ToolCall, tool: Tool) -> Grant:
     )
 
 
-def judged(calls: Place, call: ToolCall, tool: Tool) -> Judgement:
+def judged(calls: CallSite, call: ToolCall, tool: Tool) -> Judgement:
     """What policy says; raises No when it denies."""
-    judgement = calls.judge(call, tool)
+    state, gear = calls.ledger.state, calls.gear
+    if call.name in state.denied:
+        raise No("denied", f"Denied by user: {call.name} is refused for this session.")
+    plan = plan_file(state.cwd, state.id) if state.mode == "plan" else ""
+    try:
+        judgement = gear.policy.judge(
+            call, tool.spec, mode=state.mode, cwd=state.cwd, roots=gear.roots, plan=plan
+        )
+    except Exception as error:
+        calls.ledger.home.trouble("policy broke", error, tool=call.name)
+        raise No("denied", f"The policy could not judge this call of {call.name}.") from error
     if judgement.verdict == "deny":
         raise No("denied", judgement.reason or "Denied by policy.")
     return judgement
 
 
-async def remembered(calls: Place, call: ToolCall, judgement: Judgement) -> Sequence[Rule]:
+async def remembered(calls: CallSite, call: ToolCall, judgement: Judgement) -> Sequence[Rule]:
     """The rules that allow a call which would be asked about; raises No when one denies it."""
     rules = calls.ledger.home.rules
     if judgement.verdict == "allow" and not await rules.deny_any():
@@ -98,6 +114,8 @@ def said(rules: Sequence[Rule]) -> str:
 def refusal(settled: Settled) -> str:
     """What the model is told when a human, or nobody, let the call pass."""
     if settled.verdict in ("deny", "deny_always"):
+        if settled.comment == NOBODY:
+            return f"Denied: {NOBODY}."
         return f"Denied by user: {settled.comment}" if settled.comment else "Denied by user."
     if settled.verdict == "expired":
         return "Denied: nobody decided about this call in time."
@@ -105,12 +123,13 @@ def refusal(settled: Settled) -> str:
 
 
 async def _ask(
-    calls: Place, call: ToolCall, tool: Tool, judgement: Judgement, looked: Preview, again: str
+    calls: CallSite, call: ToolCall, tool: Tool, judgement: Judgement, looked: Preview, again: str
 ) -> Settled:
-    before = calls.asks.settled_for(call.id)  # it waited across a restart
+    before = calls.ledger.state.answers.get(call.id)  # it waited across a restart
     if before is not None:
         answered = before.verdict not in ("allow", "allow_always")
-        if answered or before.digest == _digest(calls, call, looked, judgement):
+        cwd = calls.ledger.state.cwd
+        if answered or before.digest == digest_of(call, cwd, looked.seen, judgement.reach):
             return before
         again = again or CHANGED
     try:
@@ -119,13 +138,13 @@ async def _ask(
     except Fault as fault:
         raise No("denied", str(fault)) from fault
     calls.turn.check_open()
-    return await calls.asks.about(ask)
+    return await calls.asks.ask(ask)
 
 
-async def _look(calls: Place, call: ToolCall, tool: Tool, judgement: Judgement) -> Preview:
+async def _look(calls: CallSite, call: ToolCall, tool: Previewing, judgement: Judgement) -> Preview:
     """What the call would change now; what is wrong with it is its result, and nobody is asked."""
     try:
-        return await preview(tool, call.args or {}, calls.env(call.id, judgement.reach))
+        return await tool.preview(call.args or {}, calls.env(call.id, judgement.reach))
     except Fault as fault:
         raise No("failed", str(fault)) from fault
     except (Exception, asyncio.CancelledError) as error:
@@ -133,13 +152,3 @@ async def _look(calls: Place, call: ToolCall, tool: Tool, judgement: Judgement) 
             raise
         calls.ledger.home.trouble("tool failed", error, tool=call.name)
         raise No("failed", f"{call.name} broke: {type(error).__name__}: {error}") from error
-
-
-def _within(looked: Preview, judgement: Judgement) -> bool:
-    """Whether what would change is what policy has judged."""
-    paths = {*judgement.files, *(one.path for one in judgement.reach)}
-    return not paths or all(one.path in paths for one in looked.seen)
-
-
-def _digest(calls: Place, call: ToolCall, looked: Preview, judgement: Judgement) -> str:
-    return digest_of(call, calls.ledger.state.cwd, looked.seen, judgement.reach)

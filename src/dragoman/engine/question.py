@@ -7,35 +7,34 @@ difference was made against; `digest_of` is computed again just before the call 
 
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from .ask import Access, Ask, Scope, Seen
 from .asks import Asks
 from .content import ToolCall
+from .events import Asked, encode_body
 from .faults import Refused
 from .first_words import first_words
+from .gear import Gear
 from .ids import token
 from .ledger import Ledger
-from .ports import AgentProfile, Judgement, Preview, Previewing, Reach, Tool, ToolEnv
-from .rules import SHELLS, digest_of
+from .ports import AgentProfile, Judgement, Preview, Reach, ToolEnv
+from .rules import SHELLS, access_of, digest_of
 from .shown import COMMANDS
-from .underway import Underway
 from .visible import on_a_line
+from .work import Underway
 
 
-class Place(Protocol):
+class CallSite(Protocol):
     """The turn that a call belongs to, as far as permission goes (`engine/calls.py`)."""
 
     ledger: Ledger
     asks: Asks
+    gear: Gear
     turn: Underway
     profile: AgentProfile
-
-    def judge(self, call: ToolCall, tool: Tool) -> Judgement: ...
-
-    def allowed(self, call: ToolCall) -> bool: ...
 
     def env(
         self, call_id: str, reach: Sequence[Reach] = (), seen: Sequence[Seen] | None = None
@@ -45,18 +44,12 @@ class Place(Protocol):
 MOST = 12 * 1024 * 1024  # bytes of a question on the wire
 ROUNDS = 3  # how often a call is asked about when its files change meanwhile
 _WIDE = frozenset({"", "/", os.path.expanduser("~")})  # too wide to be offered as a folder
+_VERB: dict[Access, str] = {"read": "reading", "write": "writing"}
 _WORDS = 200  # characters of a command that a scope repeats
 
 
-async def preview(tool: Tool, args: dict[str, Any], env: Any) -> Preview:
-    """What the call would change; nothing when the tool cannot tell."""
-    if isinstance(tool, Previewing):
-        return await tool.preview(args, env)
-    return Preview()
-
-
 def question(
-    calls: Place,
+    calls: CallSite,
     call: ToolCall,
     judgement: Judgement,
     looked: Preview,
@@ -88,7 +81,10 @@ def question(
         scopes=() if judgement.firm else scopes_of(call, judgement),
         firm=judgement.firm,
     )
-    size = _size(ask)
+    try:
+        size = len(msgspec.json.encode(ask))
+    except UnicodeEncodeError:  # lone surrogates, which are mended when it is stored
+        size = len(encode_body(Asked(ask)))
     if size > MOST:
         raise Refused(
             f"This call of {call.name} is too large to be shown to a human: {size} bytes; the "
@@ -96,15 +92,6 @@ def question(
             "Do it in smaller steps.",
         )
     return ask
-
-
-def _size(ask: Ask) -> int:
-    try:
-        return len(msgspec.json.encode(ask))
-    except UnicodeEncodeError:  # lone surrogates, which are mended when it is stored
-        from .events import Asked, encode_body
-
-        return len(encode_body(Asked(ask)))
 
 
 def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
@@ -115,7 +102,7 @@ def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
     """
     outside = {(one.path, one.folder, one.write) for one in judgement.reach}
     if call.name in SHELLS or not (judgement.files or outside):
-        exact = _exact(call)
+        exact = _exact(call, judgement.reach)
         if outside:
             return (exact,)
         what = "every command, whatever it does" if call.name in SHELLS else call.name
@@ -139,14 +126,16 @@ def scopes_of(call: ToolCall, judgement: Judgement) -> tuple[Scope, ...]:
     return tuple(_files(paths, folder or _folder(paths), "write" if writes else "read"))
 
 
-def _exact(call: ToolCall) -> Scope:
+def _exact(call: ToolCall, reach: Sequence[Reach]) -> Scope:
     command = (call.args or {}).get("command")
     if not isinstance(command, str) or not command.strip():
-        return Scope("exact", "exact", f"{on_a_line(call.name)} with exactly these arguments")
-    if len(command) <= _WORDS:
-        return Scope("exact", "exact", f"this exact command: {on_a_line(command)}")
-    rest = f"{len(command) - _WORDS:,} more characters"
-    return Scope("exact", "exact", f"this exact command: {on_a_line(command[:_WORDS])}… ({rest})")
+        words = f"{on_a_line(call.name)} with exactly these arguments"
+    else:
+        rest = f"… ({len(command) - _WORDS:,} more characters)" if len(command) > _WORDS else ""
+        words = f"this exact command: {on_a_line(command[:_WORDS])}{rest}"
+    needs = sorted({(one.path, access_of(one)) for one in reach})
+    words += "".join(f", {_VERB[access]} {on_a_line(path)}" for path, access in needs)
+    return Scope("exact", "exact", words, reach=tuple(needs))
 
 
 def _first_words(judgement: Judgement) -> list[Scope]:
@@ -166,7 +155,7 @@ def _folder(paths: Sequence[str]) -> str:
 
 
 def _files(paths: Sequence[str], folder: str, access: Access) -> list[Scope]:
-    verb = "reading" if access == "read" else "writing"
+    verb = _VERB[access]
     found: list[Scope] = []
     if len(set(paths)) == 1 and not os.path.isdir(paths[0]):
         words = f"{verb} this file: {on_a_line(paths[0])}"

@@ -2,9 +2,19 @@
 
 from . import events as ev
 from .content import Text
-from .cut import found
-from .ending import UNKNOWN, rests, unsaid
+from .ending import UNKNOWN, found, rests, unsaid
 from .session import Session
+
+
+async def taken_over(session: Session) -> None:
+    """Mend what its process left, and go on with what waits; what fails is not kept half done."""
+    try:
+        await mend(session)
+    except BaseException:
+        session.ledger.home.let_down(session.ledger)  # whoever asks next takes it over anew
+        raise
+    if session.state.queued:
+        session.inbox.restore()
 
 
 async def mend(session: Session) -> None:
@@ -22,9 +32,9 @@ async def mend(session: Session) -> None:
         if state.status != "waiting_input":
             lost.append(ev.StatusChanged(state.status, "waiting_input", "restart"))
         if lost:
-            await session.ledger.append(*lost)
+            await session.ledger.put(*lost)
         for ask in waiting:
-            session.asks.watch_expiry(ask)
+            session.asks.taken_over(ask)
         return
     if _goes_on(session):
         await _resume(session)
@@ -39,7 +49,7 @@ async def mend(session: Session) -> None:
     elif state.status == "starting" and not any(not one.steers for one in state.queued.values()):
         words.append(ev.StatusChanged(state.status, "interrupted", "restart"))
     if words:
-        await session.ledger.append(*words)
+        await session.ledger.put(*words)
 
 
 def _goes_on(session: Session) -> bool:
@@ -62,9 +72,9 @@ async def _resume(session: Session) -> None:
         for call in state.unanswered()
         if state.journal[call.id][1]
     ]
-    text = f"The node that had this turn is gone. It goes on on {node}."
+    text = f"The node that had this turn was lost, or cut off. It goes on on {node}."
     if not words and not state.journal:
         text += " The model is asked once more."
     words.append(ev.Noted("warning", "Went on elsewhere", text, {"resumed": state.turn}))
-    await session.ledger.append(*words)
+    await session.ledger.put(*words)
     session.inbox.resume()

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from .ask import LASTS, Ask, Lasts, Rule, Scope, Seen, Who
+from .ask import LASTS, Access, Ask, Lasts, Rule, Scope, Seen, Who
 from .content import ToolCall
 from .faults import BadInput, TooMany, UnknownRule
 from .ids import token
@@ -20,9 +20,11 @@ from .ports import Clock, Judgement, Reach, Store
 from .state import State
 from .visible import on_a_line
 
+Place = tuple[str, Access]  # a canonical path, and what is done there
 _SPACE = "rules"
 SHELLS = frozenset({"bash", "shell"})
 _MOST = 2_000  # rules that are kept
+_FRESH = 1.0  # seconds for which it is believed that no rule denies anything
 
 
 def reaches(rule: Rule, state: State) -> bool:
@@ -89,18 +91,22 @@ def refusing(ask: Ask, scope: str, lasts: str) -> tuple[Scope, Lasts]:
 class Rules:
     """The remembered answers of a host."""
 
-    __slots__ = ("_clock", "_denies", "_store")
+    __slots__ = ("_clock", "_denies", "_looked", "_store")
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._denies: bool | None = None  # whether one of them denies; None: not known
+        self._denies = False  # whether one of them denies, when it was last looked
+        self._looked = -_FRESH
 
     async def deny_any(self) -> bool:
-        """Whether any rule denies something: most hosts have none, and then nothing is read."""
-        if self._denies is None:
+        """Whether any rule denies something: most hosts have none, and then little is read.
+
+        Other processes and nodes add rules, too, so what was found is not believed for long.
+        """
+        if self._clock.monotonic() - self._looked >= _FRESH:
             await self.all()
-        return bool(self._denies)
+        return self._denies
 
     async def all(self) -> list[Rule]:
         """Every rule, oldest first."""
@@ -108,6 +114,7 @@ class Rules:
             msgspec.json.decode(value, type=Rule) for _, value in await self._store.pairs(_SPACE)
         ]
         self._denies = any(rule.deny for rule in found)
+        self._looked = self._clock.monotonic()
         return sorted(found, key=lambda rule: (rule.at, rule.id))
 
     async def room(self) -> None:
@@ -136,14 +143,15 @@ class Rules:
             path=scope.path,
             access=scope.access,
             args=hash_of(ask.args) if scope.kind == "exact" else "",
+            reach=scope.reach,
             at=self._clock.now_ms(),
             by=by,
             ask=ask.id,
         )
 
     async def keep(self, rule: Rule) -> None:
-        self._denies = self._denies or rule.deny
         await self._store.put(_SPACE, rule.id, msgspec.json.encode(rule))
+        self._looked = -_FRESH
 
     async def remove(self, rule_id: str) -> Rule:
         """Withdraw a rule; it counts no more, from now on. Raises UnknownRule."""
@@ -178,10 +186,11 @@ def _allowing(
 ) -> Sequence[Rule]:
     """The rules that together cover the call, and every place outside that it needs."""
     own = [rule for rule in rules if rule.tool == call.name]
-    exact = next((rule for rule in own if rule.kind == "exact" and rule.args == args), None)
-    if exact is not None:
-        return (exact,)  # the question was about the very same, with all that it needs
-    outside = [(one.path, "write" if one.write else "read") for one in judgement.reach]
+    outside: list[Place] = [(one.path, access_of(one)) for one in judgement.reach]
+    for rule in own:
+        # The same words may lead elsewhere since: a link, a folder that has moved.
+        if rule.kind == "exact" and rule.args == args and set(outside) <= set(rule.reach):
+            return (rule,)
     beyond = _each(rules, outside, _holds)
     if outside and not beyond:
         return ()
@@ -214,7 +223,11 @@ def _begins(rule: Rule, argv: tuple[str, ...]) -> bool:
     return rule.kind == "prefix" and bool(rule.argv) and argv[: len(rule.argv)] == rule.argv
 
 
-def _holds(rule: Rule, place: tuple[str, str]) -> bool:
+def access_of(reach: Reach) -> Access:
+    return "write" if reach.write else "read"
+
+
+def _holds(rule: Rule, place: Place) -> bool:
     path, access = place
     if rule.access != access or not rule.path:
         return False
@@ -229,8 +242,8 @@ def _holds(rule: Rule, place: tuple[str, str]) -> bool:
 def _covers_some(rule: Rule, call: ToolCall, judgement: Judgement, args: str) -> bool:
     """A refusal counts as soon as it covers a part of the call."""
     if rule.kind in ("file", "folder"):
-        touched = [(path, judgement.access) for path in judgement.files]
-        touched += [(one.path, "write" if one.write else "read") for one in judgement.reach]
+        touched: list[Place] = [(path, judgement.access) for path in judgement.files]
+        touched += [(one.path, access_of(one)) for one in judgement.reach]
         return any(_holds(rule, place) for place in touched)
     if rule.tool != call.name:
         return False

@@ -147,7 +147,7 @@ class Seat(Generic[S]):
         session = self._host.live.get(self.id)
         if session is None:
             raise UnknownSession(self.id)
-        return SessionView(session.state, session)
+        return SessionView(session.ledger, session)
 
     # --- watching ---
 
@@ -156,12 +156,9 @@ class Seat(Generic[S]):
         """Whether it is told what happens in the session as it is now."""
         session = self._host.live.get(self.id)
         watch = self.watch
-        return (
-            watch is not None
-            and not watch.closed
-            and session is not None
-            and watch.hub is session.ledger.hub
-        )
+        if watch is None or watch.closed or session is None or session.ledger.closing:
+            return False
+        return session.ledger.watched is watch.hub
 
     async def follow(
         self,

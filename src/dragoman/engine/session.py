@@ -4,11 +4,15 @@ All changes go through the ledger: the fold takes them in, the store commits the
 told to the watchers, in that order and in one line however many coroutines append at once.
 """
 
+from collections.abc import Sequence
+
+from .ask import Who
 from .asks import Asks
 from .gear import Gear
 from .hub import Hub
 from .inbox import Inbox
 from .ledger import Home, Ledger
+from .ports.checkpoints import Checkpoint, Restored
 from .state import State
 
 
@@ -35,6 +39,22 @@ class Session:
         """Nothing runs in it, nobody watches it, no question of it is open: it may be let go."""
         ledger = self.ledger
         return not (self.inbox.busy or ledger.closing or ledger.watches or ledger.state.asks)
+
+    async def checkpoints(self) -> Sequence[Checkpoint]:
+        """The turns that changed files, oldest first. Raises BadInput where none are kept."""
+        from .undoing import checkpoints_of
+
+        return await checkpoints_of(self.ledger.home).listed(self.state.info())
+
+    async def undo(self, turn: str | None, by: Who | None, handled: str = "") -> Restored:
+        """Put files back to before a turn; None: redo. Raises Busy, BadInput, Changed."""
+        from .undoing import undone
+
+        return await undone(self.ledger, self.inbox.busy, turn, by, handled)
+
+    async def erase(self, by: Who | None) -> bool:
+        """Nobody else has it: it may be removed here."""
+        return False
 
     async def shut(self) -> None:
         """Free what the session holds; the session itself stays in the store."""

@@ -43,7 +43,8 @@ def parts(ask: Ask) -> list[Part]:
             found.append(Part("text", "", visible(ask.summary)))
         return found
     args = ask.args or {}
-    if ask.summary and not _repeats(ask.summary, args):
+    # Left out when it says no more than one of the arguments, which is shown anyway.
+    if ask.summary and ask.summary.removeprefix("$ ") not in args.values():
         found.append(Part("text", "", visible(ask.summary, strict=True)))
     found += [Part("diff", _label(change), diff_of(change)) for change in ask.changes]
     for name, value in args.items():
@@ -93,12 +94,6 @@ def line(ask: Ask, room: int = 160) -> tuple[str, int]:
 def offers(ask: Ask) -> Sequence[tuple[str, Scope]]:
     """What can be remembered, with its words made safe to show."""
     return [(on_a_line(scope.words), scope) for scope in ask.scopes]
-
-
-def _repeats(summary: str, args: dict[str, Any]) -> bool:
-    """Whether a summary says no more than one of the arguments, which is shown anyway."""
-    said = summary.removeprefix("$ ")
-    return any(said == value for value in args.values())
 
 
 def _label(change: Change) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from . import events as ev
-from .content import Message, Text, ToolCall, ToolResult, Usage, text_of
+from .content import Message, Text, ToolCall, ToolResult, Usage
 from .events import Ask, Mode, Settled, Status
 from .info import SessionInfo, plain_model
 from .traits import merged
@@ -87,7 +87,35 @@ class State:
         """The session's row; within a turn the same object until something changes."""
         info = self._info
         if info is None:
-            info = self._row()
+            info = SessionInfo(
+                id=self.id,
+                agent=self.agent,
+                cwd=self.cwd,
+                model=self.model,
+                mode=self.mode,
+                status=self.status,
+                created_at=self.created_at,
+                updated_at=self.updated_at,
+                title=self.title,
+                query=self.query,
+                parent=self.parent,
+                interactive=self.interactive,
+                origin=self.origin,
+                reasoning=self.reasoning,
+                messages=len(self.messages),
+                turns=self.turns,
+                steps=self.steps,
+                usage=self.usage,
+                last_usage=self.last_usage,
+                cost=self.cost,
+                error=self.error,
+                result=self.result,
+                archived=self.archived,
+                ended_at=self.ended_at,
+                active_ms=self.active_ms,
+                last_seq=self.seq,
+                extra=self.extra,
+            )
             if self.turn:  # asked for often; an idle session keeps no more than it must
                 self._info = info
         return info
@@ -96,37 +124,6 @@ class State:
         """Have another agent take over from one that was removed from the configuration."""
         self.agent = alias
         self._info = None
-
-    def _row(self) -> SessionInfo:
-        return SessionInfo(
-            id=self.id,
-            agent=self.agent,
-            cwd=self.cwd,
-            model=self.model,
-            mode=self.mode,
-            status=self.status,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-            title=self.title,
-            query=self.query,
-            parent=self.parent,
-            interactive=self.interactive,
-            origin=self.origin,
-            reasoning=self.reasoning,
-            messages=len(self.messages),
-            turns=self.turns,
-            steps=self.steps,
-            usage=self.usage,
-            last_usage=self.last_usage,
-            cost=self.cost,
-            error=self.error,
-            result=self.result,
-            archived=self.archived,
-            ended_at=self.ended_at,
-            active_ms=self.active_ms,
-            last_seq=self.seq,
-            extra=self.extra,
-        )
 
     def apply(self, body: ev.Kept, at: int) -> int:
         """Take one fact in; returns its sequence number."""
@@ -177,10 +174,12 @@ def _turn_began(state: State, body: ev.TurnBegan, at: int) -> None:
     state.ended_at = None
     state.error = ""
     if not state.query:
-        state.query = text_of(body.content)[:_CUT]
+        texts = (block.text for block in body.content if isinstance(block, Text))
+        state.query = "\n".join(texts)[:_CUT]
     if body.key:
         state.keys = _remembered(state.keys, body.key, body.turn)
-    state.queued = without(state.queued, body.turn)
+    if state.queued:
+        state.queued = without(state.queued, body.turn)
 
 
 def _queued(state: State, body: ev.Queued, at: int) -> None:
@@ -240,6 +239,10 @@ def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
         state.messages[-1] = Message("tool", (*last.content, result), last.at)
     else:
         state.messages.append(Message("tool", (result,), at))
+
+
+def _delegated(state: State, body: ev.Delegated, at: int) -> None:
+    """The child knows its parent; here it only has its place."""
 
 
 def _turn_ended(state: State, body: ev.TurnEnded, at: int) -> None:
@@ -345,6 +348,7 @@ _FOLDS: dict[type, Any] = {
     ev.CallStarted: _call_started,
     ev.CallRefined: _call_refined,
     ev.CallEnded: _call_ended,
+    ev.Delegated: _delegated,
     ev.TurnEnded: _turn_ended,
     ev.Asked: _asked,
     ev.Settled: _settled,

@@ -114,7 +114,7 @@ class Waiver(Trait, frozen=True):
     tools: tuple[str, ...] = ()
 
     def covers(self, tool: str, now: int) -> bool:
-        return self.all_at(now) or tool in self.tools
+        return tool in self.tools or self.everything and self.all_at(now)
 
     def all_at(self, now: int) -> bool:
         return self.everything and (self.until is None or now < self.until)

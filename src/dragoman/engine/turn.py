@@ -2,24 +2,29 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from . import events as ev
 from .calls import BEFORE, Calls
 from .content import Message, PlanEntry, Text, ToolCall, Usage, text_of
 from .faults import Fault
 from .hooks import Block, Compaction, ModelAnswered, ModelAsked, context_of
-from .hooks import Message as Outgoing
+from .hooks import Outgoing as Outgoing
 from .hosted import Hosted
-from .info import SessionInfo
+from .info import PROPOSE, SessionInfo
+from .planning import offered
 from .ports import AgentProfile, ToolSpec
 from .traits import Correspondent, Trait
+from .work import Draft
 
 
 class Turn:
     """The running turn (`ports.TurnPort`)."""
 
-    __slots__ = ("_calls", "_draft", "_ledger", "_now", "id", "profile")
+    __slots__ = (
+        "_calls", "_compaction_id", "_compactions", "_draft", "_ledger", "_now", "afford", "call",
+        "id", "profile",
+    )  # fmt: skip
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -28,6 +33,10 @@ class Turn:
         self._draft = calls.turn.draft
         self.id = calls.turn.id
         self.profile: AgentProfile = calls.profile
+        self._compaction_id = ""  # of the one that is being made
+        self._compactions = 0
+        self.afford = calls.afford
+        self.call = calls.run
 
     # --- what the agent may look at ---
 
@@ -45,11 +54,11 @@ class Turn:
 
     def specs(self) -> Sequence[ToolSpec]:
         toolbox = self._calls.gear.toolbox
-        return toolbox.specs() if toolbox else ()
-
-    async def afford(self, *, action: bool = False) -> None:
-        """Raise Refused when the agent's budget is used up. To be asked before every model call."""
-        await self._calls.afford(action=action)
+        if toolbox is None:
+            return ()
+        if self._ledger.state.mode == "plan":
+            return offered(toolbox.specs())
+        return [spec for spec in toolbox.specs() if spec.name != PROPOSE]
 
     # --- what it streams ---
 
@@ -58,11 +67,11 @@ class Turn:
             self._ledger.emit(body)
 
     def step_began(self, step: int) -> None:
-        self._draft.reset(step)
+        self._draft = self._now.draft = Draft(step)
         self._now.held = None
         self._now.spoken = False
         self._emit(ev.StepBegan(self.id, step))
-        if self._ledger.home.hooks.observed("llm_input"):
+        if self._ledger.home.hooks.told("llm_input"):
             state = self._ledger.state
             said = (text_of(one.content) for one in reversed(state.messages) if one.role == "user")
             asked = ModelAsked(
@@ -106,7 +115,7 @@ class Turn:
         self._emit(ev.CallReady(self.id, call_id))
 
     def retrying(self, attempt: int, delay: float, reason: str) -> None:
-        self._draft.reset(self._draft.step)
+        self._draft = self._now.draft = Draft(self._draft.step)
         self._now.held = None
         self._emit(ev.Retrying(self.id, attempt, delay, reason))
 
@@ -129,7 +138,7 @@ class Turn:
             if self._holds():
                 content = await self._moderate(content)
                 text = text_of(content)
-            elif home.hooks.observed("message_sending"):
+            elif home.hooks.told("message_sending"):
                 self._calls.tell("message_sending", self._outgoing(text))
         self._now.held = None
         model = self._ledger.state.model
@@ -145,7 +154,7 @@ class Turn:
         else:  # most likely the last word: it is committed together with the turn's end
             self._now.tail.append(body)
         home.spent(self._ledger.state, cost)
-        if home.hooks.observed("llm_output"):
+        if home.hooks.told("llm_output"):
             answered = ModelAnswered(
                 step=step,
                 model=model,
@@ -156,7 +165,7 @@ class Turn:
                 cost=cost,
             )
             self._calls.tell("llm_output", answered)
-        if text and home.hooks.observed("message_sent"):
+        if text and home.hooks.told("message_sent"):
             self._calls.tell("message_sent", self._outgoing(text))
 
     def _holds(self) -> bool:
@@ -199,13 +208,28 @@ class Turn:
     async def compacted(
         self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
     ) -> None:
-        await self._ledger.keep(self._now, ev.Compacted(summary, kept, usage, cost, automatic))
+        id, self._compaction_id = self._compaction_id, ""
+        await self._ledger.keep(self._now, ev.Compacted(summary, kept, usage, cost, automatic, id))
         self._ledger.home.spent(self._ledger.state, cost)
         self._compaction("after_compaction", automatic, summary)
 
     def compacting(self, *, automatic: bool) -> None:
         """The history is about to be made short."""
+        self._compactions += 1
+        self._compaction_id = f"{self.id}.c{self._compactions}"
+        self._emit(ev.Compacting(self.id, self._compaction_id, "began"))
         self._compaction("before_compaction", automatic)
+
+    def summarising(self, text: str) -> None:
+        """A piece of the summary is there."""
+        self._emit(ev.Compacting(self.id, self._compaction_id, "more", text))
+
+    def uncompacted(self, problem: str) -> None:
+        """The history stays as it is. No problem: somebody cancelled."""
+        id, self._compaction_id = self._compaction_id, ""
+        if id:
+            state: Literal["failed", "cancelled"] = "failed" if problem else "cancelled"
+            self._emit(ev.Compacting(self.id, id, state, problem))
 
     def _compaction(self, hook: str, automatic: bool, summary: str = "") -> None:
         count = len(self._ledger.state.messages)
@@ -223,10 +247,6 @@ class Turn:
         await self._ledger.keep(self._now, ev.ExtraSet({trait.NAME: trait.kept()}))
 
     # --- tool calls ---
-
-    async def call(self, call: ToolCall) -> None:
-        """Run one tool call to its end; its result is appended to `messages`."""
-        await self._calls.run(call)
 
     async def together(self, calls: Sequence[ToolCall]) -> None:
         """Run calls that only look side by side; their results come in the order of the calls."""

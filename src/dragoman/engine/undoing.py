@@ -34,7 +34,9 @@ async def restored(home: Home, info: SessionInfo, turn: str | None) -> Restored:
     return await (keeper.redo(info) if turn is None else keeper.undo(info, turn))
 
 
-async def undone(ledger: Ledger, busy: bool, turn: str | None, by: ev.Who | None) -> Restored:
+async def undone(
+    ledger: Ledger, busy: bool, turn: str | None, by: ev.Who | None, handled: str = ""
+) -> Restored:
     """Undo a turn (None: redo) of a session that rests, and tell everybody, the model too."""
     if busy:
         raise Busy("A turn runs in this session.", "Wait for its end or cancel it, then try again.")
@@ -44,9 +46,10 @@ async def undone(ledger: Ledger, busy: bool, turn: str | None, by: ev.Who | None
     facts = {"checkpoint": verb, "turns": list(done.turns)}
     files = tuple(file.path for file in done.files)[:_SHOWN]
     trait = PutBack(verb, files, info.turns)
-    await ledger.append(
+    await ledger.put(
         ev.Noted("info", verb.capitalize(), sentence(done, verb), facts),
         ev.ExtraSet({trait.NAME: trait.kept()}, by),
+        handled=handled,
     )
     return done
 

@@ -1,7 +1,10 @@
 """What others may see of a session: everything, and change nothing."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from .content import Message, PlanEntry, ToolCall, Usage
 from .events import Ask, Mode, Settled, Status, Who
@@ -10,152 +13,67 @@ from .ports import Tool
 from .state import State
 
 if TYPE_CHECKING:
+    from .ledger import Ledger
     from .session import Session
+
+
+def _of(name: str) -> Any:
+    """An attribute of the session's state, as it is when it is looked at."""
+    return property(attrgetter(f"_holder.state.{name}"))
+
+
+class Read(msgspec.Struct, frozen=True):
+    """What was read of a session that is not in memory."""
+
+    state: State
 
 
 class SessionView:
     """A session as it is at the moment of looking. `live`: it is in memory and can work."""
 
-    __slots__ = ("_session", "_state")
+    __slots__ = ("_holder", "_session", "id")
 
-    def __init__(self, state: State, session: "Session | None" = None) -> None:
-        self._state = state
+    def __init__(self, holder: "Ledger | Read", session: "Session | None" = None) -> None:
+        self.id = holder.state.id
+        self._holder = holder
         self._session = session
 
-    @property
-    def _now(self) -> State:
-        return self._state if self._session is None else self._session.ledger.state
-
     def info(self) -> SessionInfo:
-        return self._now.info()
+        return self._holder.state.info()
 
-    @property
-    def id(self) -> str:
-        return self._state.id
-
-    @property
-    def agent(self) -> str:
-        return self._now.agent
-
-    @property
-    def cwd(self) -> str:
-        return self._now.cwd
-
-    @property
-    def model(self) -> str:
-        return self._now.model
-
-    @property
-    def mode(self) -> Mode:
-        return self._now.mode
-
-    @property
-    def status(self) -> Status:
-        return self._now.status
-
-    @property
-    def title(self) -> str:
-        return self._now.title
-
-    @property
-    def query(self) -> str:
-        """The first prompt."""
-        return self._now.query
-
-    @property
-    def error(self) -> str:
-        return self._now.error
-
-    @property
-    def parent(self) -> str | None:
-        return self._now.parent
-
-    @property
-    def origin(self) -> str:
-        return self._now.origin
-
-    @property
-    def reasoning(self) -> str:
-        return self._now.reasoning
-
-    @property
-    def created_at(self) -> int:
-        return self._now.created_at
-
-    @property
-    def updated_at(self) -> int:
-        return self._now.updated_at
-
-    @property
-    def began_at(self) -> int:
-        """When the last turn began."""
-        return self._now.began_at
-
-    @property
-    def turn(self) -> str:
-        """The turn that is open; empty: none."""
-        return self._now.turn
-
-    @property
-    def turns(self) -> int:
-        return self._now.turns
-
-    @property
-    def seq(self) -> int:
-        return self._now.seq
-
-    @property
-    def usage(self) -> Usage:
-        return self._now.usage
-
-    @property
-    def last_usage(self) -> Usage:
-        return self._now.last_usage
-
-    @property
-    def cost(self) -> float:
-        return self._now.cost
-
-    @property
-    def extra(self) -> Mapping[str, Any]:
-        return self._now.extra
-
-    @property
-    def plan(self) -> tuple[PlanEntry, ...]:
-        return self._now.plan
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The history; it grows when the session goes on."""
-        return self._now.messages
-
-    @property
-    def asks(self) -> Mapping[str, Ask]:
-        """Open questions, by id."""
-        return self._now.asks
-
-    @property
-    def answers(self) -> Mapping[str, Settled]:
-        return self._now.answers
-
-    @property
-    def settled(self) -> Mapping[str, Settled]:
-        """The latest answers, by question."""
-        return self._now.settled
-
-    @property
-    def journal(self) -> Mapping[str, tuple[str, bool]]:
-        """Calls without a result: their name, and whether they have begun."""
-        return self._now.journal
-
-    @property
-    def keys(self) -> Mapping[str, str]:
-        """The turns of prompts that came with a key."""
-        return self._now.keys
+    agent: str = _of("agent")
+    cwd: str = _of("cwd")
+    model: str = _of("model")
+    mode: Mode = _of("mode")
+    status: Status = _of("status")
+    title: str = _of("title")
+    query: str = _of("query")  # the first prompt
+    error: str = _of("error")
+    parent: str | None = _of("parent")
+    origin: str = _of("origin")
+    reasoning: str = _of("reasoning")
+    created_at: int = _of("created_at")
+    updated_at: int = _of("updated_at")
+    began_at: int = _of("began_at")  # the last turn
+    turn: str = _of("turn")  # the one that is open; empty: none
+    turns: int = _of("turns")
+    seq: int = _of("seq")
+    usage: Usage = _of("usage")
+    last_usage: Usage = _of("last_usage")
+    cost: float = _of("cost")
+    extra: Mapping[str, Any] = _of("extra")
+    plan: tuple[PlanEntry, ...] = _of("plan")
+    messages: Sequence[Message] = _of("messages")  # the history; it grows when the session goes on
+    asks: Mapping[str, Ask] = _of("asks")  # open questions, by id
+    answers: Mapping[str, Settled] = _of("answers")
+    settled: Mapping[str, Settled] = _of("settled")  # the latest answers, by question
+    # Calls without a result: their name, and whether they have begun.
+    journal: Mapping[str, tuple[str, bool]] = _of("journal")
+    keys: Mapping[str, str] = _of("keys")  # the turns of prompts that came with a key
 
     def running(self) -> list[ToolCall]:
         """Tool calls that have begun and have no result yet, in order."""
-        state = self._now
+        state = self._holder.state
         return [call for call in state.unanswered() if state.journal[call.id][1]]
 
     # --- what only a live one has ---
@@ -169,9 +87,12 @@ class SessionView:
         return self._session is not None and self._session.inbox.busy
 
     @property
-    def works(self) -> bool:
-        """Whether a turn runs right now (and not only waits to, or for an answer since a stop)."""
-        return self._session is not None and self._session.ledger.turn is not None
+    def works_on(self) -> str:
+        """The turn that runs right now, until its end is stored (and not one that only waits to, or
+        for an answer since a stop); empty: none.
+        """
+        turn = self._session.ledger.turn if self._session is not None else None
+        return "" if turn is None else turn.id
 
     @property
     def begun_by(self) -> tuple[Who | None, ...]:
@@ -190,6 +111,13 @@ class SessionView:
     @property
     def closing(self) -> bool:
         return self._session is not None and self._session.ledger.closing
+
+    def can_stop(self, call_id: str) -> bool:
+        """Whether this one call runs here, and can be stopped without the turn."""
+        session = self._session
+        if session is None or not session.own or session.ledger.turn is None:
+            return False
+        return call_id in session.ledger.turn.tools
 
     @property
     def vision(self) -> bool:

@@ -7,6 +7,7 @@ module; what runs, and raw inputs on a wire, keep every character.
 """
 
 import re
+from functools import cache
 
 _NAMES = (
     "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN "
@@ -34,10 +35,18 @@ _ALIKE = (
     "\u29f8\u29f9\u2a3e\u2cc6\u2e29\u30fb\u3033\u30ce\u31d3\u4e36\u4e3f\ua4ff\ua4fa\ua78c\ua789"
     "\ufe10-\ufe19\ufe4d-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe8"
 )
-_hidden = re.compile(f"[{_HIDDEN}]")
-_strict = re.compile(f"[{_HIDDEN}{_ALIKE}]")
+# What steers a terminal, or turns the order of what is around it; all else is somebody's text.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufff0-\ufffb\ud800-\udfff\U000e0001]"
+)
 _wide = re.compile(r" {64,}")
 _empty = re.compile(r"\n(?:[ \t]*\n){12,}")
+
+
+@cache
+def _hiding(strict: bool) -> "re.Pattern[str]":
+    """What is written out; such sets take a while to compile, and most text holds none of it."""
+    return re.compile(f"[{_HIDDEN}{_ALIKE if strict else ''}]")
 
 
 def visible(text: str, *, strict: bool = False) -> str:
@@ -48,13 +57,31 @@ def visible(text: str, *, strict: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return _wide.sub(_spaces, text) if len(text) >= 64 else text
-    shown = (_strict if strict else _hidden).sub(_written, text)
+    shown = _hiding(strict).sub(_written, text)
     return _empty.sub(_lines, _wide.sub(_spaces, shown))
+
+
+def harmless(text: str) -> str:
+    """The text of a model or a tool for a terminal, without the power to steer it.
+
+    For reading, not for judging: spaces, joiners and signs of every language stay as they are.
+    """
+    return text if text.isprintable() else _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def on_a_line(text: str) -> str:
     """The same on one line: line feeds and tabs are written out as well."""
     return visible(text, strict=True).replace("\n", "<LF>").replace("\t", "<TAB>")
+
+
+def brief(text: str, room: int) -> str:
+    """The same in at most `room` characters, which say how many more there are."""
+    shown = on_a_line(text)
+    if len(shown) <= room:
+        return shown
+    # The count takes room as well: that of the largest it can be.
+    kept = max(room - len(f"… ({len(shown):,} more characters)"), 0)
+    return f"{shown[:kept]}… ({len(shown) - kept:,} more characters)"
 
 
 def _written(match: "re.Match[str]") -> str:
@@ -63,7 +90,7 @@ def _written(match: "re.Match[str]") -> str:
         return f"<{_NAMES[code]}>"
     if code == 0x7F:
         return "<DEL>"
-    hidden = _hidden.match(match[0]) is not None
+    hidden = _hiding(False).match(match[0]) is not None
     return f"<U+{code:04X}>" if hidden else f"{match[0]}<U+{code:04X}>"
 
 

@@ -9,7 +9,7 @@ from .events import Who
 from .ports import Clock
 
 
-class Client(msgspec.Struct, frozen=True):
+class Visitor(msgspec.Struct, frozen=True):
     """A connected client, as lists of connections show it."""
 
     who: Who
@@ -28,14 +28,14 @@ class Visitors:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._named: dict[str, Client] = {}
+        self._named: dict[str, Visitor] = {}
         self._connected: dict[Known, int] = {}  # and since when
         self.on_change: list[Callable[[], None]] = []
 
     @property
-    def clients(self) -> dict[str, Client]:
+    def clients(self) -> dict[str, Visitor]:
         """Who is connected, by id."""
-        found = {one.who.id: Client(one.who, since) for one, since in self._connected.items()}
+        found = {one.who.id: Visitor(one.who, since) for one, since in self._connected.items()}
         found.update(self._named)
         return found
 
@@ -55,7 +55,7 @@ class Visitors:
 
     def arrive(self, who: Who) -> None:
         """Somebody is there, or has another name than before."""
-        self._named[who.id] = Client(who, self._clock.now_ms())
+        self._named[who.id] = Visitor(who, self._clock.now_ms())
         for told in self.on_change:
             told()
 

@@ -1,13 +1,16 @@
-"""What waits in a session's inbox, and how its end is told to whoever asked for it."""
+"""What a session is to do: work on its way through the inbox, and the turn that is under way.
+
+Work tells its end to whoever asked for it. A turn under way has a draft: what its step streamed.
+"""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
+from . import events as ev
 from .content import Prompt
-from .events import Outcome, Stop, Who
+from .events import Event, Outcome, Stop, Who
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -59,9 +62,9 @@ class Work:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.keep()
-        if not self.started.done():
-            self.started.set_result(self.turn)
+        for future in (self.kept, self.started):
+            if not future.done():
+                future.set_result(self.turn)
 
     def keep(self) -> None:
         if not self.kept.done():
@@ -81,6 +84,96 @@ class Work:
                 future.set_exception(error)
                 future.exception()  # nobody has to wait for either: no warning if it stays unread
 
-    def on_done(self, callback: Callable[["Work"], None]) -> None:
-        """Call back when it ended either way: for callers that are not coroutines."""
-        self.done.add_done_callback(lambda _: callback(self))
+
+class Draft(msgspec.Struct, eq=False):
+    """What the running step has streamed so far, for watchers that join in the middle."""
+
+    step: int = 0
+    opened: bool = False
+    texts: list[tuple[bool, list[str]]] = []  # (is thought, pieces), in order
+    calls: dict[str, str] = {}
+    args: dict[str, list[str]] = {}
+    ready: set[str] = set()
+    progress: dict[str, str] = {}
+
+    def add(self, thought: bool, delta: str) -> None:
+        texts = self.texts
+        if texts and texts[-1][0] is thought:
+            texts[-1][1].append(delta)
+        else:
+            texts.append((thought, [delta]))
+
+    def said(self) -> None:
+        """The model's message is kept now: only what runs after it is still a draft."""
+        self.texts, self.calls, self.args, self.ready = [], {}, {}, set()
+        self.opened = False
+
+    def events(self, session: str, turn: str, at: int) -> list[Event]:
+        bodies: list[ev.Passing] = []
+        if self.opened:
+            bodies.append(ev.StepBegan(turn, self.step))
+            bodies.append(ev.StreamOpened(turn, self.step))
+        for thought, pieces in self.texts:
+            kind = ev.ThoughtDelta if thought else ev.TextDelta
+            bodies.append(kind(turn, "".join(pieces), self.step))
+        for call_id, name in self.calls.items():
+            bodies.append(ev.CallDrafted(turn, call_id, name))
+            bodies.append(ev.CallArgs(turn, call_id, "".join(self.args.get(call_id, ()))))
+            if call_id in self.ready:
+                bodies.append(ev.CallReady(turn, call_id))
+        for call_id, text in self.progress.items():
+            bodies.append(ev.Progress(turn, call_id, text))
+        return [Event(session, at, body) for body in bodies]
+
+
+class Underway(msgspec.Struct, eq=False):
+    """The record of a running turn, which all that have to do with it share."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+    by: Who | None = None
+    draft: Draft = msgspec.field(default_factory=Draft)
+    steer: list[ev.Steered] = []
+    tail: list[ev.Kept] = []  # facts that are kept together with the turn's next ones
+    spoken: bool = False  # the message of this step is kept, or on its way
+    # Whether this message's text is kept back until apps had their say; None: not decided.
+    held: bool | None = None
+    cancelled: bool = False
+    interrupted: bool = False
+    cause: str = ""
+    closed: bool = False  # nothing more is kept or told of it
+    task: asyncio.Task[Any] | None = None
+    left: asyncio.Future[None] | None = None  # done: the task is waited for no longer
+    # Calls that run, with the task of each; None: it is just about to.
+    tools: dict[str, asyncio.Task[Any] | None] = {}
+    unwanted: set[str] = set()  # calls that somebody stopped, and not the turn
+
+    def stop_call(self, call_id: str) -> bool:
+        """Stop one call that runs; the turn goes on. False: it does not run."""
+        if self.cancelled or self.closed or call_id not in self.tools:
+            return False
+        task = self.tools[call_id]
+        if call_id not in self.unwanted:
+            self.unwanted.add(call_id)
+            if task is not None:
+                task.cancel()
+        return True
+
+    def was_stopped(self, call_id: str) -> bool:
+        """Whether a call was to be stopped, and the turn was not; its task goes on."""
+        if call_id not in self.unwanted:
+            return False
+        self.unwanted.discard(call_id)
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            task.uncancel()
+        return not self.stops()
+
+    def stops(self) -> bool:
+        """Whether a cancellation is meant for this turn, and not one from inside a tool."""
+        task = asyncio.current_task()
+        return self.cancelled or self.closed or (task is not None and task.cancelling() > 0)
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise asyncio.CancelledError("this turn is over")

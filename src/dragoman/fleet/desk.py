@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.engine.faults import Fault, InUse, UnknownSession
+from dragoman.engine.faults import BadInput, Fault, InUse, UnknownSession
+from dragoman.engine.info import Whereabouts
 from dragoman.engine.ports import Entry
-from dragoman.store.postgres.changes import DEAD_NODE, NODE, PROTOCOL
-from dragoman.store.postgres.link import clean
+from dragoman.engine.ports.rows import NodeRow as NodeRow
+from dragoman.engine.refusal import refusal_of
+from dragoman.store.postgres.changes import DEAD_NODE, NODE, PINNED, PROTOCOL
+from dragoman.store.postgres.link import clean, driver
 from dragoman.store.postgres.schema import STEPS
 from dragoman.store.rows import entries_of
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.store.postgres import PostgresStore
 
 CHANNEL = "dragoman"
+GUEST = "~"  # before the process of a command that is a node while it runs
 DUE = "'running', 'starting', 'interrupting'"
 JOIN = """
 INSERT INTO nodes AS n (name, owner, lease, seen, began, labels, schema, protocol, version, facts)
@@ -32,7 +36,7 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease = excluded.lease,
     seen = excluded.seen, began = excluded.began, labels = excluded.labels, draining = false,
     schema = excluded.schema, protocol = excluded.protocol, version = excluded.version,
     facts = excluded.facts
-WHERE n.lease <= clock_timestamp() OR n.owner = excluded.owner
+WHERE n.lease <= clock_timestamp() OR n.owner = excluded.owner OR n.owner = $9
 RETURNING name
 """
 RENEW = """
@@ -59,7 +63,8 @@ WITH due AS (
         AND (NOT s.pinned OR s.home = $2) AND s.labels <@ $3::text[] AND s.written_by <= {PROTOCOL}
     ORDER BY s.home = $2 DESC, s.num LIMIT $4 FOR UPDATE OF s SKIP LOCKED
 )
-UPDATE sessions AS s SET owner = $1, epoch = epoch + 1, home = $2, written_by = {PROTOCOL}
+UPDATE sessions AS s SET owner = $1, epoch = epoch + 1, home = $2, written_by = {PROTOCOL},
+    pinned = {PINNED.format(roots="$5")}
 FROM picked WHERE s.num = picked.num RETURNING s.id
 """
 SEND = """
@@ -72,11 +77,13 @@ WHERE c.done_at IS NULL AND s.owner = $1 ORDER BY c.num LIMIT 500
 """
 FINISH = """
 UPDATE commands SET done_at = coalesce(done_at, clock_timestamp()), result = $2
-WHERE id = $1 AND result IS NULL
+WHERE id = $1 AND result IS NULL AND (done_at IS NULL OR NOT $3)
 """
 DONE = """
-SELECT id, result FROM commands WHERE id = ANY ($1) AND done_at IS NOT NULL
-AND (result IS NOT NULL OR done_at < clock_timestamp() - interval '1 second')
+SELECT w.id, c.result, c.id IS NOT NULL AS there
+FROM unnest($1::text[]) AS w(id) LEFT JOIN commands AS c ON c.id = w.id
+WHERE c.id IS NULL OR c.done_at IS NOT NULL
+    AND (c.result IS NOT NULL OR c.done_at < clock_timestamp() - interval '1 second')
 """
 FOREIGN = """
 SELECT e.seq, e.at, e.kind, e.body, e.gseq, s.id FROM events AS e
@@ -84,9 +91,14 @@ JOIN sessions AS s ON s.num = e.session
 WHERE e.gseq > $1 AND e.gseq <= $2 AND s.owner IS DISTINCT FROM $4 ORDER BY e.gseq LIMIT $3
 """
 LOOK = """
-SELECT s.id, s.home, s.pinned, n.name IS NOT NULL AS there,
+SELECT s.id, s.home, s.pinned, s.labels,
     coalesce(n.lease > clock_timestamp(), false) AS alive,
-    coalesce((extract(epoch FROM n.seen) * 1000)::bigint, 0) AS seen_ms
+    coalesce(n.draining AND n.owner IS DISTINCT FROM s.owner, false) AS draining,
+    coalesce((extract(epoch FROM n.seen) * 1000)::bigint, 0) AS seen_ms,
+    s.labels = '{}' OR EXISTS (
+        SELECT FROM nodes AS o WHERE o.lease > clock_timestamp() AND s.labels <@ o.labels
+            AND (NOT o.draining OR o.owner = s.owner)
+    ) AS suits
 FROM sessions AS s LEFT JOIN nodes AS n ON n.name = s.home WHERE s.id = ANY ($1)
 """
 NODES = """
@@ -95,25 +107,12 @@ SELECT n.name, n.owner, n.lease > clock_timestamp() AS alive, n.draining, n.labe
     extract(epoch FROM clock_timestamp() - n.seen)::float8 AS silent,
     (extract(epoch FROM n.seen) * 1000)::bigint AS seen_ms,
     (SELECT count(*) FROM sessions AS s WHERE s.owner = n.owner) AS sessions
-FROM nodes AS n ORDER BY n.name
+FROM nodes AS n WHERE n.lease > clock_timestamp() OR strpos(n.name, $1) = 0 ORDER BY n.name
 """
-
-
-class NodeRow(msgspec.Struct, frozen=True):
-    """One node as the database knows it."""
-
-    name: str
-    owner: str
-    alive: bool
-    draining: bool
-    labels: list[str]
-    schema: int
-    protocol: int
-    version: str
-    silent: float  # seconds since it was last heard of
-    seen_ms: int
-    sessions: int
-    facts: dict[str, Any] = {}
+LISTEN_ONLY = """
+SELECT true AS held, false AS draining,
+    (SELECT count(*) FROM nodes WHERE lease > clock_timestamp()) AS others
+"""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -133,18 +132,25 @@ class Desk:
         self.store = store
         self.owner = owner
 
-    async def join(self, lease: float, version: str, facts: dict[str, Any]) -> None:
-        """Be a node from now on. Raises InUse when another one has the name."""
-        node = self.store.node
+    @property
+    def name(self) -> str:
+        """Of the row: a command that works for a moment has one beside its machine's daemon."""
+        return node_of(self.owner)
+
+    async def join(
+        self, lease: float, version: str, facts: dict[str, Any], former: str = ""
+    ) -> None:
+        """Be a node from now on. Raises InUse when another one, not `former`, has the name."""
+        labels = [*self.store.node.labels]
         made = await self._write(
-            JOIN, node.name, self.owner, lease, [*node.labels], len(STEPS), PROTOCOL, version,
-            words.encode(facts),
+            JOIN, self.name, self.owner, lease, labels, len(STEPS), PROTOCOL, version,
+            words.encode(facts), former,
         )  # fmt: skip
         if not made:
             raise InUse(
-                f"Another node is named {node.name}, and it is alive.",
+                f"Another node is named {self.name}, and it is alive.",
                 "Give this one a name of its own: [fleet] node.",
-                owner=node.name,
+                owner=self.name,
             )
 
     async def leave(self) -> None:
@@ -152,6 +158,9 @@ class Desk:
         await self._write(
             "UPDATE sessions SET owner = NULL, epoch = epoch + 1 WHERE owner = $1", self.owner
         )
+        if GUEST in self.name:
+            await self._write("DELETE FROM nodes WHERE owner = $1", self.owner)
+            return
         await self._write(
             "UPDATE nodes SET lease = clock_timestamp(), draining = false WHERE owner = $1",
             self.owner,
@@ -160,7 +169,7 @@ class Desk:
     async def claim(self, most: int) -> Sequence[str]:
         """Own up to so many sessions that have something due and no owner; returns their ids."""
         node = self.store.node
-        rows = await self._write(CLAIM, self.owner, node.name, [*node.labels], most)
+        rows = await self._write(CLAIM, self.owner, node.name, [*node.labels], most, node.stems)
         return [row[0] for row in rows]
 
     async def owned(self, sessions: Sequence[str]) -> dict[str, int]:
@@ -195,26 +204,15 @@ class Desk:
         return Place(row["owner"] or "", row["home"], row["pinned"], row["alive"], row["epoch"])
 
     async def nodes(self) -> list[NodeRow]:
-        rows = await self.store.fetch(NODES)
+        rows = await self.store.fetch(NODES, GUEST)
         return [_node(row) for row in rows]
 
-    async def absent(self, sessions: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """Those of these sessions whose folder only a node has that is gone: which, and when it
-        was last seen.
+    async def whereabouts(self, sessions: Sequence[str]) -> dict[str, Whereabouts]:
+        """Where these sessions are, and which of them wait: their folder, or a label that they
+        want, is at no node that takes sessions. A session that was deleted is not in it.
         """
         rows = await self.store.fetch(LOOK, [clean(one) for one in sessions])
-        return {
-            row["id"]: (row["home"], row["seen_ms"])
-            for row in rows
-            if row["pinned"] and not row["alive"]
-        }
-
-    async def homes(self, sessions: Sequence[str]) -> dict[str, str]:
-        """The node that has or had each session."""
-        rows = await self.store.fetch(
-            "SELECT id, home FROM sessions WHERE id = ANY ($1)", [clean(one) for one in sessions]
-        )
-        return {row[0]: row[1] for row in rows}
+        return {row["id"]: Whereabouts(row["home"], _waiting(row), row["pinned"]) for row in rows}
 
     async def drain(self, node: str, draining: bool = True) -> bool:
         """Have a node give its sessions away; False: there is none of this name."""
@@ -224,27 +222,43 @@ class Desk:
         await self.hint()
         return bool(rows)
 
-    async def move(self, session: str, node: str) -> None:
-        """Have a session go on on another node. Raises UnknownSession, InUse."""
+    async def move(self, session: str, node: str) -> str:
+        """Have a session, given by the beginning of its id, go on on another node; returns its id.
+
+        It is bound to that node until it was there, and then to its folder as any other.
+
+        Raises UnknownSession, BadInput when several begin so or there is no such node.
+        """
         if not any(one.name == node for one in await self.nodes()):
-            raise InUse(f"There is no node {node}.", "Look at: dragoman fleet.", owner=node)
-        rows = await self._write(
-            "UPDATE sessions SET home = $2, pinned = true WHERE id = $1 RETURNING id",
+            raise BadInput(f"There is no node {node}.", "Look at: dragoman fleet.")
+        rows = await self.store.fetch(
+            "SELECT id FROM (SELECT id FROM sessions WHERE id >= $1 ORDER BY id LIMIT 2) AS next"
+            " WHERE $1 <> '' AND starts_with(id, $1) ORDER BY id",
             clean(session),
-            node,
         )
-        if not rows:
+        found = [row[0] for row in rows]
+        if not found:
             raise UnknownSession(session)
+        if len(found) > 1 and found[0] != session:
+            raise BadInput(f"Several sessions begin with {session}.", "Write more of the id.")
+        await self._write(
+            "UPDATE sessions SET home = $2, pinned = true WHERE id = $1", found[0], node
+        )
         await self.hint()
+        return str(found[0])
 
     # --- commands ---
 
     async def send(self, id: str, session: str, command: Command) -> None:
         """Write a command down; once this returns it is not lost. Raises UnknownSession."""
         async with self.store.link.reading() as connection:
-            done = await connection.execute(
-                SEND, id, clean(session), self.owner, words.kind_of(command), words.encode(command)
-            )
+            try:
+                done = await connection.execute(
+                    SEND, id, clean(session), self.owner, words.kind_of(command),
+                    words.encode(command),
+                )  # fmt: skip
+            except driver().ForeignKeyViolationError:  # it was deleted at this moment
+                raise UnknownSession(session) from None
             if done == "INSERT 0 0":
                 known = await connection.fetchval("SELECT 1 FROM commands WHERE id = $1", id)
                 if known is None:
@@ -257,17 +271,25 @@ class Desk:
         return [(row["id"], row["session"], words.command_of(row["body"])) for row in rows]
 
     async def finish(self, id: str, result: Result) -> None:
-        await self._write(FINISH, id, words.encode(result))
+        # A refusal of what was done already is one of its repetition.
+        await self._write(FINISH, id, words.encode(result), result.refusal is not None)
         await self.hint()
 
-    async def results(self, ids: Sequence[str]) -> dict[str, Result]:
+    async def results(self, ids: Sequence[str]) -> dict[str, Result | None]:
+        """What came of commands; None: it went with its session."""
         rows = await self.store.fetch(DONE, [*ids])
-        return {row["id"]: words.result_of(row["result"]) for row in rows}
+        return {row["id"]: words.result_of(row["result"]) if row["there"] else None for row in rows}
 
     async def tidy(self, seconds: float) -> None:
         """Remove what was done long ago."""
         await self._write(
             "DELETE FROM commands WHERE done_at < clock_timestamp() - $1 * interval '1 second'",
+            seconds,
+        )
+        await self._write(
+            "DELETE FROM nodes WHERE strpos(name, $1) > 0"
+            " AND lease < clock_timestamp() - $2 * interval '1 second'",
+            GUEST,
             seconds,
         )
 
@@ -296,6 +318,25 @@ def _node(row: Any) -> NodeRow:
     )  # fmt: skip
 
 
+def _waiting(row: Any) -> str:
+    """What a session waits for that no node has."""
+    if row["pinned"] and not row["alive"]:
+        return f"waiting for node {row['home']}, last seen {_moment(row['seen_ms'])}"
+    if row["pinned"] and row["draining"]:
+        return f"waiting for node {row['home']}, which is draining"
+    if not row["suits"]:
+        return f"waiting for a node with {', '.join(row['labels'])}"
+    return ""
+
+
+def _moment(ms: int) -> str:
+    from datetime import UTC, datetime
+
+    if not ms:
+        return "never"
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def owner_name(node: str, mark: str) -> str:
     """The name under which one life of a node owns sessions."""
     return f"{NODE}{node}:{mark}"
@@ -307,4 +348,4 @@ def node_of(owner: str) -> str:
 
 
 def told(fault: Fault) -> Result:
-    return Result(refusal=words.refusal_of(fault))
+    return Result(refusal=refusal_of(fault))

@@ -39,9 +39,13 @@ async def do(host: Host, session_id: str, id: str, command: Command) -> Result:
             turn = await session.inbox.steer(command.content, command.by, handled=id)
             return Result(session.state.seq, turn)
         case words.Cancel():
-            return Result(session.state.seq, _cancel(session, command))
+            turn = _cancel(session, command)
+            await session.ledger.told()
+            return Result(session.state.seq, turn)
         case words.Retract():
-            return Result(session.state.seq, session.inbox.retract(command.key))
+            turn = session.inbox.retract(command.key)
+            await session.ledger.told()
+            return Result(session.state.seq, turn)
         case words.Answer():
             settled = await session.asks.answer(
                 command.ask_id, command.verdict, command.by, comment=command.comment,
@@ -50,13 +54,21 @@ async def do(host: Host, session_id: str, id: str, command: Command) -> Result:
             )  # fmt: skip
             return Result(session.state.seq, settled=settled)
         case words.Question():
-            await session.asks.put(command.ask)
+            if command.ask.id not in session.state.asks:  # else it was done before
+                await session.asks.put(command.ask)
         case words.Configure():
             await session.ledger.put(*command.bodies, handled=id)
             _configured(host, session, command)
         case words.Equip():
             session.gear.servers = command.servers
             await session.gear.equip(anew=True)
+        case words.Undo():
+            restored = await session.undo(command.turn, command.by, handled=id)
+            return Result(session.state.seq, restored=restored)
+        case words.Checkpoints():
+            return Result(session.state.seq, checkpoints=tuple(await session.checkpoints()))
+        case words.Delete():
+            await host.erase(session_id, command.by)
     return Result(session.state.seq)
 
 

@@ -9,22 +9,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Prompt, Text, Thinking, ToolCall
+from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, text_of
 from dragoman.engine.events import Ask, Event, Settled, Verdict, Who
-from dragoman.engine.faults import Busy, Fault, NothingRunning
+from dragoman.engine.faults import Busy, Fault, InUse, NothingRunning, UnknownSession
+from dragoman.engine.hooks import Payload, Starting
 from dragoman.engine.hub import Hub
 from dragoman.engine.ids import token
 from dragoman.engine.ledger import Home, Ledger
 from dragoman.engine.ports import Entry, Files, Terminals
+from dragoman.engine.ports.checkpoints import Checkpoint, Restored
 from dragoman.engine.state import State
-from dragoman.engine.underway import Underway
-from dragoman.engine.work import Finished
+from dragoman.engine.work import Finished, Underway
 
 from . import words
 from .words import Command, Result
 
 if TYPE_CHECKING:
     from dragoman.engine.work import Work
+
+SOON = 2.0  # seconds in which an owner that is alive has looked at a command
 
 
 class Way(Protocol):
@@ -34,7 +37,7 @@ class Way(Protocol):
 
     async def put_down(self, session: str, command: Command) -> str: ...
 
-    async def outcome(self, id: str) -> Result: ...
+    async def outcome(self, session: str, id: str) -> Result: ...
 
     async def catch_up(self, session: str) -> None: ...
 
@@ -46,14 +49,20 @@ class Way(Protocol):
 class FarLedger(Ledger):
     """What the session is, read from the log; what is to be added goes to its owner."""
 
-    __slots__ = ("_way",)
+    __slots__ = ("_way", "asked")
 
     def __init__(self, home: Home, state: State, hub: Hub | None, way: Way) -> None:
         super().__init__(home, state, 0, hub)
         self._way = way
+        self.asked: set[str] = set()  # turns that were asked for here: our apps hear of them, too
         self._underway()
 
-    async def append(self, *bodies: ev.Kept) -> None:
+    def put(
+        self, *bodies: ev.Kept, patient: bool = False, handled: str = ""
+    ) -> "asyncio.Future[None]":
+        return asyncio.ensure_future(self._ask(bodies))
+
+    async def _ask(self, bodies: tuple[ev.Kept, ...]) -> None:
         await self._way.ask(self.id, words.Configure(bodies))
         await self._way.catch_up(self.id)
 
@@ -70,11 +79,28 @@ class FarLedger(Ledger):
             if entry.seq != self.state.seq + 1:
                 continue
             body = ev.decode_body(entry.body)
+            hooks = self._hooks_of(body) if self.asked else ()
             self.state.apply(body, entry.at)
             self._underway()
             if isinstance(body, ev.Spoke):
                 self._say(body)
             self._tell([Event(self.id, entry.at, body, entry.seq, entry.gseq)])
+            for hook, data, turn in hooks:
+                self.home.hooks.tell_of(hook, data, self.state, turn)
+
+    def _hooks_of(self, body: ev.Kept) -> Sequence[tuple[str, Payload, str]]:
+        """What the apps of this node are told of a turn that it asked for."""
+        match body:
+            case ev.TurnBegan(turn=turn) if turn in self.asked:
+                return [("agent_starting", Starting(prompt=text_of(body.content)), turn)]
+            case ev.Dropped(id=turn):
+                self.asked.discard(turn)
+            case ev.CallStarted(turn=turn) | ev.CallEnded(turn=turn) if turn in self.asked:
+                return self._hook_of(body)
+            case ev.TurnEnded(turn=turn) if turn in self.asked:
+                self.asked.discard(turn)
+                return self._hook_of(body)
+        return ()
 
     def _say(self, body: ev.Spoke) -> None:
         """A message as if it were streamed just now: its deltas went to its owner's clients."""
@@ -109,6 +135,11 @@ class FarInbox:
     def busy(self) -> bool:
         return bool(self._ledger.state.turn or self.waiting)
 
+    @property
+    def next(self) -> "Work | None":
+        """What was sent from here and begins there."""
+        return None if self._ledger.turn is not None or not self.waiting else self.waiting[0]
+
     def put(self, work: "Work", *, limit: int, wait: float | None, keep: bool = False) -> None:
         if self._ledger.closing:
             raise Busy(f"Session {self._ledger.id} is closing.", "Open it again, then send it.")
@@ -122,6 +153,8 @@ class FarInbox:
             )
         self.last_used = self._ledger.home.clock.monotonic()
         self.waiting.append(work)
+        if work.kind == "prompt":
+            self._ledger.asked.add(work.turn)
         work.started.add_done_callback(lambda _: self._begun(work))
         self._way.await_turn(self._ledger.id, self._ledger.state.seq, work)
         self._ledger.home.spawn(self._send(work, limit, wait))
@@ -129,6 +162,8 @@ class FarInbox:
     def _begun(self, work: "Work") -> None:
         if work in self.waiting:
             self.waiting.remove(work)
+        if work.started.exception() is not None:
+            self._ledger.asked.discard(work.turn)
 
     async def _send(self, work: "Work", limit: int, wait: float | None) -> None:
         command = words.Prompt(
@@ -137,11 +172,16 @@ class FarInbox:
         )  # fmt: skip
         try:
             id = await self._way.put_down(self._ledger.id, command)
-            work.keep()  # it is stored: no node can lose it
+            outcome = asyncio.ensure_future(self._way.outcome(self._ledger.id, id))
+            outcome.add_done_callback(lambda done: done.cancelled() or done.exception())  # heard
             if work.stopped is not None:
                 cause, interrupt = work.stopped
                 await self._way.put_down(self._ledger.id, words.Cancel(work.turn, cause, interrupt))
-            result = await self._way.outcome(id)
+            if work.key:  # its owner may have it already, from elsewhere, and then says so
+                await asyncio.wait({outcome}, timeout=SOON)
+            if not outcome.done() or outcome.exception() is None:
+                work.keep()  # it is stored: no node can lose it
+            result = await outcome
             if work.kind == "compact":
                 work.finish(Finished(result.turn, "completed", "end_turn"))
         except Fault as fault:
@@ -195,8 +235,11 @@ class FarInbox:
     def go_on(self) -> None:
         """The owner does."""
 
+    def let_down(self) -> None:
+        """What was put down runs all the same."""
+
     async def idle(self) -> None:
-        while self.busy:
+        while self.busy and self._ledger.home.is_live(self._ledger):
             await self._way.catch_up(self._ledger.id)
             if self.busy:
                 await asyncio.sleep(0.1)  # the log is read that often, nobody tells of rest
@@ -273,12 +316,13 @@ class FarGear:
 class Mirror:
     """The session itself."""
 
-    __slots__ = ("asks", "gear", "id", "inbox", "ledger")
+    __slots__ = ("_way", "asks", "gear", "id", "inbox", "ledger")
 
     own = False
 
     def __init__(self, home: Home, state: State, hub: Hub | None, way: Way, vision: bool) -> None:
         self.id = state.id
+        self._way = way
         self.ledger = FarLedger(home, state, hub, way)
         self.asks = FarAsks(self.ledger, way)
         self.gear = FarGear(self.ledger, way, vision)
@@ -291,7 +335,26 @@ class Mirror:
     @property
     def spare(self) -> bool:
         ledger = self.ledger
-        return not (self.inbox.waiting or ledger.closing or ledger.watches)
+        return not (self.inbox.waiting or ledger.asked or ledger.closing or ledger.watches)
+
+    async def checkpoints(self) -> Sequence[Checkpoint]:
+        return (await self._way.ask(self.id, words.Checkpoints())).checkpoints
+
+    async def undo(self, turn: str | None, by: Who | None) -> Restored:
+        result = await self._way.ask(self.id, words.Undo(turn, by))
+        await self._way.catch_up(self.id)
+        assert result.restored is not None
+        return result.restored
+
+    async def erase(self, by: Who | None) -> bool:
+        """Have its owner remove it; an owner that is gone cannot, so that it is removed here."""
+        try:
+            await self._way.ask(self.id, words.Delete(by))
+        except UnknownSession:
+            return True  # with the session goes the command
+        except InUse:
+            return False
+        return True
 
     async def shut(self) -> None:
         self.ledger.closing = True

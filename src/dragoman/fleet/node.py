@@ -5,16 +5,20 @@ asked of our sessions is done beside, in order for each.
 """
 
 import asyncio
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
-from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed
+from dragoman.engine.events import Deleted
+from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed, UnknownSession
 from dragoman.engine.host import Host
+from dragoman.engine.info import Whereabouts
+from dragoman.engine.refusal import fault_of
 from dragoman.observe.log import get_log
 from dragoman.store.postgres.writer import discard
 
 from . import words
-from .desk import CHANNEL, RENEW, Desk, told
+from .desk import CHANNEL, GUEST, LISTEN_ONLY, RENEW, Desk, told
 from .doing import Moved, do
 from .following import Following
 from .mirror import Mirror, command_id
@@ -32,19 +36,36 @@ HINT_SECONDS = 0.01  # the hints of so long are one
 CLAIM_MOST = 1000  # sessions taken at once
 TAKE_AT_ONCE = 8
 RETRY_SECONDS = 0.2
+DOUBT_SECONDS = 2.0  # a busy machine may be silent for as long
 KEEP_DONE_SECONDS = 86_400.0
+KEEP_DONE = 4_096
 
 
 class Node:
     """This process in its fleet."""
 
-    def __init__(self, host: Host, desk: Desk, *, lease: float, version: str) -> None:
+    def __init__(
+        self,
+        host: Host,
+        desk: Desk,
+        *,
+        lease: float,
+        version: str,
+        life: str = "",
+        has_ended: Callable[[str], bool] = lambda life: False,
+        front: bool = False,
+        degraded: str = "",
+    ) -> None:
         self.host = host
         self.desk = desk
         self.lease = lease
         self.draining = False
-        self.degraded = ""  # why this node does not do its part just now
+        self.stalled = ""  # why this node does not do its part just now
+        self.degraded = degraded  # why others hear of it later than they could
+        self.front = front  # its role may only read, and ask others
         self._version = version
+        self._life = life
+        self._has_ended = has_ended
         self._held = monotonic()  # when the lease was last known to be ours
         self._others = 0
         self._hinted = asyncio.Event()
@@ -52,8 +73,9 @@ class Node:
         self._tasks: list[asyncio.Task[None]] = []
         self._doing: dict[str, list[tuple[str, Command]]] = {}  # by session, in order
         self._known: set[str] = set()  # commands that are being done
-        self._results: dict[str, asyncio.Future[Result]] = {}
-        self._absent: dict[str, tuple[str, int]] = {}
+        self._done: dict[str, None] = {}  # that were: what was read before may still name them
+        self._results: dict[str, asyncio.Future[Result | None]] = {}
+        self._absent: dict[str, Whereabouts] = {}
         self._swept = 0.0
         self._taking = asyncio.Semaphore(TAKE_AT_ONCE)
         self.following = Following(host, desk)
@@ -62,20 +84,46 @@ class Node:
     def name(self) -> str:
         return self.desk.store.node.name
 
+    @property
+    def guest(self) -> bool:
+        """It takes what its user names, and nothing by itself."""
+        return GUEST in self.desk.name
+
     # --- its life ---
 
     async def start(self) -> None:
         """Join the fleet. Raises InUse when the name is taken."""
-        await self.desk.join(self.lease, self._version, self._facts())
+        if not self.front:
+            await self._join()
         self._held = monotonic()
         host, store = self.host, self.desk.store
         host.owner, host.node = self.desk.owner, self.name
-        host.elsewhere = self._mirror
+        host.elsewhere, host.losses.await_turn = self._mirror, self.await_turn
+        host.fleet = self.status
+        store.taking = not self.front
         store.writer.on_commit = self._committed
         store.writer.wait = max(self.lease, 1.0)
         for work in (self._keep(), self._act()):
             self._tasks.append(asyncio.create_task(work))
-        log.info("joined", node=self.name, lease=self.lease)
+        log.info("joined", node=self.desk.name, lease=self.lease, front=self.front)
+
+    async def _join(self) -> None:
+        """Be a node; its last life may have ended without a word, and its lease may still last."""
+        seen = 0
+        while True:
+            rows = [row for row in await self.desk.nodes() if row.name == self.desk.name]
+            ended = rows and self._has_ended(rows[0].facts.get("life", ""))
+            former = rows[0].owner if ended else ""
+            try:
+                await self.desk.join(self.lease, self._version, self._facts(), former)
+                return
+            except InUse:
+                if not rows or seen and rows[0].seen_ms != seen:  # it was heard of again
+                    raise
+            if not seen:
+                log.info("waits for the lease of its name to lapse", node=self.desk.name)
+            seen = rows[0].seen_ms
+            await asyncio.sleep(min(RETRY_SECONDS, self.lease / 6))  # nothing tells of its end
 
     async def stop(self) -> None:
         """Leave the fleet, after the host has let its sessions go."""
@@ -84,6 +132,8 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for future in self._results.values():
             future.cancel()
+        if self.front:
+            return
         try:
             await self.desk.leave()
             await self.desk.hint()
@@ -97,8 +147,24 @@ class Node:
             "running": len(running),
             "live": len(self.host.live) - mirrors,
             "mirrors": mirrors,
+            "stalled": self.stalled,
             "degraded": self.degraded,
             "lag": self.following.lag,
+            "life": self._life,
+        }
+
+    def status(self) -> dict[str, Any]:
+        """What it does, for people."""
+        state = "draining" if self.draining else "front" if self.front else "ready"
+        facts = {name: value for name, value in self._facts().items() if name != "life"}
+        return {
+            "node": self.name,
+            "state": "stalled" if self.stalled else state,
+            "lease": self.lease,
+            "others": self._others,
+            "labels": [*self.desk.store.node.labels],
+            "shared_roots": [*self.desk.store.node.roots],
+            **facts,
         }
 
     # --- the lease ---
@@ -124,8 +190,12 @@ class Node:
             while True:
                 began = monotonic()
                 async with asyncio.timeout(max(self.lease / 3, 0.2)):
-                    row = await connection.fetchrow(
-                        RENEW, self.desk.owner, self.lease, words.encode(self._facts())
+                    row = await (
+                        connection.fetchrow(LISTEN_ONLY)
+                        if self.front
+                        else connection.fetchrow(
+                            RENEW, self.desk.owner, self.lease, words.encode(self._facts())
+                        )
                     )
                 await self._renewed(row, began)
                 await asyncio.sleep(self.lease / 3)
@@ -141,20 +211,23 @@ class Node:
         if row is not None:
             self._others = row["others"]
             self.draining = row["draining"]
-            self.desk.store.taking = not self.draining
+            self.desk.store.taking = not (self.draining or self.front)
         self._held = began
-        if self.degraded:
+        if self.stalled:
             log.info("back in the fleet", node=self.name)
-            self.degraded = ""
+            self.stalled = ""
         self._hinted.set()
 
     def _cut_off(self, error: Exception) -> None:
-        if not self.degraded:
+        if not self.stalled:
             fault = self.desk.store.link.explain(error)
-            self.degraded = fault.message
+            self.stalled = fault.message
             log.error("cut off from the fleet", problem=fault.message)
-        if monotonic() - self._held > self.lease:
-            self._give_up(self.degraded)
+        silent = monotonic() - self._held
+        if silent > max(DOUBT_SECONDS, 2 * self.lease / 3):  # a way may swallow all without a word
+            self.desk.store.writer.doubt(error)
+        if silent > self.lease:
+            self._give_up(self.stalled)
 
     def _give_up(self, why: str) -> None:
         """The lease is over: somebody else may have our sessions, so nothing of them runs on."""
@@ -220,7 +293,7 @@ class Node:
         await self._take_commands()
         await self.following.look()
         await self._take_results()
-        for session_id in self.host.unheld:  # somebody watches what was lost here
+        for session_id in () if self.host.stopping else self.host.unheld:  # lost, but watched
             self.host.spawn(self._bring_back(session_id))
         if monotonic() - self._swept < min(POLL_SECONDS, self.lease / 3):
             return
@@ -228,14 +301,34 @@ class Node:
         await self._sweep()
 
     async def _sweep(self) -> None:
-        mirrors = [one.id for one in self.host.live.values() if not one.own]
-        self._absent = await self.desk.absent(mirrors) if mirrors else {}
+        await self._look_after_mirrors()
+        if self.front:
+            return
+        await self._free_lost()
         await self._give_away()
-        if not self.draining and not self.host.stopping:
+        if not (self.draining or self.guest or self.host.stopping):
             room = min(CLAIM_MOST, self.host.max_sessions - len(self.host.live))
             for session_id in await self.desk.claim(room) if room > 0 else ():
                 self.host.spawn(self._take_up(session_id))
         await self.desk.tidy(KEEP_DONE_SECONDS)
+
+    async def _free_lost(self) -> None:
+        """Release what was given up here and nobody took: its turn would stand still."""
+        lost = self.host.losses.epochs
+        while lost:
+            session_id, epoch = next(iter(lost.items()))
+            await self.desk.store.give(session_id, epoch)  # a newer one is not touched
+            if lost.get(session_id) == epoch:
+                del lost[session_id]
+
+    async def _look_after_mirrors(self) -> None:
+        mirrors = {id: one for id, one in self.host.live.items() if not one.own}
+        found = await self.desk.whereabouts([*mirrors]) if mirrors else {}
+        self._absent = {id: where for id, where in found.items() if where.waiting}
+        for id, session in mirrors.items():
+            if id not in found and self.host.is_live(session.ledger):
+                session.ledger.emit(Deleted(None))  # on another node
+                self.host.let_down(session.ledger)
 
     async def _take_up(self, session_id: str) -> None:
         """Go on with a session that is ours since just now."""
@@ -300,7 +393,7 @@ class Node:
 
     async def _take_commands(self) -> None:
         for id, session_id, command in await self.desk.commands():
-            if id in self._known:
+            if id in self._known or id in self._done:
                 continue
             self._known.add(id)
             queue = self._doing.get(session_id)
@@ -330,7 +423,12 @@ class Node:
             except (Moved, InUse, StaleEpoch, StoreFailed):
                 return  # it stays open: for the next owner, or for when the database is back
             except Fault as fault:
+                if fault.data.get("handled") == id:
+                    return  # it has its answer
                 result = told(fault)
+            self._done[id] = None
+            if len(self._done) > KEEP_DONE:
+                del self._done[next(iter(self._done))]
             await self.desk.finish(id, result)
         finally:
             self._known.discard(id)
@@ -344,8 +442,9 @@ class Node:
             vision = host.models.resolve(state.model)[1].vision
         except Fault:
             vision = False
-        found = await self.desk.absent([session_id])
-        self._absent.update(found)
+        where = (await self.desk.whereabouts([session_id])).get(session_id)
+        if where is not None and where.waiting:
+            self._absent[session_id] = where
         self.following.begin(session_id)
         mirror = Mirror(host, state, host.adopt_hub(session_id), self, vision)
         return cast("Session", mirror)
@@ -353,29 +452,27 @@ class Node:
     async def put_down(self, session: str, command: Command, id: str = "") -> str:
         """Write a command for a session's owner; returns its id."""
         id = id or command_id()
+        await self.desk.send(id, session, command)  # a row that is asked for too early is not there
         self._results[id] = asyncio.get_running_loop().create_future()
-        try:
-            await self.desk.send(id, session, command)
-        except BaseException:
-            del self._results[id]
-            raise
         return id
 
-    async def outcome(self, id: str) -> Result:
+    async def outcome(self, session: str, id: str) -> Result:
         """What came of it. Raises the fault that its owner raised."""
         try:
             result = await self._results[id]
         finally:
             del self._results[id]
+        if result is None:
+            raise UnknownSession(session)
         if result.refusal is not None:
-            raise words.fault_of(result.refusal)
+            raise fault_of(result.refusal)
         return result
 
     async def ask(self, session: str, command: Command, id: str = "") -> Result:
         absent = self.absence(session)
         if absent is not None:
             raise absent
-        return await self.outcome(await self.put_down(session, command, id))
+        return await self.outcome(session, await self.put_down(session, command, id))
 
     async def _take_results(self) -> None:
         if not self._results:
@@ -396,19 +493,8 @@ class Node:
         found = self._absent.get(session)
         if found is None:
             return None
-        node, seen = found
-        return InUse(
-            f"Session {session} is waiting for node {node}, last seen {_moment(seen)}.",
-            f"Start that node, or move the session: dragoman fleet move {session} NODE.",
-            owner=node,
-            session=session,
-            seen=seen,
-        )
-
-
-def _moment(ms: int) -> str:
-    from datetime import UTC, datetime
-
-    if not ms:
-        return "never"
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        hint = "Start such a node, or have it take sessions again"
+        if found.pinned:
+            hint += f", or move the session: dragoman fleet move {session} NODE"
+        text = f"Session {session} is {found.waiting}."
+        return InUse(text, f"{hint}.", owner=found.node, session=session)

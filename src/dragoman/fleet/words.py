@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.engine import faults
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Kept, Settled, Verdict, Who
-from dragoman.engine.faults import Fault
+from dragoman.engine.ports.checkpoints import Checkpoint, Restored
+from dragoman.engine.refusal import CarriedFault
 
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
@@ -63,15 +63,25 @@ class Equip(msgspec.Struct, frozen=True, tag="equip"):
     servers: list[dict[str, Any]]
 
 
-Command = Prompt | Steer | Cancel | Retract | Answer | Question | Configure | Equip
+class Undo(msgspec.Struct, frozen=True, tag="undo"):
+    """Put files back to before a turn; None: redo."""
+
+    turn: str | None
+    by: Who | None
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    code: str
-    message: str
-    hint: str
-    by: Who | None = None
-    data: dict[str, Any] = {}
+class Checkpoints(msgspec.Struct, frozen=True, tag="checkpoints"):
+    """Which turns changed files: only the node that ran them knows."""
+
+
+class Delete(msgspec.Struct, frozen=True, tag="delete"):
+    by: Who | None
+
+
+Command = (
+    Prompt | Steer | Cancel | Retract | Answer | Question | Configure | Equip | Undo | Checkpoints
+    | Delete
+)  # fmt: skip
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -80,17 +90,14 @@ class Result(msgspec.Struct, frozen=True):
     seq: int = 0  # how far the session was then
     turn: str = ""
     settled: Settled | None = None
-    refusal: Refusal | None = None
+    restored: Restored | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
+    refusal: CarriedFault | None = None
 
 
 _encoder = msgspec.json.Encoder()
 _commands: msgspec.json.Decoder[Command] | None = None
 _results: msgspec.json.Decoder[Result] | None = None
-_FAULTS: dict[str, type[Fault]] = {
-    one.code: one
-    for one in vars(faults).values()
-    if isinstance(one, type) and issubclass(one, Fault)
-}
 
 
 def encode(value: Any) -> bytes:
@@ -115,20 +122,3 @@ def result_of(data: bytes | None) -> Result:
 
 def kind_of(command: Command) -> str:
     return str(type(command).__struct_config__.tag)
-
-
-def refusal_of(fault: Fault) -> Refusal:
-    plain = (str, int, float, bool, type(None))
-    data = {name: value for name, value in fault.data.items() if isinstance(value, plain)}
-    by = fault.data.get("by")
-    return Refusal(fault.code, fault.message, fault.hint, by if isinstance(by, Who) else None, data)
-
-
-def fault_of(refusal: Refusal) -> Fault:
-    """The fault as it was raised where the session is."""
-    kind = _FAULTS.get(refusal.code, Fault)
-    fault = kind.__new__(kind)
-    Fault.__init__(fault, refusal.message, refusal.hint, **refusal.data)
-    if refusal.by is not None:
-        fault.data["by"] = refusal.by
-    return fault

@@ -81,6 +81,11 @@ class Auth:
                     return
                 raise _unknown("A token is needed: this is no program of the host's owner.")
             raise _unknown("A token is needed.")
+        # Browsers send cookies to every port of a name: a server that a tool started is told ours.
+        if token.kind == "browser" and via != "cookie":
+            raise _unknown("The token of a browser is good in that browser alone.")
+        if via == "cookie" and await request.is_tools():
+            raise _unknown("No program that a tool started is let in by a browser's token.")
         request.authed, request.token_id, request.via = True, token.id, via
         if via == "cookie":
             self._check_page(request)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
+from dragoman.engine.hub import Watch
 from dragoman.engine.ports import AskRow
+from dragoman.wire.codec import encode as _encode
 
 from . import views
 from .feed import Feed
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dragoman.engine.door import Door
 
     from .gate import Gate
-
-_encode = msgspec.json.Encoder().encode
 
 
 class ShortShape:
@@ -45,7 +43,7 @@ class ShortShape:
         for id in changed:
             session = self._door.live(id)
             if session is not None:
-                said.append(views.sse("session", _encode(views.session(session.info()))))
+                said.append(views.sse("session", _encode(views.brief(session.info()))))
         return b"".join(said) or None
 
 
@@ -64,7 +62,7 @@ class Board:
         self._door = gate.door
         self._who = who
         self._feed: Feed | None = None
-        self._watch: Any = None
+        self._watch: Watch | None = None
         self._outlet: Outlet | None = None
 
     async def follow(self, session: str, since: int | None) -> None:
@@ -86,7 +84,7 @@ class Board:
         short = Feed()
         watch = door.watch_all(self._who, self._gate.short, short.deliver, lambda: short.paused)
         short.join(outlet, watch)
-        if self._feed is not None:
+        if self._feed is not None and self._watch is not None:
             self._feed.join(outlet, self._watch)
         taps = door.facts.taps
         if wire and taps is not None:
@@ -103,7 +101,7 @@ class Board:
     def _configured(self, path: str, old: Any, new: Any) -> None:
         self._write("config", {"key": path, "value": new})
 
-    def _said(self, line: Any) -> None:
+    def _said(self, line: dict[str, Any]) -> None:
         self._write("wire", line)
 
     def _write(self, name: str, value: Any) -> None:

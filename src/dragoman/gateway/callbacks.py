@@ -7,7 +7,7 @@ logged, and the next one is tried.
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman.engine.events import Event
 from dragoman.observe.log import get_log
@@ -16,6 +16,8 @@ from . import views
 from .signing import HEADER, sign
 
 if TYPE_CHECKING:
+    from dragoman.settings.host import Callback as Settings
+
     from .gate import Gate
 
 SPACE = "callbacks"
@@ -40,7 +42,7 @@ class Nudge:
 class Callback:
     """One address that is told."""
 
-    def __init__(self, gate: "Gate", name: str, settings: Any) -> None:
+    def __init__(self, gate: "Gate", name: str, settings: "Settings") -> None:
         self._gate = gate
         self._door = gate.door
         self.name = name

@@ -1,6 +1,6 @@
 """Joins a watch of the engine to an HTTP stream."""
 
-from typing import Any
+from dragoman.engine.hub import Watch
 
 from .outlet import Outlet
 
@@ -15,7 +15,7 @@ class Feed:
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self._outlet: Outlet | None = None
-        self._watch: Any = None
+        self._watch: Watch | None = None
         self._waiting = False
 
     @property
@@ -35,7 +35,7 @@ class Feed:
         else:
             self._outlet.write(said)
 
-    def join(self, outlet: Outlet, watch: Any) -> None:
+    def join(self, outlet: Outlet, watch: Watch) -> None:
         """The stream has begun."""
         self._outlet = outlet
         self._watch = watch

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import errno
 import os
+import socket
 import sys
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,15 +18,26 @@ from . import tokens, upgrade
 from .auth import HEADER, Auth
 from .board import ShortShape
 from .http import Answer, Refusal, Request, Response, Stream, problem
+from .links import Links
 from .metrics import Meter
 from .origin import Origins, is_loopback
 from .outlet import Outlet
 from .ports import Composed, Desks, Guests
+from .push import Pusher
 from .routes import all_routes
+from .routes.streamable import CONNECTION, SESSION, Remotes, speaks_streams
 from .routes.table import LARGE, SMALL, Call, find, run
 from .server import Connection
+from .spending import Spending
 from .static import Static
 from .views import EventShape
+
+if TYPE_CHECKING:
+    import ssl
+
+    from dragoman.engine.work import Work
+    from dragoman.http.client import Client
+    from dragoman.settings.host import Gateway
 
 _NOWHERE = ("nowhere",)  # parts of a path that no page has
 _AWAKE_SECONDS = 15.0
@@ -58,13 +70,18 @@ class Gate:
         self.routes = all_routes()
         self.static = Static(self.prefix)
         self.meter = Meter()
+        self.spending = Spending(self.door)
         self.door.on_spent(self.meter.spent)
         self.short = ShortShape(self.door)
         self.cwd = os.getcwd()
         self.connections: dict[Connection, None] = {}  # the oldest first
         self.links: dict[Any, str] = {}  # WebSocket -> id of the token it came with
+        self.remotes: Remotes = {}  # connections over Streamable HTTP, and their tokens
         self.address = ""
+        self.fingerprint = ""  # of the certificate, with TLS
         self.auth = Auth(self.door.shelf, required=given.require_pairing, cookie="dragoman")
+        self.answers = Links(self.door.shelf)
+        self.pusher = Pusher(self)
         self._awake: set[Outlet] = set()
         self._server: asyncio.Server | None = None
         self._native: asyncio.Server | None = None
@@ -72,11 +89,11 @@ class Gate:
         self._guarding = False
         self._shapes = {passing: EventShape(by_gseq=True, passing=passing)
                         for passing in (False, True)}  # fmt: skip
-        self._http: Any = None
+        self._http: Client | None = None
         self._address_file = ""
 
     @property
-    def settings(self) -> Any:
+    def settings(self) -> "Gateway":
         """`[gateway]` as it is now; what listening depends on is read once."""
         return self.composed.settings.gateway
 
@@ -85,7 +102,7 @@ class Gate:
     async def open(self) -> None:
         """Listen. Raises BadInput."""
         given = self.settings
-        secure = _tls(given)
+        secure = await self._tls(given)
         self._server = await self._listen(given, secure)
         host, port = self._server.sockets[0].getsockname()[:2]
         shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # where it is reached
@@ -103,16 +120,41 @@ class Gate:
         if not secure and not is_loopback(host):
             self._say(
                 f"warning: {host}:{port} can be reached from other machines without TLS: "
-                "tokens and all that is said can be read on the way (set tls_cert and tls_key)"
+                "tokens and all that is said can be read on the way "
+                "(set gateway.tls_self_signed true)"
             )
         self.spawn(self._stay_awake())
+        await self.pusher.resume()
         for name, one in given.callbacks.items():
             if one.enabled and one.url:
                 from .callbacks import Callback
 
                 self.spawn(Callback(self, name, one).run())
 
-    async def _listen(self, given: Any, secure: Any) -> asyncio.Server:
+    async def _tls(self, given: "Gateway") -> "ssl.SSLContext | None":
+        cert, key = given.tls_cert, given.tls_key
+        if not cert and not key and not given.tls_self_signed:
+            return None
+        import ssl
+
+        from dragoman.http import certificate
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            if given.tls_self_signed:
+                folder = self.composed.places.data_dir
+                names = sorted({"localhost", "127.0.0.1", "::1", socket.gethostname(), given.host})
+                cert, key = await asyncio.to_thread(certificate.own, folder, names)
+            context.load_cert_chain(cert, key or None)
+            self.fingerprint = certificate.fingerprint(cert)
+        except (OSError, ValueError, certificate.NoCertificate) as trouble:
+            raise BadInput(
+                f"The certificate cannot be used: {trouble}.",
+                "Check gateway.tls_cert and gateway.tls_key, or set gateway.tls_self_signed.",
+            ) from None
+        return context
+
+    async def _listen(self, given: "Gateway", secure: "ssl.SSLContext | None") -> asyncio.Server:
         loop = asyncio.get_running_loop()
 
         def accept() -> Connection:
@@ -181,16 +223,19 @@ class Gate:
             from_elsewhere = " (from elsewhere: with this machine's name)" if other else ""
             place = f"{self.address}{self.prefix}/{from_elsewhere}"
             self._say(f"open {place} and pair with the code {code}")
+            if self.fingerprint:
+                self._say(f"its certificate has the SHA-256 fingerprint {self.fingerprint}")
 
     async def pairing(self, *, link: bool = False) -> dict[str, Any]:
         """A new code for whoever asks over the Unix socket, or a link that works once."""
         shelf, place = self.auth.shelf, self.address + self.prefix
         if not link:
             code = await tokens.new_code(shelf)
-            return {"code": code, "address": place, "expires_in": tokens.CODE_SECONDS}
+            made = {"code": code, "address": place, "expires_in": tokens.CODE_SECONDS}
+            return made | ({"fingerprint": self.fingerprint} if self.fingerprint else {})
         secret = await tokens.new_link(shelf)
-        made = {"link": f"{place}/#enter={secret}", "address": place}
-        return {**made, "expires_in": tokens.LINK_SECONDS}
+        linked = {"link": f"{place}/#enter={secret}", "address": place}
+        return {**linked, "expires_in": tokens.LINK_SECONDS}
 
     def _say(self, text: str) -> None:
         print(f"dragoman: {text}", file=sys.stderr, flush=True)
@@ -219,7 +264,12 @@ class Gate:
     def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
         from dragoman.transports.neighbour import is_ours
 
-        return is_ours(peer, here, self.composed.kin.refuses)
+        return is_ours(peer, here, self.composed.descendants.refuses)
+
+    def is_tools(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
+        from dragoman.transports.neighbour import is_refused
+
+        return is_refused(peer, here, self.composed.descendants.refuses)
 
     def joined(self, connection: Connection) -> bool:
         most = self.limits.max_clients
@@ -247,18 +297,21 @@ class Gate:
     def left(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
 
-    def limit(self, request: Request) -> int:
-        self.origins.check(request)
+    def limit(self, request: Request, native: Origins | None = None) -> int:
+        """`native`: who may ask on the port of another program, which knows no prefix."""
+        (native or self.origins).check(request)
         parts = request.parts
-        size = len(self._prefix_parts)
+        size = len(self._prefix_parts) if native is None else 0
         if size:
-            if parts[:size] != self._prefix_parts or len(parts) == size:
+            if parts[:size] != self._prefix_parts or (len(parts) == size and not request.upgrades):
                 if self.static.asked_by_browser(request):
                     request.parts = _NOWHERE
                     return SMALL
                 raise Refusal(404, "not_found", "There is nothing at this path.")
             request.parts = parts = parts[size:]
-        if len(parts) == 1 and f"/{parts[0]}" in self.sockets:
+        # The bare address is the dashboard's, unless a terminal asks it for a WebSocket.
+        asked = len(parts) == 1 if any(parts) else request.upgrades
+        if asked and upgrade.path(request) in self.sockets and not self._streams(request):
             upgrade.check(request)
             return 0
         if request.method == "OPTIONS" and self.origins.is_foreign_but_allowed(request):
@@ -273,6 +326,10 @@ class Gate:
             return SMALL  # the answer is a page
         limit: int = min(request.route.limit, LARGE)
         return limit
+
+    def _streams(self, request: Request) -> bool:
+        """Whether a path of WebSockets is asked for Streamable HTTP, which one of them has."""
+        return request.parts == ("acp",) and speaks_streams(request)
 
     async def admit(self, request: Request) -> None:
         route = request.route
@@ -317,12 +374,15 @@ class Gate:
                   status=response.status, peer=request.peer)  # fmt: skip
         if self.origins.is_foreign_but_allowed(request) and response.status not in (403, 421):
             headers["access-control-allow-origin"] = request.header("origin")
+            headers["access-control-expose-headers"] = CONNECTION
             headers["vary"] = "origin"
             headers["cross-origin-resource-policy"] = "cross-origin"
             if request.method == "OPTIONS":
                 headers["access-control-allow-methods"] = "GET, POST, PUT, PATCH, DELETE"
                 headers["access-control-allow-headers"] = (
-                    f"authorization, content-type, last-event-id, x-pairing-code, {HEADER}"
+                    "authorization, content-type, last-event-id, x-pairing-code, x-client, "
+                    "x-client-version, "
+                    f"{CONNECTION}, {SESSION}, {HEADER}"
                 )
                 headers["access-control-max-age"] = "600"
 
@@ -397,33 +457,17 @@ class Gate:
             if connection.streams and connection.token_id not in known | {""}:
                 connection.abort()
 
-    def watch_work(self, work: Any) -> None:
+    def watch_work(self, work: "Work") -> None:
         """Nobody waits for this turn: its failure is in the session, not in a warning."""
         work.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    def client(self) -> Any:
+    def client(self) -> "Client":
         """The HTTP client of webhooks out, made when it is first needed."""
         if self._http is None:
             from dragoman.http.client import Client
 
             self._http = Client()
         return self._http
-
-
-def _tls(given: Any) -> Any:
-    if not given.tls_cert and not given.tls_key:
-        return None
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(given.tls_cert, given.tls_key or None)
-    except (OSError, ssl.SSLError) as trouble:
-        raise BadInput(
-            f"The certificate cannot be used: {trouble}.",
-            "Check gateway.tls_cert and gateway.tls_key.",
-        ) from None
-    return context
 
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """What an HTTP exchange is made of: the request as routes see it, and the three kinds of answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
+
+if TYPE_CHECKING:
+    from .routes.table import Route
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -12,7 +15,8 @@ REASONS = {
     101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content",
     301: "Moved Permanently", 304: "Not Modified", 400: "Bad Request", 401: "Unauthorized",
     403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable",
-    408: "Request Timeout", 409: "Conflict", 411: "Length Required", 413: "Content Too Large",
+    408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required",
+    413: "Content Too Large",
     415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
     426: "Upgrade Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
     500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
@@ -47,8 +51,8 @@ class Request:
     """One request: its head, and its body once that has arrived."""
 
     __slots__ = (
-        "authed", "body", "headers", "is_owner", "local", "method", "parts", "path", "peer",
-        "query", "route", "secure", "target", "token_id", "values", "via",
+        "authed", "body", "headers", "is_owner", "is_tools", "local", "method", "parts", "path",
+        "peer", "query", "route", "secure", "target", "token_id", "values", "via",
     )  # fmt: skip
 
     def __init__(
@@ -73,12 +77,13 @@ class Request:
         self.secure = secure
         self.body = b""
         self.path, self.parts, self.query = split_target(target)
-        self.route: Any = None  # what was found for it
+        self.route: Route | None = None  # what was found for it
         self.values: dict[str, str] = {}
         self.authed = False
         self.token_id = ""  # of the token it came with
         self.via = ""  # header | protocol | query | cookie | open
         self.is_owner: Callable[[], Awaitable[bool]] = _nobody  # asks who is at the other end
+        self.is_tools: Callable[[], Awaitable[bool]] = _nobody
 
     def header(self, name: str, default: str = "") -> str:
         return self.headers.get(name, default)

@@ -60,19 +60,15 @@ def _by(label: str, counts: Counter[str]) -> list[tuple[dict[str, str], float]]:
 
 
 def _process(page: "_Page") -> None:
-    import os
     import resource
+
+    from dragoman.observe.process import resident
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
     page.add("process_cpu_seconds_total", "counter", "CPU time",
              [({}, round(usage.ru_utime + usage.ru_stime, 3))])  # fmt: skip
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-    except OSError:
-        return  # no such thing on this system
-    page.add("process_resident_memory_bytes", "gauge", "Resident memory",
-             [({}, pages * os.sysconf("SC_PAGE_SIZE"))])  # fmt: skip
+    if size := resident():
+        page.add("process_resident_memory_bytes", "gauge", "Resident memory", [({}, size)])
 
 
 class _Page:

@@ -1,7 +1,8 @@
 """Where the HumanLayer daemon's own clients look: loopback, its port, no tokens.
 
 The original asks nobody who he is. Here the gateway's rules stay but for that one: only programs of
-the host's owner are let in, and never a command that an agent runs; pages of other origins are not.
+the host's owner are let in, and never a command that an agent runs; pages of other origins are not,
+but for those that the desktop app brings along: no browser has them.
 """
 
 from collections.abc import Awaitable
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .auth import Auth
 from .http import Answer, Refusal, Request, Response, Stream
+from .origin import Origins
 from .server import Connection
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 HOST, PORT = "127.0.0.1", 7777
 _BELOW = ("api", "v1")
+DESKTOP = ("tauri://localhost", "http://tauri.localhost", "https://tauri.localhost")
 
 
 class Native:
@@ -24,6 +27,7 @@ class Native:
     def __init__(self, gate: "Gate") -> None:
         self._gate = gate
         self._auth = Auth(gate.auth.shelf, required=False, cookie="")
+        self._origins = Origins(HOST, (*gate.composed.settings.gateway.allowed_origins, *DESKTOP))
 
     def accept(self) -> Connection:
         return Connection(self, self.spawn, False)
@@ -34,7 +38,7 @@ class Native:
     def limit(self, request: Request) -> int:
         if request.parts[:2] != _BELOW:
             raise Refusal(404, "not_found", "Only /api/v1 is served here.")
-        return self._gate.limit(request)
+        return self._gate.limit(request, self._origins)
 
     async def admit(self, request: Request) -> None:
         if request.method != "OPTIONS":
@@ -48,6 +52,9 @@ class Native:
 
     def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
         return self._gate.is_owner(peer, here)
+
+    def is_tools(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
+        return self._gate.is_tools(peer, here)
 
     def joined(self, connection: Connection) -> bool:
         return self._gate.joined(connection)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .server import Connection
 
 
-class Rules(Protocol):
+class ServerNeeds(Protocol):
     """What a server asks of the application behind it."""
 
     def limit(self, request: Request) -> int:
@@ -28,6 +28,10 @@ class Rules(Protocol):
 
     def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
         """Whether a program of the host's owner is at the other end; called in a thread."""
+        ...
+
+    def is_tools(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
+        """Whether a program that a tool started is at the other end; called in a thread."""
         ...
 
     def joined(self, connection: "Connection") -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import h11
 
 from .http import REASONS, Refusal, Request, Response, Stream, Takeover, problem
-from .outlet import Outlet, Rules
+from .outlet import Outlet, ServerNeeds
 
 MAX_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
@@ -28,11 +28,13 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_limit", "_linger", "_outlet",
-        "_owner", "_request", "_rules", "_spawn", "_task", "_timer", "lost", "paused",
+        "_owner", "_request", "_rules", "_spawn", "_task", "_timer", "_tools", "lost", "paused",
         "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
-    def __init__(self, rules: Rules, spawn: Callable[[Awaitable[Any]], Any], secure: bool) -> None:
+    def __init__(
+        self, rules: ServerNeeds, spawn: Callable[[Awaitable[Any]], Any], secure: bool
+    ) -> None:
         self._rules = rules
         self._spawn = spawn
         self.secure = secure
@@ -49,6 +51,7 @@ class Connection(asyncio.Protocol):
         self._ahead = 0
         self._held = False
         self._owner: bool | None = None  # whether it comes from a program of the owner's, if known
+        self._tools: bool | None = None  # whether it comes from one that a tool started, if known
         self.lost = False
         self.paused = False
         self.token_id = ""
@@ -161,6 +164,7 @@ class Connection(asyncio.Protocol):
             secure=self.secure,
         )
         request.is_owner = self._is_owner
+        request.is_tools = self._is_tools
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             # Two ends of one body: whoever stands between may see another one than we do.
             raise Refusal(400, "bad_request", "A body has a length or chunks, not both.")
@@ -177,9 +181,17 @@ class Connection(asyncio.Protocol):
     async def _is_owner(self) -> bool:
         """Whether a program of the host's owner is at the other end; looked up once."""
         if self._owner is None:
-            ends = [self.transport.get_extra_info(name)[:2] for name in ("peername", "sockname")]
-            self._owner = await asyncio.to_thread(self._rules.is_owner, *ends)
+            self._owner = await asyncio.to_thread(self._rules.is_owner, *self._ends())
         return self._owner
+
+    async def _is_tools(self) -> bool:
+        """Whether a program that a tool started is at the other end; looked up once."""
+        if self._tools is None:
+            self._tools = await asyncio.to_thread(self._rules.is_tools, *self._ends())
+        return self._tools
+
+    def _ends(self) -> list[tuple[str, int]]:
+        return [self.transport.get_extra_info(name)[:2] for name in ("peername", "sockname")]
 
     async def _admit(self, request: Request) -> None:
         try:

@@ -1,5 +1,6 @@
 """The dashboard's files, straight from the package: plain modules and styles, no build step."""
 
+import json
 from hashlib import sha256
 from importlib.resources import files
 
@@ -12,9 +13,14 @@ _TYPES = {
     "svg": "image/svg+xml",
     "json": "application/json",
     "webmanifest": "application/manifest+json",
+    "png": "image/png",
 }
 # Pages of the dashboard: the same document, the script looks at the path.
-_PAGES = frozenset({"", "sessions", "approvals", "config", "clients", "wire", "login"})
+_PAGES = frozenset(
+    {"", "sessions", "approvals", "approve", "config", "clients", "wire", "fleet", "login"}
+)
+WORKER = "sw.js"
+_FILLED = ("index.html", "manifest.webmanifest", WORKER)
 _PROGRAMS = ("api", "hooks", "static")  # what is below is not for people
 _LOST = """\
 <!doctype html>
@@ -32,7 +38,7 @@ _LOST = """\
 """
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'self'; "
+    "connect-src 'self'; font-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'self'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
 
@@ -49,11 +55,25 @@ class Static:
             if kind is None or not entry.is_file():
                 continue
             data = entry.read_bytes()
-            if entry.name == "index.html":
+            if entry.name in _FILLED:
                 data = data.replace(b"{{base}}", f"{prefix}/".encode())
-            self._files[entry.name] = (data, kind, f'"{sha256(data).hexdigest()[:16]}"')
+            self._put(entry.name, data, kind)
+        self._fill_worker()
+
+    def _put(self, name: str, data: bytes, kind: str) -> None:
+        self._files[name] = (data, kind, f'"{sha256(data).hexdigest()[:16]}"')
+
+    def _fill_worker(self) -> None:
+        """The service worker knows all files; another version of any of them is another worker."""
+        data, kind, _ = self._files.pop(WORKER)
+        tags = "".join(tag for name, (_, _, tag) in sorted(self._files.items()))
+        names = ["", *(f"static/{name}" for name in sorted(self._files) if name != "index.html")]
+        data = data.replace(b"{{version}}", sha256(tags.encode()).hexdigest()[:16].encode())
+        self._put(WORKER, data.replace(b"{{files}}", json.dumps(names).encode()), kind)
 
     def has(self, parts: tuple[str, ...]) -> bool:
+        if parts == (WORKER,):  # its path says what it may look after: everything below
+            return True
         if len(parts) == 2 and parts[0] == "static":
             return parts[1] in self._files
         return parts[0] in _PAGES
@@ -69,6 +89,8 @@ class Static:
         if not self.has(parts):
             return Response(404, self._lost, _TYPES["html"], {"content-security-policy": POLICY})
         name = parts[1] if parts[0] == "static" else "index.html"
+        if parts == (WORKER,):
+            name = WORKER
         data, kind, tag = self._files[name]
         headers = {"etag": tag, "cache-control": "no-cache", "content-security-policy": POLICY}
         if request.header("if-none-match") == tag:

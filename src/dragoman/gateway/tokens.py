@@ -33,7 +33,7 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str = "client"  # client | browser | bridge
 
 
-class Row(msgspec.Struct, frozen=True):
+class TokenRow(msgspec.Struct, frozen=True):
     """What the store keeps of a token."""
 
     hash: str
@@ -46,7 +46,7 @@ class Code(msgspec.Struct, frozen=True):
     expires_at: int
 
 
-_row = msgspec.json.Decoder(Row)
+_row = msgspec.json.Decoder(TokenRow)
 _code = msgspec.json.Decoder(Code)
 
 
@@ -59,7 +59,7 @@ async def new_token(shelf: Shelf, name: str = "", kind: str = "client") -> tuple
     id = f"tok_{secrets.token_hex(4)}"
     secret = secrets.token_urlsafe(32)
     now = int(time())
-    await shelf.put(TOKENS, id, msgspec.json.encode(Row(_hash(secret), name[:200], now, kind)))
+    await shelf.put(TOKENS, id, msgspec.json.encode(TokenRow(_hash(secret), name[:200], now, kind)))
     return Token(id, name[:200], now, kind), f"{id}_{secret}"
 
 
@@ -69,7 +69,7 @@ async def find_token(shelf: Shelf, text: str) -> Token | None:
     if len(text) > 200 or not id.startswith("tok_") or text[_ID : _ID + 1] != "_":
         return None
     raw = await shelf.get(TOKENS, id)
-    row = _row.decode(raw) if raw is not None else Row("", "", 0)
+    row = _row.decode(raw) if raw is not None else TokenRow("", "", 0)
     same = hmac.compare_digest(_hash(secret), row.hash)
     return Token(id, row.name, row.created_at, row.kind) if raw is not None and same else None
 

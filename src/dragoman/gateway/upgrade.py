@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 
+def path(request: Request) -> str:
+    """The first part of the path that is asked for."""
+    return "/" + "".join(request.parts[:1])
+
+
 def check(request: Request) -> None:
     """Raises Refusal when this is no WebSocket handshake."""
     if not request.upgrades or "upgrade" not in request.header("connection").lower():
@@ -39,7 +44,7 @@ def check(request: Request) -> None:
 
 def takeover(gate: "Gate", request: Request) -> Takeover:
     """The answer to a handshake whose client may come in."""
-    dialect, own = gate.sockets["/" + request.parts[0]]
+    dialect, own = gate.sockets[path(request)]
     headers = {
         "upgrade": "websocket",
         "connection": "Upgrade",
@@ -51,12 +56,12 @@ def takeover(gate: "Gate", request: Request) -> Takeover:
         headers["sec-websocket-protocol"] = chosen
     kind = "wss" if request.secure else "ws"
     peer = Peer(f"{kind}:{request.peer}", kind)
-    opener = _opener(gate, dialect, request)
+    open = opener(gate, dialect, request)
     bound = gate.limits.max_outbound_bytes
 
     def begin(transport: Any, rest: bytes) -> None:
         longest = gate.limits.max_line_bytes
-        link = WebSocketLink(opener, peer, bound=bound, longest=longest)
+        link = WebSocketLink(open, peer, bound=bound, longest=longest)
         attach(transport, link, rest)
 
     gate.meter.upgrades[dialect] += 1
@@ -71,7 +76,8 @@ def _subprotocol(request: Request, own: str) -> str:
     return next((one for one in offered if one.startswith("bearer.")), "")
 
 
-def _opener(gate: "Gate", dialect: str, request: Request) -> Any:
+def opener(gate: "Gate", dialect: str, request: Request) -> Any:
+    """Makes the dialect's side of a connection that this request begins."""
     agent = request.query.get("agent", "")
     token_id = request.token_id
     name = request.query.get("connection", "")[:64]
@@ -85,6 +91,7 @@ def _opener(gate: "Gate", dialect: str, request: Request) -> Any:
             return plain
         hearer: Any = desk.hearer(link, agent=agent)
         hearer.steady = steady
+        hearer.max_line = min(hearer.max_line, gate.limits.max_line_bytes)
         own: Hearer = hearer
         return own
 

@@ -12,8 +12,8 @@ from dragoman.engine.events import Event
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AskRow
 from dragoman.observe.redact import redact
+from dragoman.wire.codec import encode as _encode
 
-_encode = msgspec.json.Encoder().encode
 LISTED = 16_000  # characters of a question in a list
 
 
@@ -22,6 +22,13 @@ def session(info: SessionInfo) -> SessionInfo:
     if not info.extra:
         return info
     return msgspec.structs.replace(info, extra=redact(info.extra))
+
+
+def brief(info: SessionInfo) -> SessionInfo:
+    """A session as a row of a list shows it."""
+    return msgspec.structs.replace(
+        info, query=info.query[:200], result="", error=info.error[:200], extra={}
+    )
 
 
 def event(one: Event) -> Event:

@@ -1,13 +1,12 @@
 """Who pays: the key that `dragoman login` kept, as the host uses it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from dragoman.providers.registry import ModelRegistry, ProviderConfig
+from dragoman.providers.registry import ProviderConfig
 from dragoman.settings import login
-from dragoman.settings.login import Login
 from dragoman.settings.places import Places
 
 
@@ -16,6 +15,7 @@ class Account:
 
     def __init__(self, where: Places) -> None:
         self._where = where
+        self.changed: list[Callable[[], None]] = []
         self._seen = self._mark()
         self._login = login.read(where)
 
@@ -37,25 +37,16 @@ class Account:
                 made[name] = msgspec.structs.replace(config, api_key=self._login.key)
         return made
 
-    def look(self, models: ModelRegistry) -> Sequence[str]:
-        """Whose key is kept now; the models learn of a change."""
+    def look(self) -> Sequence[str]:
+        """Whose key is kept now; whoever uses it learns of a change."""
         mark = self._mark()
         if mark != self._seen:
-            old, self._seen, self._login = self._login, mark, login.read(self._where)
-            self._tell(models, old, self._login)
+            self._seen, self._login = mark, login.read(self._where)
+            for tell in self.changed:
+                tell()
         return [self._login.provider] if self._login is not None else []
 
-    async def forget(self, models: ModelRegistry) -> None:
+    async def forget(self) -> None:
         """Log out."""
         login.forget(self._where)
-        self.look(models)
-
-    def _tell(self, models: ModelRegistry, old: Login | None, new: Login | None) -> None:
-        if old is not None and old.key:
-            config = models.config(old.provider)
-            if config.api_key == old.key:
-                models.configure(old.provider, msgspec.structs.replace(config, api_key=""))
-        if new is not None and new.key:
-            config = models.config(new.provider)
-            if not config.api_key:
-                models.configure(new.provider, msgspec.structs.replace(config, api_key=new.key))
+        self.look()

@@ -13,11 +13,12 @@ from dragoman.tools.bounds import Bounds
 from dragoman.tools.disk import load, replace
 from dragoman.tools.environ import environment, secret
 from dragoman.tools.output import Capture, Outputs, Progress
-from dragoman.tools.running import Command
+from dragoman.tools.running import CommandRun
 from dragoman.tools.work import in_thread
 
 _LARGEST = 10 * 1024 * 1024
 _MARK = "DRAGOMAN_CALL"
+_INSIDE = bytes(range(0x80, 0xC0))  # no character begins with one of these
 
 BoundsOf = Callable[[AgentProfile, SessionInfo], Bounds]
 
@@ -52,15 +53,15 @@ class Ground:
         guard = self._confine(turn.profile).guard(bounds, real)
         await in_thread(lambda halt: replace(bounds, real, path, data, halt), guard=guard)
 
-    async def run(self, turn: TurnPort, params: dict[str, Any]) -> "Terminal":
+    async def run(self, turn: TurnPort, params: dict[str, Any]) -> "AgentTerminal":
         bounds = self._bounds(turn.profile, turn.info)
         cwd = params.get("cwd")
         cwd = bounds.resolve(cwd) if isinstance(cwd, str) and cwd else turn.info.cwd
         command = str(params["command"])
-        args = [str(one) for one in params.get("args") or ()]
+        args = [str(one) for one in _listed(params, "args")]
         argv = (command, *args) if args else ("/bin/sh", "-c", command)
         variables = environment((), self._extra_env(turn.profile))
-        for one in params.get("env") or ():
+        for one in _listed(params, "env"):
             if isinstance(one, dict) and isinstance(one.get("name"), str):
                 if not secret(one["name"]):
                     variables[one["name"]] = str(one.get("value", ""))
@@ -69,15 +70,22 @@ class Ground:
         launch = Launch(argv, cwd, variables)
         launch = self._confine(turn.profile).confine(launch, None, bounds)  # type: ignore[arg-type]
         capture = Capture(self._outputs)
-        running = Command(launch, f"{_MARK}={mark}", capture, Progress(lambda text: None))
+        running = CommandRun(launch, f"{_MARK}={mark}", capture, Progress(lambda text: None))
         limit = params.get("outputByteLimit")
-        return Terminal(running, capture, limit if isinstance(limit, int) else 0)
+        return AgentTerminal(running, capture, limit if isinstance(limit, int) else 0)
 
 
-class Terminal:
+def _listed(params: dict[str, Any], name: str) -> list[Any]:
+    given = params.get(name)
+    if given is not None and not isinstance(given, list):
+        raise BadInput(f"terminal/create: {name} must be an array")
+    return given or []
+
+
+class AgentTerminal:
     """A command of a hosted agent (`agents.acp_serving.Terminal`)."""
 
-    def __init__(self, command: Command, capture: Capture, limit: int) -> None:
+    def __init__(self, command: CommandRun, capture: Capture, limit: int) -> None:
         self._command = command
         self._capture = capture
         self._limit = limit
@@ -87,9 +95,10 @@ class Terminal:
         """What it has printed; the end of it when that is much."""
         text = self._capture.text()
         cut = self._capture.cut
-        if self._limit and len(text.encode()) > self._limit:
-            return text.encode()[-self._limit :].decode("utf-8", "ignore"), True
-        return text, cut
+        data = text.encode() if self._limit > 0 else b""
+        if len(data) <= self._limit or not data:
+            return text, cut
+        return data[-self._limit :].lstrip(_INSIDE).decode("utf-8", "replace"), True
 
     def exit_status(self) -> dict[str, Any] | None:
         if not self._task.done():

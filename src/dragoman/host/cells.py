@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile
+from dragoman.host.installed import own_code
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
@@ -68,6 +69,7 @@ class Cells:
             from dragoman.sandbox.program import unwrapped
 
             return unwrapped
+        from dragoman.policy import caches
         from dragoman.policy.paths import Boundary
         from dragoman.policy.profiles import STANDARD, strangers
 
@@ -77,7 +79,7 @@ class Cells:
             entry.sandbox_writable,
             (*STANDARD.forbidden, *strangers(os.path.expanduser("~"))),
             protected=self.protected,
-            sealed=STANDARD.sealed,
+            sealed=(*STANDARD.sealed, *own_code(), *caches.programs()),
             legible=STANDARD.legible,
             writable=STANDARD.writable,
             reads_outside=True,
@@ -97,11 +99,14 @@ class Cells:
         return walls
 
     def _cell(self, walls: Any, name: str, network: bool) -> "Wrap":
+        from dragoman.policy import caches
+        from dragoman.policy.profiles import STANDARD
         from dragoman.sandbox.program import Cell
 
         wanted = self._settings().sandbox
         own = scratch(self._private, name)
-        return Cell(walls, own, wanted.backend, network, wanted.trust_unix_sockets).wrap
+        places = caches.variables(STANDARD.forbidden)
+        return Cell(walls, own, wanted.backend, network, wanted.trust_unix_sockets, places).wrap
 
 
 def outside(entry: Any) -> bool:

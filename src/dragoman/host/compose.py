@@ -12,7 +12,7 @@ from dragoman.engine.faults import Fault, ProviderFailed
 from dragoman.engine.hooks import Hooks
 from dragoman.engine.host import Host
 from dragoman.engine.offers import Offer, Offers
-from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, Store
+from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, PromptTurn, Store
 from dragoman.engine.ports.checkpoints import Checkpoints
 from dragoman.engine.traits import PutBack
 from dragoman.host.account import Account
@@ -29,12 +29,13 @@ from dragoman.observe.log import get_log
 from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
 from dragoman.settings import profiles
-from dragoman.settings.load import load
+from dragoman.settings.load import BadSettings, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
 
 if TYPE_CHECKING:
     from dragoman.engine.info import SessionInfo
+    from dragoman.engine.letters import Letters
     from dragoman.engine.ports import AgentProfile, Toolbox
     from dragoman.fleet.node import Node
     from dragoman.host.tasks import Tasks
@@ -68,8 +69,8 @@ class Composed:
         self.endings: tuple[Callable[[], Awaitable[None]], ...] = ()
 
     @property
-    def kin(self) -> Kin:
-        return self.roster.kin
+    def descendants(self) -> Kin:
+        return self.roster.descendants
 
     @property
     def settings(self) -> Settings:
@@ -133,22 +134,25 @@ async def compose(
     )
     host.max_asks = loaded.settings.limits.max_approvals
     host.shared = for_daemon
+    if kept.durable and not for_daemon:
+        host.on_asked.append(_letters(host))
     if kept.durable:
         host.make_checkpoints = lambda: _keeper(config.settings, where, closers)
-    node = _node(host, kept, loaded.settings) if for_daemon else None
+    host.worktrees = _Late()
+    node = _node(host, kept, loaded.settings, notices, for_daemon=for_daemon)
     servers = Servers(
         host,
         lambda: config.settings,
         roster.cells,
         tokens=os.path.join(where.data_dir, "tokens"),
-        trust=roster.kin.trust_marked,
-        brand=roster.kin.brand_marked,
+        trust=roster.descendants.trust_marked,
+        brand=roster.descendants.brand_marked,
     )
     roster.parts.append(servers.part)
     roster.servers = servers.given
     learning = Learning(where.config_dir)
     roster.parts += (learning.tools, _children(host))
-    roster.extras += (learning.said, _restored)
+    roster.extras += (learning.said, _changes(), _restored)
     host.commands = learning.commands
     budgets = Budgets(
         lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner
@@ -161,12 +165,12 @@ async def compose(
         config_file=where.config_file,
         data_dir=where.data_dir,
         started_at=host.clock.now_ms(),
-        notices=notices,
+        notices=lambda: _standing(notices, loaded.warnings, where, flags),
         mcp=servers.status,
         budget=budgets.used,
         without_key=models.without_key,
-        logged_in=lambda: account.look(models),
-        log_out=lambda: account.forget(models),
+        logged_in=account.look,
+        log_out=account.forget,
     )
     if loaded.settings.sandbox.backend not in ("auto", "none"):
         _sandbox(loaded.settings)  # asked for by name: refuse to begin without it
@@ -180,15 +184,50 @@ async def compose(
     host.hooks.subscribe("agent_completed", recollection, intercepts=False)
     if kept.durable:
         facts.memory = recollection.of
-    config.applied.append(lambda old, new: _apply(host, models, providers, old, new))
+    _join_hooks(config, host, roster, private or where.data_dir)
+
+    def use_providers() -> None:
+        models.configure_all(account.over(provider_configs(config.settings, providers)))
+        _offer_hosted(models, config.settings)
+        roster.choose_anew()
+
+    account.changed += (use_providers, lambda: _equip(host))
+    config.beside.append(account.look)
+    config.applied.append(lambda old, new: _apply(host, use_providers, old, new))
     composed = Composed(config, where, host, Door(host, config, facts), models, roster, notices)
     composed.recollection = recollection
     composed.node = node
+    if node is not None:
+        facts.fleet = node.desk.nodes
     composed.closers = closers
     closers.append(recollection.close)
     composed.endings += (servers.close, budgets.flush)
     config.applied.append(servers.apply)
+    if node is not None and not for_daemon:
+        try:
+            await node.start()
+        except BaseException:
+            await composed.close()
+            raise
     return composed
+
+
+def _join_hooks(config: LiveConfig, host: Host, roster: Roster, private: str) -> None:
+    """The commands of `[[hooks]]`; loaded when there are some."""
+    made: list[Any] = []
+
+    def apply(old: Settings | None, new: Settings) -> None:
+        if not made and new.hooks:
+            from dragoman.host.hook_commands import HookCommands
+
+            folder = os.path.join(private, "hooks")
+            made.append(HookCommands(lambda: config.settings, host, roster, folder))
+            roster.extras.append(made[0].told)
+        elif made:
+            made[0].apply()
+
+    apply(None, config.settings)
+    config.applied.append(apply)
 
 
 def _children(
@@ -207,7 +246,36 @@ def _children(
     return part
 
 
-async def _restored(turn: Any) -> tuple[str, ...]:
+def _letters(host: Host) -> Callable[[], None]:
+    """Looks for answers that other processes leave, once a question is open."""
+    made: list[Letters] = []
+
+    def look() -> None:
+        if not made:
+            from dragoman.engine import letters
+
+            made.append(letters.Letters(host))
+        made[0].look()
+
+    return look
+
+
+def _changes() -> Callable[[PromptTurn], Awaitable[tuple[str, ...]]]:
+    """What git says of the folder; loaded with the first turn."""
+    made: list[Any] = []
+
+    async def said(turn: PromptTurn) -> tuple[str, ...]:
+        if not made:
+            from dragoman.host.changes import Changes
+
+            made.append(Changes())
+        found: tuple[str, ...] = await made[0].said(turn)
+        return found
+
+    return said
+
+
+async def _restored(turn: PromptTurn) -> tuple[str, ...]:
     """Tells the model that its changes were undone since it last looked."""
     given = PutBack.of(turn.info.extra)
     if not given.what or turn.info.turns - given.turn > 1:
@@ -223,33 +291,51 @@ def _keeper(
     if not given.enabled:
         return None
     from dragoman.checkpoints.keeper import Keeper
-    from dragoman.checkpoints.looking import Limits
+    from dragoman.checkpoints.looking import LookLimits
 
-    limits = Limits(given.max_files, given.max_file_bytes)
+    limits = LookLimits(given.max_files, given.max_file_bytes)
     path = os.path.join(where.data_dir, "checkpoints.db")
     keeper = Keeper(path, limits, given.max_bytes)
     closers.append(keeper.close)
     return keeper
 
 
-def _node(host: Host, store: Store, settings: Settings) -> "Node | None":
-    """This daemon as a node of a fleet; it joins with `start`."""
-    if not settings.fleet.database:
+def _node(
+    host: Host, store: Store, settings: Settings, notices: list[str], *, for_daemon: bool
+) -> "Node | None":
+    """This process as a node of a fleet; it joins with `start`."""
+    given = settings.fleet
+    no_bus = ""
+    if given.bus:
+        no_bus = "fleet.bus is set, but this version has no bus: the database wakes nodes"
+        notices.append(f"{no_bus}, and text reaches the clients of other nodes by the message.")
+    if not given.database or not store.place:
         return None
-    import socket
-
-    from dragoman.fleet.desk import Desk, owner_name
+    from dragoman.fleet.desk import GUEST, Desk, owner_name
     from dragoman.fleet.node import Node
+    from dragoman.host.owner import has_ended, this_life
+    from dragoman.host.stores import named
     from dragoman.store.postgres import PostgresStore
-    from dragoman.store.postgres.changes import Node as Named
 
     assert isinstance(store, PostgresStore)
-    given = settings.fleet
-    name = given.node or socket.gethostname()
-    roots = tuple(os.path.realpath(root) for root in given.shared_roots)
-    store.node = Named(name, tuple(given.labels), roots)
+    store.node = named(given)
+    name = store.node.name if for_daemon else f"{store.node.name}{GUEST}{os.getpid()}"
     desk = Desk(store, owner_name(name, os.urandom(6).hex()))
-    return Node(host, desk, lease=given.lease, version=__version__)
+    host.owner = desk.owner
+    host.whereabouts = desk.whereabouts
+    return Node(
+        host, desk, lease=given.lease, version=__version__, life=this_life(),
+        has_ended=has_ended, front=store.front, degraded=no_bus,
+    )  # fmt: skip
+
+
+class _Late:
+    """Worktrees, loaded when somebody wants one."""
+
+    def __getattr__(self, name: str) -> Any:
+        from dragoman.host.worktrees import GitWorktrees
+
+        return getattr(GitWorktrees(), name)
 
 
 def _writings(config_dir: str) -> Any:
@@ -328,6 +414,19 @@ class Elsewhere:
         return None
 
 
+def _standing(
+    notices: Sequence[str], warned: Sequence[str], where: Places, flags: Mapping[str, Any] | None
+) -> Sequence[str]:
+    """What was told at the start, without what was mended in the configuration since."""
+    if not warned:
+        return notices
+    try:
+        now = load(where.config_file, flags=flags).warnings
+    except BadSettings:  # half written: what was true at the start may still be
+        return notices
+    return [one for one in notices if one not in warned or one in now]
+
+
 def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
     from dragoman.observe.log import configure
 
@@ -398,8 +497,7 @@ def _hooks(settings: Settings) -> Hooks:
 
 def _apply(
     host: Host,
-    models: ModelRegistry,
-    more: Mapping[str, ProviderConfig] | None,
+    use_providers: Callable[[], None],
     old: Settings,
     new: Settings,
 ) -> None:
@@ -410,9 +508,12 @@ def _apply(
     host.max_sessions = new.limits.max_sessions
     host.max_asks = new.limits.max_approvals
     if (old.providers, old.models, old.agents) != (new.providers, new.models, new.agents):
-        for name, config in provider_configs(new, more).items():
-            models.configure(name, config)
-        _offer_hosted(models, new)
+        use_providers()
+    _equip(host)
+
+
+def _equip(host: Host) -> None:
+    """Give sessions what their agents have now."""
     for session in tuple(host.live.values()):
         try:
             session.gear.configure()

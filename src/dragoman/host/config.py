@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.reading import found_at
 from dragoman.observe.redact import redact
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
@@ -22,6 +23,7 @@ class LiveConfig:
         self.places = places
         self.flags = flags or {}
         self.applied: list[Callable[[Settings, Settings], None]] = []
+        self.beside: list[Callable[[], object]] = []  # what else is read again with the file
         self._watchers: list[Told] = []
         self._clear_watchers: list[Told] = []
 
@@ -36,22 +38,11 @@ class LiveConfig:
 
     def get(self, path: str = "") -> Any:
         """The value at a dotted path; None when there is nothing. `$.` and `[n]` are understood."""
-        value: Any = self.tree()
-        for part in _parts(path):
-            if isinstance(value, dict):
-                value = value.get(part)
-            elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
-                value = value[int(part)]
-            else:
-                return None
-        return value
+        return found_at(self.tree(), _parts(path))
 
     def clear(self, path: tuple[str, ...]) -> Any:
         """The value at a path as it is, secrets included: for the one whose they are."""
-        value: Any = _plain(self.settings)
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
+        return found_at(_plain(self.settings), path)
 
     def watch(self, callback: Told, *, clear: bool = False) -> Callable[[], None]:
         """Call back with each change; `clear`: also of secrets, as they are."""
@@ -110,6 +101,8 @@ class LiveConfig:
 
     def reload(self) -> list[tuple[str, Any, Any]]:
         """Read the file again; a bad one leaves everything as it was. Raises BadSettings."""
+        for look in self.beside:
+            look()
         before = self.loaded
         fresh = load(self.places.config_file, flags=self.flags)
         old, bare = self.tree(), _plain(self.settings)

@@ -6,7 +6,8 @@ from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.engine.faults import Fault
-from dragoman.store.postgres.link import Link
+from dragoman.store.postgres.link import PostgresLink
+from dragoman.store.postgres.roles import kind_of
 from dragoman.store.postgres.schema import STEPS, version_of
 from dragoman.store.postgres.writer import discard
 
@@ -28,7 +29,7 @@ def examine(url: str) -> list[Finding]:
 
 
 async def _examine(url: str) -> list[Finding]:
-    link = Link(url)
+    link = PostgresLink(url)
     try:
         connection = await link.connect()
     except Exception as error:
@@ -76,17 +77,15 @@ async def _looked(connection: "Connection[Any]", place: str) -> AsyncIterator[Fi
 
 
 async def _rights(connection: "Connection[Any]") -> list[Finding]:
-    missing = [
-        table
-        for table in ("sessions", "events", "asks", "kv", "counters", "nodes", "commands")
-        if not await connection.fetchval(
-            "SELECT has_table_privilege($1, 'SELECT, INSERT, UPDATE, DELETE')", table
-        )
+    kind, lacking = await kind_of(connection)
+    if kind == "host":
+        return [("ok", "this role may read and write all tables", "")]
+    if kind == "front":
+        return [("ok", "this role is a front: it reads, and writes commands and answers", "")]
+    names = ", ".join(lacking)
+    return [
+        ("error", f"this role may not write {names}", "Run: dragoman fleet grant host|front ROLE")
     ]
-    if missing:
-        names = ", ".join(missing)
-        return [("error", f"this role may not write {names}", f"GRANT ALL ON {names} TO it.")]
-    return [("ok", "this role may read and write all tables", "")]
 
 
 async def _times(connection: "Connection[Any]") -> list[Finding]:

@@ -32,9 +32,10 @@ class Desks:
     def websockets(self) -> dict[str, tuple[str, str]]:
         """Path of the gateway -> the dialect spoken there, its subprotocol."""
         return {
-            one.websocket[0]: (one.name, one.websocket[1])
+            path: (one.name, one.websocket[1])
             for one in REGISTRY.all()
             if one.websocket
+            for path in one.websocket[0].split()
         }
 
     def opener(self, name: str) -> Opener:

@@ -6,13 +6,12 @@ import socket
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.engine.faults import Fault
-from dragoman.host import lock
+from dragoman.engine.ports.rows import DoctorRow
+from dragoman.host import installed, lock
 from dragoman.host.stores import database_of
 from dragoman.settings import places
 from dragoman.settings.load import Loaded, load
@@ -22,17 +21,9 @@ from dragoman.settings.places import Places
 if TYPE_CHECKING:
     import sqlite3
 
+Row = DoctorRow
 _LOW_DISK = 200_000_000  # bytes
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One finding. `fix` says what to do, and is empty when all is well."""
-
-    severity: Literal["ok", "warn", "error"]
-    category: str
-    message: str
-    fix: str = ""
 
 
 def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
@@ -50,10 +41,11 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     rows += _directory(where)
     rows += _store(loaded, where)
     rows += _sockets(where, env)
-    rows += _models(loaded, env)
+    rows += _models(loaded, where, env)
     rows += _keys(loaded, env)
     rows += _sandbox(loaded)
     rows += _gateway(loaded)
+    rows += _hooks(loaded)
     rows += _trusting(loaded)
     rows += _programs(loaded)
     return rows
@@ -241,12 +233,13 @@ def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     yield Row("ok", "daemon", f"process {owner} listens at {path}")
 
 
-def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
+def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:
+    from dragoman.host.account import Account
     from dragoman.host.compose import provider_configs
     from dragoman.providers.registry import ModelRegistry
     from dragoman.settings import profiles
 
-    models = ModelRegistry(provider_configs(loaded.settings, None), env=env)
+    models = ModelRegistry(Account(where).over(provider_configs(loaded.settings, None)), env=env)
     for alias in profiles.names(loaded.settings):
         own = profiles.agent(loaded.settings, alias)
         if own.backend == "acp":
@@ -268,7 +261,8 @@ def _models(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
         if model.provider == "demo":
             yield Row(
                 "warn", "agents", f"{alias} uses the embedded demo, which is no language model",
-                "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start Ollama.",
+                "Keep a key with: dragoman login (or set ANTHROPIC_API_KEY, OPENAI_API_KEY or "
+                "GEMINI_API_KEY, or start Ollama).",
             )  # fmt: skip
         else:
             yield Row("ok", "agents", f"{alias} uses {model.ref}")
@@ -290,6 +284,11 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
         )  # fmt: skip
         return
     yield Row("ok", "sandbox", describe(confine))
+    if place := installed.inside(os.getcwd()):
+        yield Row(
+            "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
+            "Install it apart from the project: pipx install dragoman",
+        )  # fmt: skip
     if wanted.trust_unix_sockets:
         yield Row(
             "warn", "sandbox",
@@ -305,18 +304,25 @@ def _gateway(loaded: Loaded) -> Iterator[Row]:
     given = loaded.settings.gateway
     if not given.enabled:
         return
-    if not given.tls_cert and not is_loopback(given.host):
+    if not (given.tls_cert or given.tls_self_signed) and not is_loopback(given.host):
         yield Row(
             "warn", "gateway",
             f"{given.host}:{given.port} can be reached from other machines without TLS: tokens and "
             "all that is said can be read on the way",
-            "Set gateway.tls_cert and gateway.tls_key, or gateway.host 127.0.0.1.",
+            "Set gateway.tls_self_signed true (or tls_cert and tls_key), or gateway.host "
+            "127.0.0.1.",
         )  # fmt: skip
     if not given.require_pairing:
         yield Row(
             "warn", "gateway", "every program of this user is let in without a token",
             "Set gateway.require_pairing true.",
         )  # fmt: skip
+
+
+def _hooks(loaded: Loaded) -> Iterator[Row]:
+    for one in loaded.settings.hooks:
+        about = f" of {', '.join(one.tools)}" if one.tools else ""
+        yield Row("ok", "hooks", f"{one.on}{about} runs {one.run}")
 
 
 def _trusting(loaded: Loaded) -> Iterator[Row]:

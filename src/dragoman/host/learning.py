@@ -7,10 +7,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Any
 
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports import AgentProfile, Toolbox
+from dragoman.engine.ports import AgentProfile, PromptTurn, Toolbox
 from dragoman.engine.ports.commands import Command
 
 _MOMENT = 0.2  # seconds for which a look at the files is good: a busy host has many turns in it
@@ -28,7 +27,7 @@ class Learning:
         self._looks: dict[tuple[str, str], asyncio.Future[_Found]] = {}
         self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    async def said(self, turn: Any) -> Sequence[str]:
+    async def said(self, turn: PromptTurn) -> Sequence[str]:
         """Parts of the system prompt."""
         info: SessionInfo = turn.info
         own, listed, notes = await self._looked(info.agent, info.cwd)

@@ -21,6 +21,26 @@ def is_alive(owner: str) -> bool:
     return not born or _born(int(pid)) in (born, "")
 
 
+def this_life() -> str:
+    """This process and the machine it runs on: what others there can tell the end of."""
+    return f"{_machine()} {this_process()}"
+
+
+def has_ended(life: str) -> bool:
+    """Whether a life of this machine is known to be over."""
+    machine, _, process = life.partition(" ")
+    return bool(machine and process) and machine == _machine() and not is_alive(process)
+
+
+def _machine() -> str:
+    """This start of this machine, seen from this container; empty where nobody can tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
 def _born(pid: int) -> str:
     """When the process was started, in the kernel's clock ticks; empty where nobody can tell."""
     try:

@@ -7,13 +7,14 @@ neither read what an agent remembers nor add to it.
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman.engine.content import text_of
+from dragoman.engine.facts import Remembering
 from dragoman.engine.hooks import Block, Completed, HookContext, P, Payload
 from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.ports import AgentProfile, Toolbox
+from dragoman.engine.ports import AgentProfile, PromptTurn, Toolbox
 from dragoman.engine.traits import Given
 from dragoman.observe.log import get_log
 from dragoman.settings import profiles
@@ -48,7 +49,7 @@ class Recollection:
             )
         return self._made
 
-    def of(self, agent: str) -> Any:
+    def of(self, agent: str) -> Remembering:
         """One agent's memory, for clients that look after it. Raises StoreFailed."""
         return self.memories.of(agent)
 
@@ -58,17 +59,22 @@ class Recollection:
         return self._settings().memory.enabled and not excluded
 
     async def tools(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:
+        wanted = profile.tools
+        own = profiles.agent(self._settings(), profile.alias).memory
+        named = wanted is not None and any(name.startswith("memory_") for name in wanted)
+        if not (own.tools or own.auto_recall or own.auto_save or named):
+            return None  # the agent is not set so
         if not self.applies(info) or not self._host.store.durable:
             return None
         from dragoman.tools.memory import memory_tools
         from dragoman.tools.registry import Box
 
         memory = await asyncio.to_thread(self.memories.of, profile.alias)
-        wanted = profile.tools
-        made = memory_tools(memory)
-        return Box([tool for tool in made if wanted is None or tool.spec.name in wanted])
+        return Box(
+            [tool for tool in memory_tools(memory) if wanted is None or tool.spec.name in wanted]
+        )
 
-    async def recalled(self, turn: Any) -> Sequence[str]:
+    async def recalled(self, turn: PromptTurn) -> Sequence[str]:
         """What is remembered about the prompt, as a part of the system prompt."""
         info: SessionInfo = turn.info
         own = profiles.agent(self._settings(), info.agent).memory

@@ -1,7 +1,7 @@
 """The agents of the configuration, each put together from its parts (`ports.Agents`)."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,10 +9,11 @@ import msgspec
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
-from dragoman.engine.ports import Agent, AgentProfile, Policy, Tool, Toolbox, ToolSpec
+from dragoman.engine.ports import Agent, AgentProfile, Policy, PromptTurn, Tool, Toolbox, ToolSpec
 from dragoman.engine.traits import Given
 from dragoman.host.cells import Cells, scratch
 from dragoman.host.descendants import Kin
+from dragoman.host.installed import own_code
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.agents.builtin import BuiltinAgent
     from dragoman.policy.autonomy import AutonomyPolicy, Rules
     from dragoman.sandbox.launch import Confine
+    from dragoman.settings.host import WebSearch as WebSearchSettings
 
 _RULES = ("auto_approve", "always_ask", "allowed_commands", "forbidden_commands", "allowed_roots",
           "workspace_only", "block_high_risk")  # fmt: skip
@@ -52,13 +54,14 @@ class Roster:
         self._outputs = os.path.join(self._private, "outputs")
         self._builtin: BuiltinAgent | None = None
         self._hosted: AcpProcessAgent | None = None
-        self.kin = Kin()
+        self.descendants = Kin()
         self.cells = Cells(settings, places, self._private, self._bounds)
         # The MCP servers of a session, for a hosted agent to connect by itself.
         self.servers: Callable[[AgentProfile, SessionInfo], Sequence[Any]] = lambda p, i: ()
         self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
         self.parts: list[Callable[[AgentProfile, SessionInfo], Any]] = []  # further toolboxes
-        self.extras: list[Callable[[Any], Any]] = []  # further parts of the system prompt
+        # Further parts of the system prompt.
+        self.extras: list[Callable[[PromptTurn], Awaitable[Sequence[str]]]] = []
 
     def names(self) -> Sequence[str]:
         return profiles.names(self._settings())
@@ -84,6 +87,11 @@ class Roster:
             else:
                 self._chosen[provider] = self._models.default_ref()
         return self._chosen[provider]
+
+    def choose_anew(self) -> None:
+        """Who can be asked has changed."""
+        self._chosen.clear()
+        self._profiles.clear()
 
     def _first_of(self, provider: str) -> str:
         from dragoman.providers.presets import ALIASES, PRESETS
@@ -127,7 +135,7 @@ class Roster:
                 wrap=self.cells.hosted,
                 environment=self._hosted_env,
                 began=self._hosted_began,
-                ended=self.kin.forget,
+                ended=self.descendants.forget,
             )
         return self._hosted
 
@@ -140,9 +148,9 @@ class Roster:
     def _hosted_began(self, pid: int, alias: str) -> None:
         """A hosted agent may talk to the daemon itself only when its owner said so."""
         if profiles.agent(self._settings(), alias).trust_with_daemon:
-            self.kin.trust(pid)
+            self.descendants.trust(pid)
         else:
-            self.kin.brand(pid)
+            self.descendants.brand(pid)
 
     def policy(self, profile: AgentProfile) -> "AutonomyPolicy":
         # Shell grammar and all: not before there is a session.
@@ -155,7 +163,7 @@ class Roster:
         home = os.path.expanduser("~")
         rules = Rules(
             forbidden_paths=(*chosen.forbidden, *strangers(home), *given.forbidden_paths),
-            sealed_paths=chosen.sealed,
+            sealed_paths=(*chosen.sealed, *own_code()),
             legible_paths=chosen.legible,
             writable_paths=chosen.writable,
             reads_outside=chosen.reads_outside,
@@ -186,8 +194,10 @@ class Roster:
             wanted = tuple(
                 name
                 for name in (NAMES if wanted is None else wanted)
-                if name not in ("ask_user", "escalate_to_human")
+                if name not in ("ask_user", "escalate_to_human", "propose_plan")
             )
+        elif wanted:  # plan mode ends with it
+            wanted = (*wanted, "propose_plan")
         base = self._registry(profile).toolbox(wanted, session=session.id)
         layers: list[Toolbox] = [base]
         for part in self.parts:
@@ -196,6 +206,10 @@ class Roster:
                 layers.append(layer)
         return Layers(layers, self._offers, profile.tools)
 
+    def bash(self, profile: AgentProfile) -> Any:
+        """The tool that runs an agent's commands, with the agent's own walls."""
+        return self._registry(profile).find("bash")
+
     def _registry(self, profile: AgentProfile) -> Any:
         """The built-in tools of an agent, made anew when its policy or workings changed."""
         from dragoman.tools.registry import Registry
@@ -203,7 +217,10 @@ class Roster:
         policy = self.policy(profile)
         ways = profiles.workings(self._settings(), profile.alias)
         given = profiles.rules(self._settings(), profile.alias)
-        wanted = (self._settings().sandbox, ways, given.network, given.domains)
+        wanted = (
+            self._settings().sandbox, ways, given.network, given.domains, profile.context_files,
+            self._settings().web_search,
+        )  # fmt: skip
         known = self._registries.get(profile.alias)
         if known is not None and known[0] is policy and known[1] == wanted:
             return known[2]
@@ -214,7 +231,9 @@ class Roster:
             shell_timeout=ways.shell_timeout_secs,
             max_output=ways.max_output_bytes,
             allow_env=ways.allow_env,
-            extra_env={"TMPDIR": scratch(self._private, profile.alias)},
+            extra_env=self._tool_env(profile),
+            context_files=profile.context_files,
+            search=_search(self._settings().web_search),
         )
         self._registries[profile.alias] = (policy, wanted, registry)
         return registry
@@ -235,15 +254,30 @@ class Roster:
         )
 
     def _tool_env(self, profile: AgentProfile) -> dict[str, str]:
-        """A temporary folder per agent: what one leaves there, another does not see."""
-        return {"TMPDIR": scratch(self._private, profile.alias)}
+        """A temporary folder per agent, which no other sees, and the caches of commands."""
+        from dragoman.policy import caches
+
+        own = {"TMPDIR": scratch(self._private, profile.alias)}
+        return own | caches.variables(self.policy(profile).rules.forbidden_paths)
 
     def _bounds(self, profile: AgentProfile, info: SessionInfo) -> Any:
         policy = self.policy(profile)
         return policy.boundary(info.mode, info.cwd, Given.of(info.extra).roots)
 
-    async def _extras(self, turn: Any) -> list[str]:
+    async def _extras(self, turn: PromptTurn) -> list[str]:
         return [text for extra in self.extras for text in await extra(turn)]
+
+
+def _search(given: "WebSearchSettings") -> Tool | None:
+    """The tool `web_search`, as the configuration wants it."""
+    if not given.provider:
+        return None
+    from dragoman.tools.web_search import ServedSearch, WebSearch
+
+    if given.provider == "model":
+        return ServedSearch()
+    key = given.api_key or os.environ.get("BRAVE_API_KEY", "")
+    return WebSearch(given.provider, key, given.base_url)
 
 
 class Layers:

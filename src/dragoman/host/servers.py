@@ -40,6 +40,7 @@ class Shared:
         self.closed = False
         self._servers = servers
         self._failing = False
+        self._away = ""  # what was said when it was last found to be away
         self._delay = _FIRST_DELAY
         self._again: asyncio.TimerHandle | None = None
 
@@ -47,8 +48,7 @@ class Shared:
         """A session wants it: it is told at once when the server is known to be away."""
         self.users.add(session)
         if self.connection is not None and self.connection.over and self._again is not None:
-            title = f"MCP server {self.name} could not be reached"
-            self._servers.note(session, title, self.connection.problem)
+            self._servers.note(session, self._away, self.connection.problem)
         else:
             self.connect()
 
@@ -76,6 +76,7 @@ class Shared:
 
     def _noted(self, title: str, text: str) -> None:
         log.warning(title, problem=text)
+        self._away = title
         if title.endswith("was lost"):  # it was there in between
             self._failing, self._delay = False, _FIRST_DELAY
         if not self._failing:  # sessions are told once, not at every further try
@@ -245,7 +246,7 @@ class Servers:
         session = self._host.live.get(session_id)
         data: dict[str, Any] = {"source": "mcp"}
         if session is not None and not session.ledger.closing:
-            await session.ledger.append(ev.Noted("warning", title, text, data))
+            await session.ledger.put(ev.Noted("warning", title, text, data))
 
     async def close(self) -> None:
         await asyncio.gather(*(shared.close() for shared in self._shared.values()))

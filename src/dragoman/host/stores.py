@@ -1,11 +1,17 @@
 """Which store the settings name, opened."""
 
 import os
+from typing import TYPE_CHECKING
 
+from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Store
 from dragoman.observe.log import get_log
+from dragoman.settings.host import Fleet
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
+
+if TYPE_CHECKING:
+    from dragoman.store.postgres.changes import Node
 
 log = get_log("store")
 
@@ -17,6 +23,20 @@ def database_of(settings: Settings) -> str:
 
 def file_of(settings: Settings, where: Places) -> str:
     return settings.store.path or os.path.join(where.data_dir, "sessions.db")
+
+
+def named(given: Fleet) -> "Node":
+    """What of its fleet this machine is. Raises BadInput."""
+    import socket
+
+    from dragoman.fleet.desk import GUEST
+    from dragoman.store.postgres.changes import Node
+
+    name = given.node or socket.gethostname()
+    if GUEST in name or not name.strip():
+        raise BadInput(f"fleet.node cannot be {name!r}.", f"Choose a name without {GUEST}.")
+    roots = tuple(os.path.realpath(root) for root in given.shared_roots)
+    return Node(name, tuple(given.labels), roots)
 
 
 def _told(place: str, why: str) -> None:

@@ -56,7 +56,7 @@ class Tasks:
             raise BadInput(f"There is no role {asked.role!r}.", f"Use one of: {', '.join(roles)}.")
         if self._running.get(env.session, 0) >= _MOST:
             raise TooMany(f"{_MOST} tasks run in this session already.", "Wait for one to end.")
-        mode: Mode = env.mode if role.acts else "readonly"
+        mode: Mode = env.mode if role.acts and env.mode != "plan" else "readonly"
         tools = None if role.tools is None else tuple(n for n in role.tools if n != "task")
         given = Given(
             append_system_prompt=(role.prompt,),
@@ -89,6 +89,7 @@ class Tasks:
     ) -> tuple[str, str, bool]:
         child = await self._host.open(spec, by)
         env.progress(f"[session {child.id}]\n")
+        await env.delegated(child.id, spec.title, by.name)
         work = await self._host.prompt(
             child.id, (Text(prompt),), by, key="", metadata=None, when_busy="queue", limit=4,
             wait=None,

@@ -44,7 +44,7 @@ def address(where: Places, settings: Settings) -> str:
         given = settings.gateway
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(given.host, given.host)
     host = f"[{host}]" if ":" in host else host
-    scheme = "https" if given.tls_cert else "http"
+    scheme = "https" if given.tls_cert or given.tls_self_signed else "http"
     prefix = given.path_prefix.strip("/")
     return f"{scheme}://{host}:{given.port}" + (f"/{prefix}" if prefix else "")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST = 512  # requests at once
 _KEPT = 128  # idle connections of one place: as many sessions as talk at once, mostly
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # by RFC 9110
 _IDLE = 60.0  # seconds a connection is kept without use
 
 
@@ -68,9 +69,10 @@ class Client:
                     await answer.head()
                     break
                 except HttpFault:
-                    # The other side gave up a connection that we had kept, before it answered
-                    # anything: most likely it has not seen this request. It is sent once more.
-                    if not answer.unheard:
+                    # The other side gave up a connection that we had kept just as we wrote. Whether
+                    # it heard the request nobody knows: only what may be done twice is sent again.
+                    # The rest is for whoever asks: a model's answer costs money.
+                    if method not in _REPEATABLE or not answer.unanswered:
                         raise
             yield answer
         finally:
@@ -120,7 +122,8 @@ class Client:
         now = asyncio.get_running_loop().time()
         while idle:
             connection = idle.pop()
-            if not connection.lost and now - connection.idle_since < _IDLE:
+            fresh = not connection.lost and now - connection.idle_since < _IDLE
+            if fresh and not connection.stale:
                 return connection
             connection.abort()
         return None

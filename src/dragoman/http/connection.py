@@ -1,11 +1,14 @@
 """One connection: a request out, its answer in, then the next. Grammar by httptools."""
 
 import asyncio
+import select
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from .gathering import CAN_BE_QUIET, Gathering
 from .port import HttpFault, HungUp, NotHttp, TimedOut, Timeouts
 
 if TYPE_CHECKING:
@@ -46,6 +49,23 @@ class Connection(asyncio.BaseProtocol):
         if self.answer is not None:
             self.answer.cut(exc)
 
+    @property
+    def stale(self) -> bool:
+        """Whether something came from the other side while nobody asked: its end, or nonsense.
+
+        The loop may not have read it yet, so the socket itself is looked at: a request that is
+        written to such a connection is lost, and nobody could tell whether it was heard.
+        """
+        number = self.transport.get_extra_info("socket").fileno()
+        if number < 0:
+            return True
+        if sys.platform == "win32":  # there is no poll
+            return bool(select.select([number], [], [], 0)[0])
+        else:
+            looked = select.poll()
+            looked.register(number, select.POLLIN | getattr(select, "POLLRDHUP", 0))
+            return bool(looked.poll(0))
+
     def abort(self) -> None:
         """End it now; nothing more is sent or read."""
         self.lost = True
@@ -79,9 +99,10 @@ class Incoming:
     """
 
     __slots__ = (
-        "_ahead", "_between", "_connection", "_deadline", "_done", "_fault", "_headed", "_keep",
-        "_left", "_loop", "_news", "_packed", "_parser", "_paused", "_pieces", "_release", "_seen",
-        "_sink", "_size", "_timer", "_unsent", "_waiter", "headers", "on_body", "status",
+        "_ahead", "_bare", "_between", "_body", "_connection", "_deadline", "_done", "_fault",
+        "_gathering", "_headed", "_keep", "_left", "_loop", "_news", "_packed", "_parser",
+        "_paused", "_pieces", "_release", "_seen", "_sink", "_size", "_timer", "_unsent", "_waiter",
+        "headers", "on_body", "status",
     )  # fmt: skip
 
     def __init__(
@@ -105,8 +126,11 @@ class Incoming:
         self._headed = self._done = self._keep = self._left = self._news = self._paused = False
         self._seen = 0  # bytes of the head, then of the rest that nobody wants
         self._ahead = 0
+        self._bare = 0  # bytes since the last of a body
+        self._body = False  # the head was whole at the last read
         self._size = 0
         self._unsent = len(request)
+        self._gathering: Gathering | None = None
         connection.answer = self
         self._parser: Any = HttpResponseParser(self)
         self._loop = asyncio.get_running_loop()
@@ -130,10 +154,19 @@ class Incoming:
             if self._seen > _HEAD:
                 self._fail(NotHttp(f"the head of the answer is longer than {_HEAD} bytes"))
             return
-        self._deadline = self._loop.time() + self._between
+        now = self._loop.time()
+        if self._gathering is not None and not self._done:
+            self._gathering.read(now)
         pieces = self._pieces
         if self._done:
             del pieces[self._size :]  # of an answer that nobody asked for
+        if pieces or not self._body:
+            self._body, self._deadline, self._bare = True, now + self._between, 0
+        else:  # nothing but what is around a body: it is no sign of life
+            self._bare += len(data)
+            if self._bare > _HEAD and not self._done:
+                self._fail(NotHttp(f"more than {_HEAD} bytes came that hold nothing"))
+                return
         if pieces:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             if self._left:
@@ -164,12 +197,14 @@ class Incoming:
             self._wake()
             return
         when = "in the middle of its answer" if self._headed else "before it answered"
+        if self._connection.used and not self._headed:
+            when += ", and may have heard the request"
         why = f": {exc}" if exc else ""
         self._fail(HungUp(f"it closed the connection {when}{why}"))
 
     @property
-    def unheard(self) -> bool:
-        """Whether a kept connection was gone before this request could reach anybody."""
+    def unanswered(self) -> bool:
+        """Whether a kept connection ended without a byte of an answer: it may have been heard."""
         return bool(
             self._connection.used
             and self._seen == 0
@@ -223,6 +258,8 @@ class Incoming:
 
     def into(self, sink: Callable[[bytes], None]) -> None:
         self._sink = sink
+        if CAN_BE_QUIET and self._gathering is None and not self._done:
+            self._gathering = Gathering(self._loop, self._connection.transport)
         if self._pieces:
             body = b"".join(self._pieces)
             self._pieces.clear()
@@ -256,6 +293,7 @@ class Incoming:
         if self._done or self._fault is not None or self._connection.lost:
             return
         self._left = True
+        self._be_heard()
         self._sink = None
         self._pieces.clear()
         self._seen = 0
@@ -268,10 +306,17 @@ class Incoming:
         """Whoever read it is done; what is not whole and was not left is cut off."""
         if not self._left:
             self._timer.cancel()
+            self._be_heard()
             if not self._done:
                 self._connection.abort()
 
     # --- inside ---
+
+    def _be_heard(self) -> None:
+        """From now on every byte is told at once."""
+        if self._gathering is not None:
+            self._gathering.stop()
+            self._gathering = None
 
     def _give(self, body: bytes) -> None:
         assert self._sink is not None
@@ -288,6 +333,7 @@ class Incoming:
     def _ended(self) -> None:
         """The whole answer is here: the connection is free, if it can be used again."""
         self._timer.cancel()
+        self._be_heard()
         connection = self._connection
         connection.answer = None
         self._parser = None  # it holds on to us
@@ -330,6 +376,7 @@ class Incoming:
             self._fault = fault
             self._timer.cancel()
             self._parser = None
+            self._be_heard()
             if not self._done:  # else the connection is not ours any more
                 self._connection.answer = None
                 self._connection.abort()

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable
 
+_GZIP, _DEFLATE = 31, 15  # as zlib names them
 _STEP = 256 * 1024  # bytes unpacked at a time: a bomb is told in pieces, never held
 
 
@@ -10,30 +11,43 @@ class Unpacker:
     """Unpacks a stream of bytes."""
 
     def __init__(self, bits: int) -> None:
+        self._bits = bits
         self._inner = zlib.decompressobj(bits)
+        self._begun = False
 
     @property
     def whole(self) -> bool:
-        return self._inner.eof
+        return self._inner.eof or not self._begun
 
     def feed(self, data: bytes, sink: Callable[[bytes], None]) -> str:
         """Hand over what these bytes hold; returns what is wrong with them."""
         try:
-            while data and not self._inner.eof:
+            if not self._begun and data:
+                self._begin(data)
+            while data:
+                if self._inner.eof:
+                    if self._bits != _GZIP or data[0] != 0x1F:
+                        break  # what fills up the end
+                    self._inner = zlib.decompressobj(_GZIP)  # packed in several pieces
                 made = self._inner.decompress(data, _STEP)
-                data = self._inner.unconsumed_tail
+                data = self._inner.unconsumed_tail or self._inner.unused_data
                 if made:
                     sink(made)
         except zlib.error as error:
             return f"the packed answer cannot be unpacked: {error}"
         return ""
 
+    def _begin(self, data: bytes) -> None:
+        self._begun = True
+        if self._bits == _DEFLATE and data[0] & 0x0F != 8:  # bare, as some servers send it
+            self._inner = zlib.decompressobj(-_DEFLATE)
+
 
 class Unknown(Unpacker):
     """A packing that we do not know."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(15)
+        super().__init__(_DEFLATE)
         self._name = name
 
     @property
@@ -46,5 +60,5 @@ class Unknown(Unpacker):
 
 def unpacker(name: str) -> Unpacker:
     """For a Content-Encoding."""
-    bits = {"gzip": 31, "x-gzip": 31, "deflate": 15}.get(name)
+    bits = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _DEFLATE}.get(name)
     return Unknown(name[:50]) if bits is None else Unpacker(bits)

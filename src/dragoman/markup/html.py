@@ -29,6 +29,9 @@ def _reader() -> Any:
 
     found = MarkdownIt("commonmark", {"html": False, "linkify": True, "breaks": True})
     found.enable(["table", "strikethrough", "linkify"])
+    # README.md and parser.py are files, not hosts in Moldova and Paraguay: only whole addresses.
+    linkify: Any = found.linkify
+    linkify.set({"fuzzy_link": False, "fuzzy_ip": False, "fuzzy_email": False})
     found.use(tasklists_plugin)
     found.validateLink = lambda url: url.strip().lower().startswith(_SAFE)  # type: ignore[method-assign]
     found.add_render_rule("link_open", _link_open)
@@ -59,10 +62,16 @@ def _image(self: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) ->
 
 
 def _heading(self: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
-    """The page has headings of its own: those of a text begin two levels below."""
+    """The page has a heading of its own: those of a text stand below it, and skip no level."""
     token = tokens[at]
-    level = min(6, int(token.tag[1]) + 2)
-    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+    above: list[int] = env.setdefault("headings", [])
+    if token.nesting == 1:
+        level = int(token.tag[1])
+        while above and above[-1] >= level:
+            above.pop()
+        above.append(level)
+    shown = min(6, 1 + len(above))
+    return f"<h{shown}>" if token.nesting == 1 else f"</h{shown}>\n"
 
 
 def _fence(self: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:

@@ -10,7 +10,7 @@ from . import log
 KEPT = 2_000
 
 
-class Row(msgspec.Struct, frozen=True):
+class LogLine(msgspec.Struct, frozen=True):
     """One log line. Secrets are hidden already."""
 
     number: int
@@ -25,19 +25,19 @@ class Feed:
     """Takes every line that is logged from its beginning on."""
 
     def __init__(self) -> None:
-        self.rows: deque[Row] = deque(maxlen=KEPT)
-        self._followers: list[Callable[[Row], None]] = []
+        self.rows: deque[LogLine] = deque(maxlen=KEPT)
+        self._followers: list[Callable[[LogLine], None]] = []
         self._number = 0
         self._stop = log.listen(self._take)
 
     def _take(self, time: str, level: str, area: str, event: str, pairs: dict[str, str]) -> None:
         self._number += 1
-        row = Row(self._number, time, level, area, event, pairs)
+        row = LogLine(self._number, time, level, area, event, pairs)
         self.rows.append(row)
         for told in tuple(self._followers):
             told(row)
 
-    def follow(self, told: Callable[[Row], None]) -> Callable[[], None]:
+    def follow(self, told: Callable[[LogLine], None]) -> Callable[[], None]:
         """Be called with every new line; returns how to stop."""
         self._followers.append(told)
 

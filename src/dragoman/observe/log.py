@@ -219,8 +219,8 @@ def _write(level: str, area: str, event: str, pairs: dict[str, Any]) -> None:
     if _sink.as_json:
         _sink.write(_json_line(stamp, level, area, event, items))
         return
-    words = [stamp, level, area, _word(event)]
-    words += (f"{name}={_word(_shown(name, value))}" for name, value in items)
+    words = [stamp, level, area, word(event)]
+    words += (f"{name}={word(_shown(name, value))}" for name, value in items)
     _sink.write(" ".join(words) + "\n")
 
 
@@ -241,7 +241,7 @@ def _shown(name: str, value: Any) -> str:
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
 
 
-def _word(text: str) -> str:
+def word(text: str) -> str:
     """The text as one word: quoted when it has spaces, quotes, = or control characters."""
     if text and text.isprintable() and not any(char in text for char in ' "=\\'):
         return text

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,16 +11,22 @@ from dragoman.engine.events import Mode
 from dragoman.engine.faults import Fault, Refused
 from dragoman.engine.ports import Judgement, Reach, ToolSpec
 
-from .commands import Assessment, Part, assess, forbids, matches
+from . import caches
 from .guarded import guarded
-from .mentions import mentioned
 from .paths import FORBIDDEN, Boundary, within
 from .repository import tame
 
+if TYPE_CHECKING:
+    from .commands import Assessment, ProgramRun
+
 _LOOKING = frozenset({"read", "search", "think"})
 # They reach nothing but the human, or a command that was allowed before.
-_TALKING = frozenset({"ask_user", "escalate_to_human", "plan", "bash_output", "bash_kill"})
+_TALKING = frozenset(
+    {"ask_user", "escalate_to_human", "plan", "propose_plan", "bash_output", "bash_kill"}
+)
 _SHELL = frozenset({"bash", "shell"})
+_WRITING = frozenset({"write", "edit"})
+_ASKING_HOSTS = frozenset({"web_fetch", "web_search"})  # each host is asked about
 _TOUCHING = frozenset({"read", "search", "edit", "delete", "move"})
 _CHANGING = frozenset({"edit", "delete", "move"})
 _PATH_KEYS = frozenset(
@@ -92,7 +98,7 @@ class AutonomyPolicy:
                 self.protected,
                 self.readable,
                 self.home,
-                sealed=self.rules.sealed_paths,
+                sealed=(*self.rules.sealed_paths, *caches.programs(self.home)),
                 legible=self.rules.legible_paths,
                 writable=self.rules.writable_paths,
                 reads_outside=self.rules.reads_outside,
@@ -101,7 +107,14 @@ class AutonomyPolicy:
         return found.wider(reach) if reach else found
 
     def judge(
-        self, call: ToolCall, spec: ToolSpec, *, mode: Mode, cwd: str, roots: Sequence[str]
+        self,
+        call: ToolCall,
+        spec: ToolSpec,
+        *,
+        mode: Mode,
+        cwd: str,
+        roots: Sequence[str],
+        plan: str = "",
     ) -> Judgement:
         """Allow, ask or deny one call."""
         names = {call.name, spec.name}
@@ -115,6 +128,11 @@ class AutonomyPolicy:
             )
         args = call.args or {}
         boundary = self.boundary(mode, cwd, roots)
+        if mode == "plan" and spec.kind not in _LOOKING and spec.name not in _ASKING_HOSTS:
+            if spec.name in _WRITING and _only(plan, args, boundary):
+                return Judgement("allow", files=(plan,))
+            why = f"In plan mode nothing is written but {plan or 'the plan'}, and nothing is run."
+            return Judgement("deny", f"{why} When the plan is ready, call propose_plan.", "medium")
         if names & _SHELL:
             command = next((args[key] for key in _COMMAND_KEYS if args.get(key)), "")
             return self._shell(str(command), names, mode, boundary)
@@ -134,7 +152,7 @@ class AutonomyPolicy:
             return Judgement("allow")
         risk: Any = "high" if touched.asked else _risk_of(spec)
         access: Any = "write" if spec.kind in _CHANGING else "read"
-        firm = mode == "supervised" and self._asks_always(names)
+        firm = mode != "readonly" and self._asks_always(names)
         if not firm and not touched.asked and (spec.kind in _LOOKING or self._approves(names)):
             return Judgement("allow")
         usual = "is in always_ask." if firm else "needs your approval."
@@ -156,6 +174,10 @@ class AutonomyPolicy:
         return "*" in self.rules.auto_approve or not names.isdisjoint(self.rules.auto_approve)
 
     def _shell(self, command: str, names: set[str], mode: Mode, boundary: Boundary) -> Judgement:
+        # The grammar of shells: milliseconds that no session needs before its first command.
+        from .commands import assess, forbids
+        from .mentions import mentioned
+
         rules = self.rules
         found = self._known(assess(command), boundary)
         for part in found.parts:
@@ -200,29 +222,30 @@ class AutonomyPolicy:
         """Whether a file may be written without a question, as by the tool `write`."""
         return self._approves({"write", "edit"})
 
-    def _known(self, found: Assessment, boundary: Boundary) -> Assessment:
+    def _known(self, found: "Assessment", boundary: Boundary) -> "Assessment":
         """The same with what only the place can tell: whose program it is, what git is told."""
+        from .mentions import folders
+
         for part in found.parts:
             why = ""
             if part.plain and "/" not in part.argv[0] and _replaced(part.name, boundary):
                 why = f"{part.name} would be a program of the working directory."
-            elif part.name == "git" and part.kind == "low" and not tame(boundary.cwd):
-                why = "The configuration of this repository may make git run something."
-            elif part.name == "git" and part.kind == "low" and len(found.parts) > 1:
-                moves = [p.argv[1] for p in found.parts if p.name == "cd"]
-                if any(not tame(os.path.join(boundary.cwd, move)) for move in moves):
-                    why = "The configuration of that repository may make git run something."
+            elif part.name == "git" and part.kind == "low":
+                if not all(map(tame, folders(found, boundary.cwd, self.home))):
+                    why = "The configuration of this repository may make git run something."
             if why:
                 return msgspec.structs.replace(found, kind="unknown", reason=why)
         return found
 
-    def _listed(self, found: Assessment) -> bool:
+    def _listed(self, found: "Assessment") -> bool:
         """Every program is in allowed_commands; one of high risk by its name, not by "*"."""
         if not self.rules.allowed_commands or found.kind == "unknown":
             return False
         return all(self._lists(part) for part in found.parts if not part.passes)
 
-    def _lists(self, part: Part) -> bool:
+    def _lists(self, part: "ProgramRun") -> bool:
+        from .commands import matches
+
         if part.name == "cd":
             return True  # it goes somewhere; what happens there is judged by itself
         pattern = matches(part, self.rules.allowed_commands, strict=True)
@@ -231,9 +254,12 @@ class AutonomyPolicy:
 
 def _replaced(name: str, boundary: Boundary) -> bool:
     """Whether a bare name would find a program that the agent itself may have written."""
+    from .programs import STARTS
+
+    names = {name, STARTS.get(name, name)}
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         if os.path.isabs(folder) and any(within(folder, root) for root in boundary.roots):
-            if os.path.lexists(os.path.join(folder, name)):
+            if any(os.path.lexists(os.path.join(folder, one)) for one in names):
                 return True
     return False
 
@@ -325,6 +351,17 @@ class _Touched:
             folder = os.path.dirname(real)
             self.outside = self.outside or f"{reason} Allow running it?"
             self.reach.append(Reach(real, False, folder))
+
+
+def _only(path: str, args: dict[str, Any], boundary: Boundary) -> bool:
+    """Whether a call writes this one file, and no link leads elsewhere."""
+    named = [args[key] for key in args if key in _PATH_KEYS]
+    if not path or len(named) != 1 or not isinstance(named[0], str):
+        return False
+    try:
+        return boundary.resolve(named[0], write=True) == path
+    except Fault:
+        return False
 
 
 def _touched(args: dict[str, Any], boundary: Boundary, write: bool) -> _Touched:

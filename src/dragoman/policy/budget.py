@@ -19,7 +19,7 @@ _HOUR, _DAY = 60, 24 * 60  # minutes
 _FRESH = 1.0  # seconds for which the counts of other processes are believed
 
 
-class Limits(Protocol):
+class Allowance(Protocol):
     """What one agent may use; 0: no limit."""
 
     @property
@@ -61,7 +61,7 @@ class Budgets:
     """Implements `ports.Budget` for all agents of a process."""
 
     def __init__(
-        self, limits: Callable[[str], Limits], store: Store, clock: Clock, owner: str
+        self, limits: Callable[[str], Allowance], store: Store, clock: Clock, owner: str
     ) -> None:
         self._limits = limits
         self._store = store

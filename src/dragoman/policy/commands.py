@@ -17,11 +17,13 @@ from .programs import (
     BUILTINS,
     DANGEROUS,
     DANGEROUS_PREFIXES,
-    RUNNERS,
     SHELLS,
+    WRAPPERS,
+    common,
     git,
     hides,
     only_looks,
+    runs,
     shapes,
 )
 from .reading import Simple, Unknown, Word, read
@@ -33,14 +35,17 @@ _BIN = frozenset(
     | {"/opt/homebrew/bin"}
 )
 _QUIET = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+_NETWORK = ("/dev/tcp/", "/dev/udp/")
 _DURATION = re.compile(r"\d+(\.\d+)?[smhd]?")
 _INTERPRETER = re.compile(r"(python|pypy|node|nodejs|ruby|perl|php|lua|bash|sh|dash|zsh|ksh)[\d.]*")
 _CODE_MODULES = frozenset({"timeit", "code", "pdb", "runpy", "trace", "cProfile", "profile"})
 _DEEPEST = 4
+GOES = frozenset({"cd", "pushd", "chdir"})
+MOST_MOVES = 3  # each may fail, so there are twice as many places after it
 _SHOWN = 80
 
 
-class Part(msgspec.Struct, frozen=True):
+class ProgramRun(msgspec.Struct, frozen=True):
     """One program that the command runs."""
 
     name: str  # without its directory
@@ -57,7 +62,7 @@ class Assessment(msgspec.Struct, frozen=True):
 
     kind: Kind
     reason: str
-    parts: tuple[Part, ...]
+    parts: tuple[ProgramRun, ...]
     writes: tuple[str, ...] = ()  # the files that redirections write, as they are said
     reads: tuple[str, ...] = ()
     readable: bool = True  # False: nobody knows what it runs; `parts` says nothing
@@ -73,9 +78,11 @@ def assess(command: str) -> Assessment:
     try:
         simples = read(command)
         parts = [part for simple in simples for part in _parts(simple.words, 0)]
+        writes, reads = _files(simples)
+        if sum(part.name in GOES for part in parts) > MOST_MOVES:
+            raise Unknown("It changes its folder too often.")
     except Unknown as why:
         return Assessment("unknown", f"What it runs is not known. {why}", (), readable=False)
-    writes, reads = _files(simples)
     kind: Kind = "medium" if writes else "low"
     reason = f"It writes to {writes[0]}." if writes else ""
     for part in parts:
@@ -84,7 +91,7 @@ def assess(command: str) -> Assessment:
     return Assessment(kind, reason, tuple(parts), writes, reads)
 
 
-def matches(part: Part, patterns: Iterable[str], *, strict: bool) -> str:
+def matches(part: ProgramRun, patterns: Iterable[str], *, strict: bool) -> str:
     """The first pattern whose words a program's words begin with; empty when none's do.
 
     Each word of a pattern is a glob for one word. `strict` (for lists that permit) wants the
@@ -111,7 +118,7 @@ def matches(part: Part, patterns: Iterable[str], *, strict: bool) -> str:
     return ""
 
 
-def forbids(part: Part, patterns: Iterable[str]) -> str:
+def forbids(part: ProgramRun, patterns: Iterable[str]) -> str:
     """The pattern that names this program, or one that it is told to run, as far as it shows."""
     patterns = tuple(patterns)
     if not patterns:
@@ -122,7 +129,7 @@ def forbids(part: Part, patterns: Iterable[str]) -> str:
     words = [piece for word in part.argv for piece in word.split()]
     for at in range(1, len(words)):
         name = os.path.basename(words[at].strip("'\"")) or words[at]
-        inner = Part(name, (name, *words[at + 1 :]), "unknown")
+        inner = ProgramRun(name, (name, *words[at + 1 :]), "unknown")
         if found := matches(inner, patterns, strict=False):
             return found if found != "*" else ""
     return ""
@@ -133,12 +140,14 @@ def _files(simples: Iterable[Simple]) -> tuple[tuple[str, ...], tuple[str, ...]]
     reads: list[str] = []
     for simple in simples:
         for redirect in simple.redirects:
+            if redirect.target.startswith(_NETWORK):
+                raise Unknown("It opens the network: bash knows these names.")
             if not redirect.copies and redirect.target not in _QUIET:
                 (reads if redirect.operator == "<" else writes).append(redirect.target)
     return tuple(writes), tuple(reads)
 
 
-def _parts(words: tuple[Word, ...], depth: int) -> list[Part]:
+def _parts(words: tuple[Word, ...], depth: int) -> list[ProgramRun]:
     """A program, and the one that it runs when it is of those that do nothing else."""
     if depth > _DEEPEST:
         raise Unknown("Programs run programs too deeply.")
@@ -146,7 +155,7 @@ def _parts(words: tuple[Word, ...], depth: int) -> list[Part]:
         raise Unknown("Which program it runs depends on the files here.")
     part = _part(words)
     rest = words[1:]
-    inner: list[Part] = []
+    inner: list[ProgramRun] = []
     if part.plain and part.name in SHELLS and len(rest) == 2 and rest[0].text == "-c":
         if rest[1].glob:
             raise Unknown("Which program it runs depends on the files here.")
@@ -157,25 +166,36 @@ def _parts(words: tuple[Word, ...], depth: int) -> list[Part]:
     elif part.plain and part.name in ("timeout", "gtimeout"):
         if len(rest) > 1 and _DURATION.fullmatch(rest[0].text) and rest[1].text[:1] != "-":
             inner = _parts(rest[1:], depth + 1)
+    if not inner and part.plain and rest and rest[0].text in WRAPPERS.get(part.name, ()):
+        return _wrapped(part, rest[1:], depth)
     if not inner:
         return [part]
     return [msgspec.structs.replace(part, kind="low", reason="", passes=True), *inner]
 
 
-def _nested(simple: Simple, depth: int) -> list[Part]:
+def _wrapped(part: ProgramRun, words: tuple[Word, ...], depth: int) -> list[ProgramRun]:
+    """A program that starts another one in its own way: both count, and lists name the first."""
+    if not words or words[0].text.startswith(("-", "+")) or "=" in words[0].text:
+        reason = f"It runs what {part.name} is told to: {shown(part.argv)}."
+        return [msgspec.structs.replace(part, kind="unknown", reason=reason)]
+    inner = _parts(words, depth + 1)
+    return [part, *(msgspec.structs.replace(one, passes=True) for one in inner)]
+
+
+def _nested(simple: Simple, depth: int) -> list[ProgramRun]:
     if any(not r.copies and r.target not in _QUIET for r in simple.redirects):
         raise Unknown("A shell in the shell opens files.")
     return _parts(simple.words, depth)
 
 
-def _part(words: tuple[Word, ...]) -> Part:
+def _part(words: tuple[Word, ...]) -> ProgramRun:
     argv = tuple(word.text for word in words)
     name = os.path.basename(argv[0])
     directory = os.path.dirname(argv[0])
     plain = bool(name) and (not directory or directory in _BIN)
     pattern = any(word.glob for word in words)
     kind, reason = _class(name, argv, plain, pattern)
-    return Part(name, argv, kind, reason, plain, False, pattern)
+    return ProgramRun(name, argv, kind, reason, plain, False, pattern)
 
 
 def _class(name: str, argv: tuple[str, ...], plain: bool, pattern: bool) -> tuple[Kind, str]:
@@ -188,11 +208,11 @@ def _class(name: str, argv: tuple[str, ...], plain: bool, pattern: bool) -> tupl
         return "unknown", f"{name} changes how the shell goes on."
     if name == "git" and plain:
         return git(rest)  # type: ignore[return-value]  # one of the four words
-    if name in RUNNERS or _INTERPRETER.fullmatch(name):
+    if runs(name) or _INTERPRETER.fullmatch(name):
         if _script(name, rest):
             return "medium", f"It runs the script {' '.join(rest[:2])}."
         return "unknown", f"It runs what {name} is told to: {shown(argv)}."
-    if name in DANGEROUS or name.startswith(DANGEROUS_PREFIXES):
+    if common(name) in DANGEROUS or name.startswith(DANGEROUS_PREFIXES):
         return "high", f"{name} can do lasting harm."
     if hides(name, rest):
         return "unknown", f"{name} is told to run something else."
@@ -221,4 +241,6 @@ def _script(name: str, rest: tuple[str, ...]) -> bool:
         return False
     if rest[0] == "-m" and name.startswith(("python", "pypy")):
         return len(rest) > 1 and rest[1] not in _CODE_MODULES
-    return bool(rest[0]) and not rest[0].startswith(("-", "+"))
+    # What comes by a pipe or a descriptor is not on the line.
+    given = re.sub("^/+", "/", os.path.normpath(rest[0]))
+    return bool(rest[0]) and not given.startswith(("-", "+", "/dev", "/proc"))

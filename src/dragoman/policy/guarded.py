@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 _FOLDERS = frozenset(
     ".vscode .idea .zed .fleet .vs .cursor .devcontainer .husky .githooks .dragoman .agents "
     ".claude .codex .gemini .direnv .windsurf .clinerules .continue .roo .kiro .vim .nvim "
-    ".emacs.d .sublime .nova .lefthook .bashrc.d .zshrc.d .oh-my-zsh".split()
+    ".emacs.d .sublime .nova .lefthook .bashrc.d .zshrc.d .oh-my-zsh .helix .mise .opencode .qwen "
+    ".amazonq .augment .trae .junie .goose".split()
 )
 _FILES = frozenset(
     ".envrc .env-vars agents.md agents.toml dragoman.toml .mcp.json .gitmodules .gitconfig "
@@ -23,7 +24,9 @@ _FILES = frozenset(
     ".yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .tool-versions .mise.toml mise.toml .rtx.toml "
     ".autoenv .autoenv.zsh .sublime-workspace .claude.json claude.md gemini.md .cursorrules "
     ".windsurfrules .goosehints .aider.conf.yml .terraformrc .curlrc .wgetrc "
-    ".pythonstartup.py .irbrc .pryrc .psqlrc .sqliterc .ghci .hgrc .bazelrc".split()
+    ".pythonstartup.py .irbrc .pryrc .psqlrc .sqliterc .ghci .hgrc .bazelrc hgrc "
+    "hgrc-not-shared .dir-locals-2.el .lazy.lua .ycm_extra_conf.py mise.local.toml "
+    ".mise.local.toml .prototools opencode.json opencode.jsonc .crush.json crush.md qwen.md".split()
 )
 _ENDS = (".code-workspace", ".sublime-project")
 # Of the home directory, when it is the workspace: what a login or a bare name runs.
@@ -34,7 +37,7 @@ _AT_HOME = (
 )  # fmt: skip
 GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
 _LOCKED = ("config", "config.worktree", "hooks", "info", "commondir")
-_MODULES = 64  # submodules that are looked at
+_MODULES = 128  # folders that are looked through for submodules
 
 
 def is_guarded(name: str) -> bool:
@@ -71,10 +74,26 @@ def repositories(root: str) -> Iterator[str]:
     if os.path.islink(own) or not os.path.isdir(own):
         return
     yield own
-    for kind in ("modules", "worktrees"):
+    waiting = [os.path.join(own, kind) for kind in ("worktrees", "modules")]
+    looked = 0
+    while waiting and looked < _MODULES:
+        folder = waiting.pop()
+        looked += 1
         with contextlib.suppress(OSError):  # none
-            for name in sorted(os.listdir(os.path.join(own, kind)))[:_MODULES]:
-                yield os.path.join(own, kind, name)
+            for name in sorted(os.listdir(folder)):
+                place = os.path.join(folder, name)
+                if os.path.islink(place) or not os.path.isdir(place):
+                    continue
+                if os.path.basename(folder) == "worktrees" or is_repository(place):
+                    yield place
+                    waiting.append(os.path.join(place, "modules"))  # submodules of submodules
+                else:
+                    waiting.append(place)  # the submodule a/b lies in modules/a/b
+
+
+def is_repository(folder: str) -> bool:
+    """Whether git takes a folder for a repository, whatever its name is."""
+    return all(os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs"))
 
 
 def locked(roots: Sequence[str]) -> tuple[str, ...]:

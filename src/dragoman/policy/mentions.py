@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .commands import Assessment
+from .commands import GOES, MOST_MOVES, Assessment
 
 _HOME = re.compile(r"\$HOME(?!\w)|\$\{HOME\}")
 _HERE = re.compile(r"\$PWD(?!\w)|\$\{PWD\}")
@@ -17,9 +17,8 @@ _GLOB = re.compile(r"[*?\[{$`]")
 _PIECES = re.compile(r"[=:,@\s'\"();|&<>]+")
 _TOKENS = re.compile(r"[^\s'\"();|&<>`]+")
 _QUIET = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|urandom|random|zero|full|fd(/\d+)?)$")
-_CHANGES = frozenset({"cd", "pushd", "chdir"})
 _CONFIGURES = frozenset({"config", "remote", "submodule", "lfs", "sparse-checkout"})
-_PLACES = 8  # working directories that one command may have
+_PLACES = 2**MOST_MOVES  # working directories that one command may have
 
 
 class Mention(NamedTuple):
@@ -39,7 +38,7 @@ def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[
         return
     changes = any(part.kind != "low" for part in found.parts)
     for part in found.parts:
-        writes = part.kind != "low" or (changes and part.name in _CHANGES)
+        writes = part.kind != "low" or (changes and part.name in GOES)
         if not part.plain and "/" in part.argv[0]:
             for here in places.all:
                 path = os.path.join(here, places.expand(part.argv[0], here))
@@ -50,7 +49,7 @@ def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[
         if part.name == "git" and writes and len(part.argv) > 1 and part.argv[1] in _CONFIGURES:
             for here in places.all:
                 yield Mention(os.path.join(here, ".git/config"), may=True)
-        if part.name in _CHANGES and len(part.argv) > 1:
+        if part.name in GOES and len(part.argv) > 1:
             places.go(part.argv[1])
     for target in found.reads:
         for path in places.everywhere(target):
@@ -58,6 +57,15 @@ def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[
     for target in found.writes:
         for path in places.everywhere(target):
             yield Mention(path, write=True)
+
+
+def folders(found: Assessment, cwd: str, home: str) -> list[str]:
+    """The folders that the programs of a command may run in."""
+    known = _Places(cwd, home)
+    for part in found.parts:
+        if part.name in GOES and len(part.argv) > 1:
+            known.go(part.argv[1])
+    return known.all
 
 
 def _in_text(command: str, places: "_Places") -> Iterator[Mention]:
@@ -68,7 +76,7 @@ def _in_text(command: str, places: "_Places") -> Iterator[Mention]:
             yield Mention(path, may=True)
         if goes:
             places.go(token)
-        goes = token in _CHANGES
+        goes = token in GOES
 
 
 class _Places:

@@ -131,11 +131,12 @@ class Boundary:
 
     @property
     def locked(self) -> tuple[str, ...]:
-        """What is read-only for commands: git's configuration and hooks, and what holds them."""
+        """What of the workspace is read-only for commands: git's own, and what is sealed."""
         found = locked(self.roots) if self.guards else ()
         if self._configures:
-            return tuple(path for path in found if "config" not in os.path.basename(path))
-        return found
+            found = tuple(path for path in found if "config" not in os.path.basename(path))
+        sealed = (path for path in self.sealed if any(path.startswith(f"{r}/") for r in self.roots))
+        return (*found, *filter(os.path.exists, sealed))
 
     def for_command(self, command: str) -> "Boundary":
         """The same for one command: what is nothing but git writes its own configuration."""

@@ -32,6 +32,23 @@ _HOME_SECRETS = tuple(
     .viminfo .wget-hsts .irb_history .rediscli_history .local/state/bash
     .config/autostart .config/systemd .local/share/systemd .local/share/applications
     .xauthority .Xauthority .ICEauthority .dbus .local/share/Trash
+    .cache/mozilla .cache/google-chrome .cache/google-chrome-beta .cache/chromium
+    .cache/BraveSoftware .cache/microsoft-edge .cache/vivaldi .cache/opera .cache/thunderbird
+    .cache/evolution .cache/tracker3 .hex/hex.config .ivy2/.credentials .sbt/.credentials
+    .pub-cache/credentials.json .config/dart .kaggle .config/kaggle .ngrok2 .config/ngrok
+    .sentryclirc .cloudflared .wrangler .config/.wrangler .config/stripe .railway .config/railway
+    .supabase .snowflake .snowsql .dbt/profiles.yml .config/hcloud .config/scw .bluemix .linode-cli
+    .config/linode-cli .config/argocd .config/helm/registry .saml2aws .okta .smbcredentials .msmtprc
+    .config/msmtp .fetchmailrc .offlineimaprc .ollama/id_ed25519 .local/share/opencode/auth.json
+    .qwen/oauth_creds.json .config/goose/secrets.yaml .config/Code/User/globalStorage
+    .config/Cursor/User/globalStorage
+    """.split()
+)
+# How to have a program of the owner's that waits for work do some: it is outside of all walls.
+_WAITING = tuple(
+    f"~/{name}"
+    for name in """
+    .gradle/daemon .m2/mvnd .kotlin/daemon .cache/bazel .local/share/jupyter/runtime .jupyter
     """.split()
 )
 _SYSTEM_SECRETS = (
@@ -67,7 +84,11 @@ _SYSTEM = (
 )
 # What lies on people's PATH, or says what runs, inside of what package managers keep.
 _KEPT = tuple(
-    f"~/{name}" for name in ".cargo/bin .cargo/env .cargo/config .cargo/config.toml go/bin".split()
+    f"~/{name}"
+    for name in """
+    .cargo/bin .cargo/env .cargo/config .cargo/config.toml go/bin .pub-cache/bin .m2/extensions.xml
+    .m2/settings.xml .m2/settings-security.xml
+    """.split()
 )
 # What programs are made of, and what they ask for when they start.
 _LEGIBLE = (
@@ -82,21 +103,22 @@ _LEGIBLE = (
         miniforge3 micromamba .linuxbrew .local/bin .local/lib .local/pipx .local/share/uv
         .local/share/mise .local/share/rtx .local/share/pipx .local/share/pnpm .local/share/fnm
         .local/share/virtualenvs .virtualenvs .local/share/pypoetry .yarn .poetry .nix-profile
-        .cargo/bin .cargo/env .cargo/config .cargo/config.toml go .gitconfig .config/git
+        .cache .npm .cargo .m2 .pub-cache .nuget/packages go .gitconfig .config/git
         .config/pypoetry .terminfo .inputrc .local/share/man
         """.split()
     ),
 )
-# What package managers keep, and temporary folders. What lies on people's PATH is not among them.
+# What package managers keep, and temporary folders. What lies on people's PATH, and what they run
+# at each start (~/.sbt/1.0/plugins, ~/.mix/archives), is not among them; `caches` has the rest.
 _WRITABLE = (
     *("/tmp", "/var/tmp", "/dev/shm"),
     *(
         f"~/{name}"
         for name in """
-        .cache .npm .cargo .cargo/registry .cargo/git .m2 go .gradle/caches .gradle/daemon
-        .gradle/native .gradle/wrapper
-        .ivy2 .sbt .nuget/packages .local/share/pnpm/store .bun/install/cache .deno/deps
-        .node-gyp .electron-gyp .pub-cache .hex .mix Library/Caches .terraform.d/plugin-cache
+        .cache .local/state/dragoman-commands .npm .cargo .cargo/registry .cargo/git .m2
+        .m2/repository go go/pkg .gradle/caches .ivy2 .sbt/launchers .nuget/packages .deno/deps
+        .node-gyp .electron-gyp .pub-cache .pub-cache/hosted .hex Library/Caches
+        .terraform.d/plugin-cache
         """.split()
     ),
 )
@@ -122,12 +144,12 @@ STRICT = Profile(
         *("~/.ssh", "~/.gnupg", "~/.aws", "~/.config"),
     ),
 )
-STANDARD = Profile(
-    "standard", (*_HOME_SECRETS, *_SYSTEM_SECRETS), (*_SYSTEM, *_KEPT), _LEGIBLE, _WRITABLE
-)
+_FORBIDDEN = (*_HOME_SECRETS, *_WAITING, *_SYSTEM_SECRETS)
+STANDARD = Profile("standard", _FORBIDDEN, (*_SYSTEM, *_KEPT), _LEGIBLE, _WRITABLE)
 OPEN = Profile(
     "open",
-    (*_HOME_SECRETS, *_SYSTEM_SECRETS),
+    _FORBIDDEN,
+    _KEPT,
     legible=_LEGIBLE,
     writable=_WRITABLE,
     reads_outside=True,

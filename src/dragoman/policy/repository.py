@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from .gitlinks import linked
+
 _LARGEST = 65_536
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"[^"\\\n]*")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*([^\"\\#;\n]*|\"[^\"\\\n]*\"))?\s*(?:[#;].*)?")
@@ -26,7 +28,7 @@ _TAME = {
     "commit": frozenset({"gpgsign"}),
     "color": frozenset("ui status diff branch".split()),
     "gc": frozenset({"auto"}),
-    "extensions": frozenset({"objectformat", "worktreeconfig", "partialclone"}),
+    "extensions": frozenset({"worktreeconfig"}),
     "advice": frozenset({"detachedhead"}),
 }
 
@@ -46,22 +48,74 @@ def tame(cwd: str) -> bool:
         found = above
 
 
-def _tame_at(inner: str) -> bool:
+def _tame_at(inner: str, deep: int = 0, known: frozenset[str] = frozenset()) -> bool:
     if os.path.islink(inner) or not os.path.isdir(inner):
         return False  # its configuration lies elsewhere
+    if not _taken(inner):
+        return False  # git goes on further up, to another one
     if os.path.lexists(f"{inner}/commondir") or os.path.lexists(f"{inner}/config.worktree"):
         return False
+    if os.path.lexists(f"{inner}/hooks/post-index-change"):
+        return False  # looking brings the index up to date, and that has a hook
     try:
         with open(f"{inner}/config", encoding="utf-8") as file:
             text = file.read(_LARGEST)
     except FileNotFoundError:
-        return True
+        text = ""
     except (OSError, UnicodeError):
         return False
-    return len(text) < _LARGEST and _harmless(text)
+    if len(text) >= _LARGEST or not _harmless(text, allowed=known):
+        return False
+    return _submodules_tame(inner, deep)
 
 
-def harmless_change(old: bytes, new: bytes, *, fresh: bool) -> bool:
+def _taken(inner: str) -> bool:
+    """Whether git takes this for a repository."""
+    try:
+        with open(f"{inner}/HEAD", "rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    known = head.startswith(b"ref: refs/") or re.fullmatch(
+        rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*", head
+    )
+    return bool(known) and all(os.path.isdir(f"{inner}/{name}") for name in ("objects", "refs"))
+
+
+_NESTED = 3  # submodules of submodules that are followed
+
+
+def _submodules_tame(inner: str, deep: int) -> bool:
+    """Whether the submodules, in which git looks too, run nothing either."""
+    try:
+        links = linked(inner)
+    except ValueError:
+        return False
+    if not links:
+        return True
+    top = os.path.dirname(inner)
+    if deep >= _NESTED or os.path.basename(inner) != ".git":
+        return False  # its folder is not beside it: nobody knows where they lie
+    return all(_linked_tame(top, inner, path, deep) for path in links)
+
+
+def _linked_tame(top: str, inner: str, path: str, deep: int) -> bool:
+    place = os.path.join(top, path, ".git")
+    if not os.path.lexists(place):
+        return True  # not checked out
+    if os.path.isdir(place) and not os.path.islink(place):
+        return _tame_at(place, deep + 1)
+    try:
+        with open(place, encoding="utf-8") as file:
+            said = file.read(4096).removeprefix("gitdir:").strip()
+    except (OSError, UnicodeError):
+        return False
+    real = os.path.realpath(os.path.join(top, path, said))
+    modules = os.path.realpath(f"{inner}/modules")
+    return real.startswith(f"{modules}/") and _tame_at(real, deep + 1, frozenset({"worktree"}))
+
+
+def harmless_change(old: bytes, new: bytes, *, fresh: bool, submodule: bool = False) -> bool:
     """Whether a configuration only got entries that run nothing and lead nowhere else.
 
     `fresh`: there was none, so that remotes that it names are no others than before.
@@ -71,7 +125,8 @@ def harmless_change(old: bytes, new: bytes, *, fresh: bool) -> bool:
     except UnicodeError:
         return False
     led = frozenset() if fresh else _LEADING
-    return len(text) < _LARGEST and _harmless(text, frozenset(_lines(past)), led)
+    allowed = frozenset({"worktree"} if submodule else ())
+    return len(text) < _LARGEST and _harmless(text, frozenset(_lines(past)), led, allowed)
 
 
 _LEADING = frozenset({"url", "pushurl", "pushremote", "push", "worktree"})  # where things go
@@ -91,16 +146,21 @@ def _harmless(
     text: str,
     past: frozenset[tuple[str, str]] = frozenset(),
     led: frozenset[str] = frozenset(),
+    allowed: frozenset[str] = frozenset(),
 ) -> bool:
-    """Without `past`, what was there already, nothing may run; `led` may not be new either."""
+    """Without `past`, what was there already, nothing may run; `led` may not be new either.
+
+    `allowed` are further keys of `core`.
+    """
     known: frozenset[str] = frozenset()
     for where, line in _lines(text):
         if not line or line[0] in "#;":
             continue
         section = _SECTION.fullmatch(line)
         if section:
-            known = _TAME.get(section.group(1).lower(), frozenset())
-            if section.group(1).lower() not in _TAME and (where, line) not in past:
+            name = section.group(1).lower()
+            known = _TAME.get(name, frozenset()) | (allowed if name == "core" else frozenset())
+            if name not in _TAME and (where, line) not in past:
                 return False
             continue
         if (where, line) in past and not line.endswith("\\"):

@@ -203,6 +203,8 @@ def _or(value: int | None, otherwise: int) -> int:
 class Anthropic:
     """The format of the Messages API."""
 
+    serves = frozenset({"web_search"})
+
     def path(self, request: ModelRequest) -> str:
         return "/v1/messages"
 
@@ -332,6 +334,8 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
+    if spec.served:
+        return {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
     return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
 
 

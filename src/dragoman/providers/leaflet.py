@@ -3,8 +3,8 @@
 import re
 
 CONNECT = (
-    "To connect a real model: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, "
-    "or start Ollama, then start again."
+    "To connect a real model: run `dragoman login`, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or "
+    "GEMINI_API_KEY, or start Ollama, then start again."
 )
 
 ABILITIES = """\
@@ -35,9 +35,10 @@ _ANSWERS: tuple[tuple[str, str], ...] = (
         r".*\b(model|provider|key|llm|ollama|claude|gpt)\b"
         r"|\b(api key|real model)\b",
         "A model is named provider/model, for example anthropic/claude-sonnet-4-5, openai/gpt-5 or "
-        "ollama/llama3.2. Put the key into the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, "
-        "GEMINI_API_KEY, OPENROUTER_API_KEY), or write it into config.toml, and set `model` of the "
-        "agent. Any server that speaks OpenAI's chat format works with a base_url. With nothing "
+        "ollama/llama3.2. `dragoman login` keeps a key. Or put it into the environment "
+        "(ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY), or "
+        "write it into config.toml, and set `model` of the agent. Any server that speaks "
+        "OpenAI's chat format works with a base_url. With nothing "
         "set, a local Ollama that answers is used. `dragoman models` lists what can be used.",
     ),
     (

@@ -96,6 +96,7 @@ class Local:
         key = token_hex(16)
         child = await asyncio.create_subprocess_exec(
             self._python,
+            "-P",  # what lies in the folder that we were started in is no module of ours
             "-m",
             "dragoman.providers.local_child",
             stdin=asyncio.subprocess.PIPE,

@@ -181,6 +181,8 @@ def _usage(usage: _Usage) -> Usage:
 class OpenAIResponses:
     """The format of the Responses API, without storage on the server."""
 
+    serves = frozenset({"web_search"})
+
     def path(self, request: ModelRequest) -> str:
         return "/responses"
 
@@ -270,6 +272,8 @@ def _input(block: Text | Image) -> dict[str, Any]:
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
+    if spec.served:
+        return {"type": "web_search"}
     return {
         "type": "function",
         "name": spec.name,

@@ -9,7 +9,7 @@ from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThou
 from .sse import EventParser
 
 
-class Reader(Protocol):
+class PartReader(Protocol):
     """Turns the events of one answer into parts. No I/O."""
 
     finished: bool
@@ -45,7 +45,7 @@ class Reading:
         "_silence",
     )
 
-    def __init__(self, reader: Reader, silence: float) -> None:
+    def __init__(self, reader: PartReader, silence: float) -> None:
         self._reader = reader
         self._parser = EventParser()
         self._silence = silence

@@ -167,11 +167,22 @@ class ModelRegistry:
         """A provider's settings as they are."""
         return self._configs.get(name, ProviderConfig())
 
+    def configure_all(self, configs: Mapping[str, ProviderConfig]) -> None:
+        """Use these settings of providers and no others."""
+        for name in [one for one in self._configs if one not in configs]:
+            del self._configs[name]
+            self._retire(name)
+        for name, config in configs.items():
+            self.configure(name, config)
+
     def configure(self, name: str, config: ProviderConfig) -> None:
         """Add or change a provider's settings; streams that run keep the old ones."""
         if self._configs.get(name) == config:
             return
         self._configs[name] = config
+        self._retire(name)
+
+    def _retire(self, name: str) -> None:
         self._resolved.clear()
         for made in [key for key in self._made if key == name or key.startswith(f"{name}\n")]:
             self._retired.append(self._made.pop(made))

@@ -10,7 +10,7 @@ from dragoman.engine.faults import ProviderFailed
 from dragoman.engine.ports import ModelOpened, ModelPart, ModelRequest
 
 from . import failures
-from .reading import Reader, Reading, Silent
+from .reading import PartReader, Reading, Silent
 from .retry import RetryRules, with_retry
 from .sse import EventTooLong
 
@@ -30,7 +30,7 @@ class Format(Protocol):
 
     def body(self, request: ModelRequest) -> bytes: ...
 
-    def reader(self, provider: str, secret: str) -> Reader: ...
+    def reader(self, provider: str, secret: str) -> PartReader: ...
 
 
 class Timeouts(msgspec.Struct, frozen=True):
@@ -74,6 +74,11 @@ class Remote:
             **(headers or {}),
         }
         self._client = client
+
+    @property
+    def serves(self) -> frozenset[str]:
+        """Tools that the provider's own service can do."""
+        return getattr(self.format, "serves", frozenset())
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
         url = self.base_url + self.format.path(request)

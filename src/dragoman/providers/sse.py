@@ -16,10 +16,12 @@ class EventParser:
     Works on bytes throughout, so a character cut in two is whole again before it is decoded.
     """
 
-    __slots__ = ("_data", "_line", "_limit", "_size", "_skip_lf", "_started")
+    __slots__ = ("_data", "_held", "_limit", "_line", "_pieces", "_size", "_skip_lf", "_started")
 
     def __init__(self, limit: int = _LIMIT) -> None:
-        self._line = b""  # the line that has no end yet
+        self._line = b""  # the line that has no end yet, before its pieces
+        self._pieces: list[bytes] = []
+        self._held = 0  # bytes in them
         self._data: list[bytes] = []
         self._size = 0
         self._limit = limit
@@ -35,7 +37,15 @@ class EventParser:
         if b"\r" in chunk:
             self._skip_lf = chunk[-1] == 13
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = (self._line + chunk).split(b"\n") if self._line else chunk.split(b"\n")
+        if self._line:
+            if b"\n" not in chunk:
+                return self._longer(chunk)
+            if self._pieces:
+                self._line = b"".join((self._line, *self._pieces))
+                self._pieces.clear()
+                self._held = 0
+            chunk = self._line + chunk
+        lines = chunk.split(b"\n")
         self._line = lines.pop()
         found: list[bytes] = []
         for line in lines:
@@ -50,12 +60,23 @@ class EventParser:
             elif line.startswith(b"data:"):
                 value = line[6:] if line[5:6] == b" " else line[5:]
                 self._data.append(value)
-                self._size += len(value)
+                self._size += len(value) + 1
             elif line == b"data":
                 self._data.append(b"")
-        if self._size + len(self._line) > self._limit:
-            raise EventTooLong(f"an event is longer than {self._limit} bytes")
+                self._size += 1
+        self._check()
         return found
+
+    def _longer(self, chunk: bytes) -> list[bytes]:
+        """A long line goes on: it is put together once, at its end."""
+        self._pieces.append(chunk)
+        self._held += len(chunk)
+        self._check()
+        return []
+
+    def _check(self) -> None:
+        if self._size + len(self._line) + self._held > self._limit:
+            raise EventTooLong(f"an event is longer than {self._limit} bytes")
 
     def flush(self) -> list[bytes]:
         """What stands before the end of the stream without an empty line after it."""

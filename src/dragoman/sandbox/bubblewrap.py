@@ -1,18 +1,19 @@
 """Bubblewrap: a file system of its own for each command, made of what it may reach."""
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import ToolEnv
+from dragoman.observe.programs import find
 
 from . import room, seccomp
 from .launch import Launch, Walls
 from .limits import Limits
 from .outlet import outlet_for
-from .reach import covers, rules
+from .reach import Rule, covers, rules
 from .veil import hidden
 
 
@@ -37,7 +38,7 @@ class Bubblewrap:
         self.domains = tuple(domains)
         self.unix = unix
         self.limits = limits or Limits()
-        self.program = shutil.which("bwrap") or ""
+        self.program = find("bwrap")
 
     def describe(self) -> str:
         parts = ["bubblewrap: files, processes, terminals and shared memory"]
@@ -72,14 +73,20 @@ class Bubblewrap:
                 continue  # a mount of its own could not be replaced by another file
             way = "--bind-try" if rule.kind == "write" else "--ro-bind-try"
             argv += [way, rule.path, rule.path]
-        for path in walls.locked:  # a repository stays where it is, its configuration as it is
-            way = "--bind-try" if room.pins(path) else "--ro-bind-try"
-            argv += [way, path, path]
-        # What is forbidden inside of the workspace, and inside of what can be read.
-        covered = tuple(dict.fromkeys((*_covered(walls), *covers(walls, made))))
+        tops = (*walls.roots, *(path for path in walls.writable if Rule(path, "write") in made))
+        # What is forbidden inside of what can be written, and inside of what can be read.
+        covered = tuple(dict.fromkeys((*_covered(walls, tops), *covers(walls, made))))
+        sealed = [path for path in walls.sealed if any(path.startswith(f"{top}/") for top in tops)]
         bind = ["--bind", scratch, scratch] if scratch and os.path.isdir(scratch) else []
         inside = any(os.path.realpath(scratch).startswith(f"{path}/") for path in covered)
         argv += [] if inside else bind  # one around the workspace must not uncover anything
+        for path in room.ways((*walls.locked, *covered, *sealed), tops):
+            argv += ["--bind-try", path, path]
+        for path in walls.locked:  # a repository stays where it is, its configuration as it is
+            way = "--bind-try" if room.pins(path) else "--ro-bind-try"
+            argv += [way, path, path]
+        for path in sealed:
+            argv += ["--ro-bind-try", path, path]
         for path in covered:
             argv += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         argv += bind if inside else []
@@ -125,7 +132,10 @@ class Bubblewrap:
         return None
 
 
-def _covered(walls: Walls) -> tuple[str, ...]:
+def _covered(walls: Walls, tops: Sequence[str]) -> tuple[str, ...]:
+    """What is to be hidden: in a workspace also what is not there, so that it is not made."""
     ours = [os.path.realpath(path) for path in walls.protected]
-    barred = [*(os.path.realpath(path) for path in walls.forbidden), *ours]
-    return hidden(walls.roots, barred, ours)
+    roots = tuple(os.path.realpath(root).rstrip("/") + "/" for root in walls.roots)
+    barred = [os.path.realpath(path) for path in walls.forbidden]
+    barred = [path for path in barred if path.startswith(roots) or os.path.lexists(path)]
+    return hidden(tops, [*barred, *ours], ours)

@@ -1,10 +1,10 @@
 """Which sandbox holds on this machine."""
 
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
 from dragoman.engine.faults import BadInput
+from dragoman.observe.programs import find
 
 from .launch import Confine, Unconfined
 
@@ -38,7 +38,7 @@ def choose(
         return Unconfined()
     version = abi() if backend in ("auto", "landlock") else 0
     wrapped = backend == "bubblewrap" or (backend == "auto" and version < _SIGNALS)
-    if wrapped and shutil.which("bwrap"):
+    if wrapped and find("bwrap"):
         from .bubblewrap import Bubblewrap
 
         return Bubblewrap(network=network, unix=unix, limits=limits, domains=domains)

@@ -6,59 +6,32 @@ child only has to say "no new privileges" and "restrict me". A thread can do the
 
 import ctypes
 import os
-import stat
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dragoman.engine.faults import Refused
+from msgspec.structs import replace
+
 from dragoman.engine.ports import ToolEnv
 
-from . import room, seccomp
+from . import room, ruleset, seccomp
 from .launch import Launch, Walls
 from .limits import Limits
 from .powers import renounce
-from .reach import Kind, Rule, opened, rules
+from .reach import opened, rules
+from .ruleset import call as _call
 from .veil import cover, hidden
 
 if TYPE_CHECKING:
-    from .outlet import Outlet
+    from .outlet import CommandProxy
 
-_CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
+_CREATE, _RESTRICT = 444, 446  # the same on every architecture
 _VERSION_FLAG = 1
-_RULE_PATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _CLONE_NEWNET = 0x40000000
 _CLONE_NEWUSER = 0x10000000
 
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-REMOVE_DIR, REMOVE_FILE = 1 << 4, 1 << 5
-MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK = 1 << 6, 1 << 7, 1 << 8, 1 << 9
-MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = 1 << 10, 1 << 11, 1 << 12
-REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-_ALL = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)
-_ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 _NET = 0b11  # bind and connect of TCP
 _SCOPED = 0b11  # abstract Unix sockets and signals of processes outside
-
-_ACCESS: dict[Kind, int] = {
-    "list": READ_DIR,
-    "read": READ_FILE | READ_DIR,
-    "run": READ_FILE | READ_DIR | EXECUTE,
-    # Everything but making device files.
-    "write": _ALL[5] & ~(MAKE_CHAR | MAKE_BLOCK),
-}
-
-_libc: Any = None
-
-
-def _call() -> Any:
-    global _libc
-    if _libc is None:
-        _libc = ctypes.CDLL(None, use_errno=True)
-        _libc.syscall.restype = ctypes.c_long
-    return _libc
 
 
 def abi() -> int:
@@ -117,8 +90,9 @@ class Landlock:
             made = [rule for rule in made if rule.path not in room.SHARED]
             writable = [rule.path for rule in made if rule.kind == "write"]
             barred = [*walls.protected, *walls.forbidden]  # canonical
-            inside = room.enter(libc, writable, barred, launch.cwd, walls.locked)
-            veil = self._veil(walls, scratch) if hides else None
+            covered = _covered(walls) if hides else ()
+            inside = room.enter(libc, writable, barred, launch.cwd, walls.locked, covered)
+            veil = cover(libc, covered, scratch) if covered else None
         else:  # terminals of others cannot be told from own ones: there are none
             made, shared = rules(walls, launch.env, scratch), []
             made = [rule for rule in made if rule.path not in ("/dev/pts", "/dev/ptmx")]
@@ -127,9 +101,9 @@ class Landlock:
         openings = seccomp.Openings(self.unix, self.network or own_network, inside is not None)
         filtered = seccomp.install(seccomp.build(openings))
         renounced = renounce(libc)
-        fd = self._ruleset(made)
+        handled = self._handled()
+        fd = ruleset.ready(made, handled)
         bounded = self.limits.prepare(own_users=inside is not None)
-        handled = _ALL[min(self.version, 5)]
         before = launch.preexec
 
         def preexec() -> None:
@@ -144,12 +118,13 @@ class Landlock:
                 for rule in shared:
                     # What could not be had as one's own: only terminals are worse than none.
                     if rule.path in own or rule.path in ("/dev/shm", "/proc"):
-                        self._add(fd, rule, handled)
+                        ruleset.add(fd, rule, handled.files)
             if own_network and libc.unshare(_net_flags(inside is not None)) != 0:
                 os._exit(126)
             if outlet is not None:
                 outlet.enter()
             self._restrict(fd)
+            os.close(fd)  # what it could add would be allowed to the next command
             renounced()
             filtered()
 
@@ -169,7 +144,7 @@ class Landlock:
             locks=inside is not None, exposes=() if inside is not None else tuple(walls.protected),
         )  # fmt: skip
 
-    def _outlet(self) -> "Outlet | None":
+    def _outlet(self) -> "CommandProxy | None":
         from .outlet import outlet_for
 
         return outlet_for(self.domains) if self.domains else None
@@ -190,19 +165,12 @@ class Landlock:
             return False
         return os.geteuid() == 0 or hides or not self.unix or not self.network
 
-    def _veil(self, walls: Walls, scratch: str) -> Callable[[], None] | None:
-        """How to hide what is forbidden inside of the workspace."""
-        ours = [os.path.realpath(path) for path in walls.protected]
-        barred = [*(os.path.realpath(path) for path in walls.forbidden), *ours]
-        paths = hidden(walls.roots, barred, ours)
-        return cover(_call(), paths, scratch) if paths else None
-
     def guard(self, walls: Walls, target: str) -> Callable[[], None]:
         """Put the walls around the calling thread, for good: call it in a thread of its own."""
         made = opened(rules(walls, os.environ, programs=False), target)
 
         def enter() -> None:
-            fd = self._ruleset(made)
+            fd = ruleset.make(made, self._handled())
             try:
                 self._restrict(fd)
             finally:
@@ -210,39 +178,15 @@ class Landlock:
 
         return enter
 
-    def _ruleset(self, made: Sequence[Rule]) -> int:
-        handled = _ALL[min(self.version, 5)]
+    def _handled(self) -> ruleset.Handled:
         # With domains the network is its own, and empty: servers in there are nobody's business.
         silent = not self.network and not self.domains
-        net = _NET if self.version >= 4 and silent else 0
-        scoped = _SCOPED if self.version >= 6 else 0
-        attributes = struct.pack("QQQ", handled, net, scoped)
-        size = 8 if self.version < 4 else 16 if self.version < 6 else 24
-        fd = int(_call().syscall(_CREATE, attributes[:size], size, 0))
-        if fd < 0:
-            raise _refused("create a rule set")
-        try:
-            for rule in made:
-                self._add(fd, rule, handled)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
-
-    def _add(self, fd: int, rule: Rule, handled: int) -> None:
-        try:
-            parent = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            return  # gone since it was listed, or not ours to see
-        try:
-            access = _ACCESS[rule.kind] & handled
-            if access & ~_ON_FILES and not stat.S_ISDIR(os.fstat(parent).st_mode):
-                access &= _ON_FILES
-            attributes = struct.pack("=Qi", access, parent)
-            if _call().syscall(_ADD, fd, _RULE_PATH, attributes, 0) < 0:
-                raise _refused(f"allow {rule.path}")
-        finally:
-            os.close(parent)
+        return ruleset.Handled(
+            ruleset.ALL[min(self.version, 5)],
+            _NET if self.version >= 4 and silent else 0,
+            _SCOPED if self.version >= 6 else 0,
+            8 if self.version < 4 else 16 if self.version < 6 else 24,
+        )
 
     def _restrict(self, fd: int) -> None:
         libc = _call()
@@ -265,6 +209,13 @@ class Landlock:
 _netns: bool | None = None
 
 
+def _covered(walls: Walls) -> tuple[str, ...]:
+    """What is forbidden inside of the workspace, to be hidden."""
+    ours = [os.path.realpath(path) for path in walls.protected]
+    barred = [*(os.path.realpath(path) for path in walls.forbidden), *ours]
+    return hidden(walls.roots, barred, ours)
+
+
 def _net_flags(inside: bool) -> int:
     """Who is in a room has the right to make a network already."""
     return _CLONE_NEWNET | (0 if inside or os.geteuid() == 0 else _CLONE_NEWUSER)
@@ -277,11 +228,3 @@ def _try_unshare() -> bool:
     if pid == 0:
         os._exit(0 if libc.unshare(flags) == 0 else 1)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-def _refused(what: str) -> Refused:
-    reason = os.strerror(ctypes.get_errno())
-    return Refused(
-        f"The sandbox could not {what}: {reason}.",
-        'See `dragoman doctor`; [sandbox] backend = "none" turns it off.',
-    )

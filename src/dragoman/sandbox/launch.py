@@ -1,17 +1,17 @@
 """The seam between tools and sandboxes: it may change how a child process is started."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from dragoman.engine.ports import ToolEnv
 
 
-@dataclass(slots=True, frozen=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """How a child process is going to be started.
 
-    A sandbox gives back a copy (`dataclasses.replace`): with other `argv` (bubblewrap and so on),
+    A sandbox gives back a copy (`msgspec.structs.replace`): with other `argv` (bubblewrap, say),
     with a `preexec` that runs in the child between fork and exec (Landlock: the rule set is made
     beforehand, its descriptor is in `keep`), or both. `done` runs in the parent once the child has
     started or failed to: the place to close what was opened for it. `counted`: nothing but the
@@ -23,7 +23,7 @@ class Launch:
     env: Mapping[str, str]
     preexec: Callable[[], None] | None = None
     keep: tuple[int, ...] = ()  # descriptors that the child inherits
-    done: Callable[[], None] | None = field(default=None)
+    done: Callable[[], None] | None = None
     counted: int = 0
     locks: bool = False  # what the walls call locked is read-only for it
     exposes: tuple[str, ...] = ()  # what is ours, whose modes are within its reach (`modes`)

@@ -9,7 +9,6 @@ to count at zero, else whoever runs the command counts its processes now and the
 import atexit
 import contextlib
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -102,7 +101,7 @@ def _free(bound: str) -> str:
 
 def _new(bound: str) -> str:
     for parent in _parents():
-        group = f"{parent}/dragoman-{os.getpid()}-{secrets.token_hex(4)}"
+        group = f"{parent}/dragoman-{os.getpid()}-{os.urandom(4).hex()}"
         try:
             os.mkdir(group)
             with open(f"{group}/pids.max", "w", encoding="ascii") as file:

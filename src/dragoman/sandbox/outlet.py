@@ -21,7 +21,7 @@ _FLAGS, _UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP
 _serving: set[asyncio.Task[None]] = set()
 
 
-def outlet_for(domains: Sequence[str]) -> "Outlet":
+def outlet_for(domains: Sequence[str]) -> "CommandProxy":
     """Raises Refused where a command can have no network of its own."""
     from .room import networks
 
@@ -31,10 +31,10 @@ def outlet_for(domains: Sequence[str]) -> "Outlet":
             "them no network of their own.",
             "Allow user namespaces, or set `domains` to nothing.",
         )
-    return Outlet(domains)
+    return CommandProxy(domains)
 
 
-class Outlet:
+class CommandProxy:
     """The proxy of one command."""
 
     def __init__(self, domains: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ could look at the network's raw packets, set the clock, or come before every oth
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 _PR_CAPBSET_READ = 23
@@ -18,16 +19,22 @@ _MOST = 64
 
 def renounce(libc: Any) -> Callable[[], None]:
     """What a child calls before exec, once it needs no power any more."""
-    prctl, capset = libc.prctl, libc.capset
+    prctl, capset, powers = libc.prctl, libc.capset, _known(libc)
     head, none = struct.pack("=Ii", _VERSION_3, 0), bytes(24)
 
     def drop() -> None:
         # What is in the bounding set comes back to root with the exec that follows: it goes first.
-        for power in range(_MOST):
-            if prctl(_PR_CAPBSET_READ, power, 0, 0, 0) < 0:
-                break  # the kernel knows no more
+        for power in powers:
             prctl(_PR_CAPBSET_DROP, power, 0, 0, 0)  # an ordinary user may not, and has none
         prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
         capset(head, none)
 
     return drop
+
+
+@cache
+def _known(libc: Any) -> tuple[int, ...]:
+    """The powers that the kernel knows, held or not: a user namespace brings all of them back."""
+    return tuple(
+        power for power in range(_MOST) if libc.prctl(_PR_CAPBSET_READ, power, 0, 0, 0) >= 0
+    )

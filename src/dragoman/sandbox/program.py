@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from . import brand
 from .launch import Walls
@@ -46,13 +46,17 @@ class Fixed:
 
 @dataclass(slots=True, frozen=True)
 class Cell:
-    """What a program is put into. `scratch` becomes its temporary folder."""
+    """What a program is put into. `scratch` becomes its temporary folder.
+
+    `variables` are for programs that name no others; where caches are, is not theirs to say.
+    """
 
     walls: Walls
     scratch: str
     backend: str = "auto"
     network: bool = True
     unix: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def wrap(self, argv: Words, cwd: str, env: Variables) -> tuple[tuple[str, ...], dict[str, str]]:
         """What to start instead, and its environment. Raises OSError when there is no program."""
@@ -64,7 +68,7 @@ class Cell:
         wanted = {
             "argv": list(argv),
             "cwd": cwd,
-            "env": {**env, "TMPDIR": self.scratch},
+            "env": {**self.variables, **env, **self._places()},
             "backend": self.backend,
             "network": self.network,
             "unix": self.unix,
@@ -76,6 +80,10 @@ class Cell:
         variables = {name: os.environ[name] for name in _OWN if name in os.environ}
         variables |= {f"{WANTED}{number}": piece for number, piece in enumerate(pieces)}
         return (sys.executable, "-P", "-B", "-m", "dragoman.sandbox.enter"), variables
+
+    def _places(self) -> dict[str, str]:
+        cache = self.variables.get("XDG_CACHE_HOME")
+        return {"TMPDIR": self.scratch, **({"XDG_CACHE_HOME": cache} if cache else {})}
 
 
 def unwrapped(argv: Words, cwd: str, env: Variables) -> tuple[tuple[str, ...], dict[str, str]]:

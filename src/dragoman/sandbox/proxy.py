@@ -21,7 +21,7 @@ _PORTS = (80, 443)  # of an entry that names none
 _HOP = (b"proxy-", b"connection:", b"keep-alive:", b"te:", b"upgrade:")
 
 
-class Refusal(Exception):
+class ProxyRefusal(Exception):
     """An answer that is no page: the status and the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -29,7 +29,7 @@ class Refusal(Exception):
         self.status = status
 
 
-class Entry(NamedTuple):
+class AllowedHost(NamedTuple):
     """One of the hosts that may be reached: `name`, `*.name`, each with `:port` or without."""
 
     name: str
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     ports: tuple[int, ...]
 
     @classmethod
-    def of(cls, text: str) -> "Entry":
+    def of(cls, text: str) -> "AllowedHost":
         """Raises ValueError when the text is no such entry."""
         name, _, port = text.strip().lower().rstrip(".").rpartition(":")
         if not name or not port.isdigit():
@@ -57,7 +57,7 @@ class Proxy:
     """Serves the commands of one sandbox."""
 
     def __init__(self, domains: Sequence[str]) -> None:
-        self.entries = [Entry.of(text) for text in domains]
+        self.entries = [AllowedHost.of(text) for text in domains]
         self._free = asyncio.Semaphore(_CONNECTIONS)
 
     async def serve(self, listener: socket.socket, alive: socket.socket) -> None:
@@ -80,7 +80,7 @@ class Proxy:
         try:
             async with self._free:
                 await self._request(reader, writer)
-        except Refusal as refusal:
+        except ProxyRefusal as refusal:
             body = f"{refusal}\n".encode()
             head = f"HTTP/1.1 {refusal.status} Refused\r\nContent-Length: {len(body)}\r\n"
             rest = b"Content-Type: text/plain\r\nConnection: close\r\n\r\n"
@@ -97,12 +97,12 @@ class Proxy:
             async with asyncio.timeout(_PATIENCE):
                 head = await reader.readuntil(b"\r\n\r\n")
         except (TimeoutError, asyncio.LimitOverrunError) as error:
-            raise Refusal(400, "The head of the request is too long or too slow.") from error
+            raise ProxyRefusal(400, "The head of the request is too long or too slow.") from error
         first, *lines = head[:-4].split(b"\r\n")
         try:
             method, target, version = first.decode("ascii").split(" ")
         except ValueError as error:
-            raise Refusal(400, "This is no request.") from error
+            raise ProxyRefusal(400, "This is no request.") from error
         if method == "CONNECT":
             host, port = _authority(target, 443)
             theirs, ours = await self._open(host, port)
@@ -110,7 +110,7 @@ class Proxy:
         else:
             parts = urlsplit(target)
             if parts.scheme != "http" or not parts.netloc or "@" in parts.netloc:
-                raise Refusal(400, "Only http: addresses and CONNECT are served.")
+                raise ProxyRefusal(400, "Only http: addresses and CONNECT are served.")
             host, port = _authority(parts.netloc, 80)
             theirs, ours = await self._open(host, port)
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -126,14 +126,14 @@ class Proxy:
         self, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not any(entry.allows(host, port) for entry in self.entries):
-            raise Refusal(403, f"{host}:{port} is not among the domains of this agent.")
+            raise ProxyRefusal(403, f"{host}:{port} is not among the domains of this agent.")
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_PATIENCE):
                 found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 for family, _, _, _, address in found:
                     if _leads_home(host, str(address[0])):
-                        raise Refusal(403, f"{host} leads to this machine or its neighbours.")
+                        raise ProxyRefusal(403, f"{host} leads to this machine or its neighbours.")
                     try:
                         return await asyncio.open_connection(
                             str(address[0]), port, family=family, limit=_PIECE
@@ -141,8 +141,8 @@ class Proxy:
                     except OSError:
                         continue
         except (OSError, TimeoutError, UnicodeError) as error:
-            raise Refusal(502, f"{host} cannot be found: {error}.") from error
-        raise Refusal(502, f"{host}:{port} cannot be reached.")
+            raise ProxyRefusal(502, f"{host} cannot be found: {error}.") from error
+        raise ProxyRefusal(502, f"{host}:{port} cannot be reached.")
 
 
 def _authority(text: str, usual: int) -> tuple[str, int]:
@@ -151,7 +151,7 @@ def _authority(text: str, usual: int) -> tuple[str, int]:
         name, port = text, str(usual)
     host = name.strip("[]").lower().rstrip(".")
     if not host or not 0 < int(port) < 65536:
-        raise Refusal(400, f"{text} is no host.")
+        raise ProxyRefusal(400, f"{text} is no host.")
     return host, int(port)
 
 

@@ -7,10 +7,10 @@ thing, and new entries cannot be made in the folders along that way.
 
 import contextlib
 import os
-import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from .launch import Walls
@@ -38,7 +38,14 @@ _WRITE = (
 _DEVICES = ("/dev", "/proc", "/sys")  # never as a whole: other terminals, other processes, disks
 _LIBRARIES = ("bin", "lib", "lib64", "libexec", "include", "share", "shims", "version", "versions")
 # Folders of package managers, and the program that has one (none: everybody may have it).
-_CACHES = {".cache": "", ".npm": "npm", ".cargo": "cargo", "go": "go", ".m2": "mvn"}
+_CACHES = {
+    ".cache": "",
+    "dragoman-commands": "",
+    ".npm": "npm",
+    ".cargo": "cargo",
+    "go": "go",
+    ".m2": "mvn",
+}
 _OWN = (".gitconfig", ".config/git")  # in the home directory; programs complain without them
 
 
@@ -65,7 +72,7 @@ def rules(
     """
     barred = (*walls.forbidden, *walls.protected)
     ours = tuple(walls.protected)
-    # What is not there cannot be read; that it can be made does no harm outside of the workspace.
+    # What is not there cannot be read.
     needed = _needed()
     kept = tuple(path for path in barred if path not in needed and _is_there(path))
     sealed = tuple(path for path in walls.sealed if _is_there(path))
@@ -73,9 +80,12 @@ def rules(
     ready: tuple[Rule, ...] = ()
     if programs:
         ready = _to_run(() if whole else kept, tuple(walls.legible), env)
+        # What is sealed and not there must not be made either: ~/.cargo/config, ~/go/bin.
+        closed = (*kept, *walls.sealed)
         for path in walls.writable:
-            _make(path, walls.writable, env)
-            found += _without(path, "write", _inside(path, (*kept, *sealed)))
+            if not _within(path, closed) and _make(path, walls.writable, env):
+                away = () if whole and coverable(path, walls) else _inside(path, closed)
+                found += _without(path, "write", away)
     if walls.reads_outside:
         found += _without("/", "run", () if whole else (*barred, "/dev", "/proc"))
     for path in walls.readable:
@@ -84,7 +94,10 @@ def rules(
     for path in walls.roots:
         # A workspace inside of a forbidden place is allowed; what is forbidden inside of it is not.
         real = os.path.realpath(path)
-        found += _without(real, "write", () if veiled else _inside(real, barred))
+        closed = _inside(real, sealed)
+        found += _without(real, "write", () if veiled else (*_inside(real, barred), *closed))
+        for below in () if veiled else closed:
+            found += _without(below, "run", _inside(below, barred))
     if not walls.workspace_only:
         found += _without("/", "write", (*barred, *sealed, *_DEVICES))
         for path in ("/",) if whole else sealed:
@@ -97,6 +110,11 @@ def rules(
 def _is_there(path: str) -> bool:
     """As `os.path.lexists`, in a third of the time where it is not: there are many to ask for."""
     return os.access(path, os.F_OK, follow_symlinks=False)
+
+
+def coverable(path: str, walls: Walls) -> bool:
+    """Whether all in a folder that is not to be written can be hidden, or locked: it is there."""
+    return all(map(_is_there, _inside(path, (*walls.forbidden, *walls.sealed))))
 
 
 def covers(walls: Walls, made: Iterable[Rule]) -> list[str]:
@@ -171,17 +189,34 @@ def _stamp(path: str) -> int:
         return 0
 
 
-def _make(path: str, writable: Iterable[str], env: Mapping[str, str]) -> None:
-    """Make the folder of a package manager that is installed, which it could not make by itself."""
-    name = os.path.basename(path)
-    above = os.path.dirname(path)
+def _make(path: str, writable: Iterable[str], env: Mapping[str, str]) -> bool:
+    """Make the folder of a package manager that is installed, which it could not make by itself.
+
+    Says whether the path is there now.
+    """
+    if _is_there(path):
+        return True
+    above, name = os.path.split(path)
     wanted = _CACHES.get(name)
-    if _is_there(path) or not os.path.isdir(above):
-        return
+    if not os.path.isdir(above) and name != "dragoman-commands":
+        return False
     nested = above in writable  # ~/.cargo/registry in a ~/.cargo that is taken apart
-    if nested or wanted == "" or (wanted and shutil.which(wanted, path=env.get("PATH"))):
+    if nested or wanted == "" or (wanted and _installed(wanted, env.get("PATH"), _minute())):
         with contextlib.suppress(OSError):  # somebody else's folder: the command will say so
-            os.mkdir(path, 0o700)
+            os.makedirs(path, 0o700, exist_ok=True)
+    return _is_there(path)
+
+
+def _minute() -> int:
+    return int(time.monotonic() // 60)
+
+
+@lru_cache(256)
+def _installed(program: str, path: str | None, minute: int) -> bool:
+    """Whether a program is there; looked for once a minute, since most are not."""
+    import shutil  # takes a while to load, and is not needed before the first command
+
+    return bool(shutil.which(program, path=path))
 
 
 def opened(made: list[Rule], target: str) -> list[Rule]:
@@ -195,9 +230,13 @@ def opened(made: list[Rule], target: str) -> list[Rule]:
     return [*made, Rule(folder, "write")] if Rule(folder, "list") in made else made
 
 
+def _within(path: str, barred: Iterable[str]) -> bool:
+    return any(path == one or path.startswith(f"{one}/") for one in barred)
+
+
 def _inside(path: str, barred: Iterable[str]) -> tuple[str, ...]:
     prefix = path.rstrip("/") + "/"
-    return tuple(one for one in barred if one.startswith(prefix))
+    return tuple([one for one in barred if one.startswith(prefix)])
 
 
 def _without(path: str, kind: Kind, barred: tuple[str, ...]) -> Iterator[Rule]:

@@ -30,12 +30,13 @@ def possible(libc: Any) -> bool:
     if _possible is None:
         pid = os.fork()
         if pid == 0:
+            code = 1
             try:
                 _separate(libc)
                 mount(libc, "tmpfs", "/tmp", "tmpfs", NOSUID)
-            except OSError:
-                os._exit(1)
-            os._exit(0)
+                code = 0
+            finally:  # whatever it was, a second one of us must not go on from here
+                os._exit(code)
         _possible = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     return _possible
 
@@ -49,13 +50,16 @@ def enter(
     barred: Sequence[str],
     cwd: str,
     kept: Sequence[str] = (),
+    covered: Sequence[str] = (),
 ) -> Callable[[], list[str]]:
     """What a child calls before it is confined; it says what of `SHARED` is its own now.
 
     Where few places can be written, all others are made read-only; else those that are barred.
-    `kept` are a folder that stays in its place, and what is read-only in it, and so on.
+    `kept` are a folder that stays in its place, and what is read-only in it, and so on; `covered`
+    is what will be hidden.
     """
     outer = _outermost(writable)
+    between = ways((*kept, *covered), outer)
     locked = ["/"]
     if len(outer) > _MOST or "/" in outer:
         locked = _outermost(path for path in barred if os.path.exists(path))[:_MOST]
@@ -75,6 +79,8 @@ def enter(
             _set(libc, path, RDONLY, 0, _RECURSIVE)
         for path in outer:
             _set(libc, path, 0, RDONLY, 0)
+        for path in between:
+            mount(libc, path, path, "", BIND | _REC)
         for path, whole in pinned:
             mount(libc, path, path, "", BIND)
             if not whole:
@@ -85,6 +91,21 @@ def enter(
         return own
 
     return inside
+
+
+def ways(paths: Iterable[str], tops: Iterable[str]) -> list[str]:
+    """The folders on the way from what can be written to what must stay in its place.
+
+    A folder that something is mounted in can be moved away, with another one put there instead;
+    one that is a mount itself cannot.
+    """
+    outer = set(_outermost(tops))
+    found: set[str] = set()
+    for path in paths:
+        above = list(_above(path))
+        if top := next((one for one in above if one in outer), ""):
+            found.update(above[: above.index(top)])
+    return sorted(found, key=len)
 
 
 def pins(path: str) -> bool:
@@ -108,11 +129,12 @@ def networks() -> bool:
     if _networks is None:
         pid = os.fork()
         if pid == 0:
+            code = 1
             try:
                 own_network()
-            except OSError:
-                os._exit(1)
-            os._exit(0)
+                code = 0
+            finally:
+                os._exit(code)
         _networks = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     return _networks
 

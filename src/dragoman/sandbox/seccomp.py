@@ -33,6 +33,7 @@ _SPACES = 0x7E020000  # every CLONE_NEW… flag of clone
 _TIME_SPACE = 0x80  # and the one that only unshare knows
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM = 1, 2
+_TCP = 6
 _TYPE = 0xF  # the rest of a socket's type are flags
 
 Code = list[tuple[int, int, int, int]]  # operation, jump if true, jump if false, value
@@ -104,6 +105,7 @@ def _build(openings: Openings, machine: Machine) -> bytes:
     return b"".join(struct.pack("=HBBI", *one) for one in code)
 
 
+@cache
 def install(program: bytes) -> Callable[[], None]:
     """What a child calls last before exec, with `no_new_privs` set. Raises OSError there."""
     length = len(program) // 8
@@ -169,7 +171,9 @@ def _rules(openings: Openings) -> Iterable[tuple[str, Code]]:
 def _socket(openings: Openings) -> Code:
     inet: Code = [_answer(errno.EACCES)]
     if openings.network:
-        inet = _when(1, _STREAM, _fine(), mask=_TYPE) + _when(1, _DATAGRAM, _fine(), mask=_TYPE)
+        # A connection of several paths is in no table by which its owner could be found.
+        tcp = _when(2, 0, _fine()) + _when(2, _TCP, _fine()) + [_answer(errno.EPROTONOSUPPORT)]
+        inet = _when(1, _STREAM, tcp, mask=_TYPE) + _when(1, _DATAGRAM, _fine(), mask=_TYPE)
         inet.append(_answer(errno.EPERM))
     code = _when(0, _UNIX, _fine() if openings.unix else [_answer(errno.EPERM)])
     code += _when(0, _INET, inet) + _when(0, _INET6, inet)

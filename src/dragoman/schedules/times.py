@@ -76,7 +76,10 @@ def interval(text: str) -> int:
     """`90s`, `15m`, `1h30m`, `2d` in milliseconds. Raises BadInput."""
     if not _WHOLE.fullmatch(text.strip()):
         raise BadInput(f"{text!r} is no interval.", "For example 90s, 15m, 1h30m, 2d.")
-    return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+    long = sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+    if not long:
+        raise BadInput("An interval must be longer than nothing.", "For example 90s, 15m, 1h30m.")
+    return long
 
 
 def moment(text: str, now: int) -> int:

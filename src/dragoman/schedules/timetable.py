@@ -1,14 +1,15 @@
 """Keeps schedules and runs them: every run is a turn of a session like any other."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput, Fault, GoesOn, StoreFailed, WrongState
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ids import token
 from dragoman.engine.ports.schedules import Job, Run, When
@@ -20,6 +21,7 @@ from .times import check, interval, moment, upcoming
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
 
+T = TypeVar("T")
 log = get_log("schedules")
 JOBS, RUNS = "schedules", "schedule_runs"
 MOST_JOBS = 1_000
@@ -28,6 +30,9 @@ AT_ONCE = 8
 LONGEST_PROMPT = 64 * 1024
 _OUTPUT = 4_000  # characters of an answer that are remembered
 _LOOK = 30.0  # seconds after which the clock is looked at again: it may be set
+_LOOK_IN_FLEET = 1.0  # others write on the shelf, too
+_HEADSTART_MS = 2_000  # of the node where a job was made
+_BOOKS_MS = 60_000  # the node that began a run has told of it by then, or it died
 _STATUS = {"completed": "ok", "failed": "failed", "cancelled": "cancelled"}
 
 
@@ -39,15 +44,39 @@ class Scheduled(Trait, frozen=True):
     job: str = ""
 
 
-class Timetable:
-    """The schedules of one host (`ports.schedules.Schedules`), kept on the store's shelf."""
+class FleetPlace(Protocol):
+    """This host in its fleet."""
 
-    def __init__(self, door: "Door") -> None:
+    @property
+    def name(self) -> str: ...
+
+    def pins(self, cwd: str) -> bool:
+        """Whether only one node sees a folder."""
+        ...
+
+
+class Elsewhere(Exception):
+    """Another node runs it."""
+
+
+class Timetable:
+    """The schedules of one host (`ports.schedules.Schedules`), kept on the store's shelf.
+
+    The nodes of a fleet have one shelf. Each run has a name, made of its job and its time, by which
+    its session or its prompt is known: of several nodes that try, one begins it. The node where a
+    job was made is the first to try.
+    """
+
+    def __init__(self, door: "Door", place: FleetPlace | None = None) -> None:
         self._door = door
+        self._place = place  # in a fleet; None: there is no other node
         self._jobs: dict[str, Job] = {}
         self._numbers: dict[str, list[int]] = {}  # of the runs that are remembered, by job
         self._running: dict[str, asyncio.Task[Run]] = {}
+        self._broken: dict[str, Run] = {}  # runs for a time whose process died, by job
+        self._elsewhere: dict[str, tuple[int, int]] = {}  # runs of others: time, and since when
         self._changed = asyncio.Event()
+        self._writes = 0  # of ours: what was read before the last one is old
         self._places = asyncio.Semaphore(AT_ONCE)
 
     # --- ports.schedules.Schedules ---
@@ -63,7 +92,7 @@ class Timetable:
         )
 
     def list(self) -> Sequence[Job]:
-        return sorted(self._jobs.values(), key=lambda job: (job.created_at, job.id))
+        return sorted(self._jobs.values(), key=lambda job: job.created_at)  # a tie: as they came
 
     def get(self, job_id: str) -> Job:
         job = self._jobs.get(job_id)
@@ -89,7 +118,9 @@ class Timetable:
             agent = (await self._door.info(job.session)).agent
         if not agent:
             raise BadInput("Several agents are configured and none was named.", "Name one.")
-        made = msgspec.structs.replace(job, id=f"job_{token()}", agent=agent, created_at=now)
+        made = msgspec.structs.replace(
+            job, id=f"job_{token()}", agent=agent, created_at=now, node=self._node
+        )
         return await self._set(await self._checked(made))
 
     async def change(self, job: Job) -> Job:
@@ -99,8 +130,10 @@ class Timetable:
     async def remove(self, job_id: str) -> Job:
         job = self.get(job_id)
         del self._jobs[job.id]
+        self._writes += 1
         shelf = self._door.shelf
         await shelf.put(JOBS, job.id, None)
+        self._elsewhere.pop(job.id, None)
         for number in self._numbers.pop(job.id, ()):
             await shelf.put(RUNS, _key(job.id, number), None)
         self._changed.set()
@@ -108,6 +141,7 @@ class Timetable:
 
     async def runs(self, job_id: str, limit: int) -> Sequence[Run]:
         job = self.get(job_id)
+        await self._count(job.id)
         found = []
         for number in reversed(self._numbers.get(job.id, [])[-max(1, limit) :]):
             data = await self._door.shelf.get(RUNS, _key(job.id, number))
@@ -125,46 +159,96 @@ class Timetable:
     async def load(self) -> None:
         """Take up what was kept; a time that passed is made up for, an interval is not."""
         shelf, now = self._door.shelf, self._door.now_ms()
-        for key, data in await shelf.pairs(RUNS):
-            job_id, _, number = key.partition(":")
-            self._numbers.setdefault(job_id, []).append(int(number))
-            run = msgspec.json.decode(data, type=Run)
-            if run.finished_at is None:  # its process died; the turn itself is the host's affair
-                ended = msgspec.structs.replace(run, finished_at=now, status="interrupted")
-                await shelf.put(RUNS, key, msgspec.json.encode(ended))
         for key, data in await shelf.pairs(JOBS):
             job = msgspec.json.decode(data, type=Job)
+            if self._place is not None and job.node != self._node:
+                self._jobs[key] = job  # others may be running it
+                continue
             if job.last_status == "running":
                 job = msgspec.structs.replace(job, last_status="interrupted")
             if job.next_run is not None and job.next_run <= now and not job.when.at:
                 job = msgspec.structs.replace(job, next_run=upcoming(job.when, now))
             self._jobs[key] = job
+        for key, data in await shelf.pairs(RUNS):
+            job_id, _, number = key.partition(":")
+            self._numbers.setdefault(job_id, []).append(int(number))
+            run = msgspec.json.decode(data, type=Run)
+            if run.finished_at is not None or run.node != self._node:
+                continue  # else its process died; the turn itself is the host's affair
+            once = self._jobs.get(job_id)
+            if once is not None and once.when.at and self._place is None:
+                # Nobody knows yet whether its turn began.
+                self._broken[job_id] = run
+                self._jobs[job_id] = msgspec.structs.replace(once, next_run=run.started_at)
+                continue
+            ended = msgspec.structs.replace(run, finished_at=now, status="interrupted")
+            await shelf.put(RUNS, key, msgspec.json.encode(ended))
 
     async def keep(self) -> None:
         """Run what is due, until cancelled."""
         while True:
             self._changed.clear()
+            if self._place is not None:
+                await self._look_again()
             now = self._door.now_ms()
             due = [job for job in self._jobs.values() if self._is_due(job, now)]
             for job in due:
-                self._begin(job)
+                self._begin(job, job.next_run)
             coming = [
                 job.next_run
                 for job in self._jobs.values()
                 if job.enabled and job.next_run is not None and job.id not in self._running
             ]
-            wait = min([_LOOK, *(max(0, at - now) / 1000 for at in coming)])
+            look = _LOOK if self._place is None else _LOOK_IN_FLEET
+            wait = min([look, *(max(0, at - now) / 1000 for at in coming if at > now)])
             try:
                 await asyncio.wait_for(self._changed.wait(), wait)
             except TimeoutError:
                 continue
 
+    async def _look_again(self) -> None:
+        """Take in what other nodes have added, changed, removed or run."""
+        writes = self._writes
+        try:
+            found = dict(await self._door.shelf.pairs(JOBS))
+        except StoreFailed:
+            return  # it is waited for elsewhere
+        if writes != self._writes:
+            return
+        for key in [*self._jobs]:
+            if key not in found and key not in self._running:
+                del self._jobs[key]
+                self._numbers.pop(key, None)
+                self._elsewhere.pop(key, None)
+        for key, data in found.items():
+            if key not in self._running:
+                self._jobs[key] = msgspec.json.decode(data, type=Job)
+
+    async def _count(self, job_id: str) -> None:
+        """The runs that are remembered of a job, also those of other nodes."""
+        if self._place is not None:
+            kept = [key.partition(":") for key, _ in await self._door.shelf.pairs(RUNS)]
+            self._numbers[job_id] = [int(number) for id, _, number in kept if id == job_id]
+
+    @property
+    def _node(self) -> str:
+        return self._place.name if self._place is not None else ""
+
     def _is_due(self, job: Job, now: int) -> bool:
         at = job.next_run
-        return job.enabled and at is not None and at <= now and job.id not in self._running
+        if not job.enabled or at is None or job.id in self._running:
+            return False
+        begun, since = self._elsewhere.get(job.id, (None, 0))
+        if begun == at and now - since < _BOOKS_MS:
+            return False
+        if self._place is None or job.node == self._node:
+            return at <= now
+        if job.node and not job.session and self._place.pins(job.cwd):
+            return False  # its folder is elsewhere
+        return at + _HEADSTART_MS <= now
 
-    def _begin(self, job: Job) -> "asyncio.Task[Run]":
-        task = asyncio.ensure_future(self._run(job))
+    def _begin(self, job: Job, at: int | None = None) -> "asyncio.Task[Run]":
+        task = asyncio.ensure_future(self._run(job, at))
         self._running[job.id] = task
 
         def over(task: "asyncio.Task[Run]") -> None:
@@ -176,36 +260,85 @@ class Timetable:
         task.add_done_callback(over)
         return task
 
-    async def _run(self, job: Job) -> Run:
+    async def _run(self, job: Job, at: int | None) -> Run:
+        """Run it once; `at` is the time that it is due for, None: somebody wants it now."""
         async with self._places:
             started = self._door.now_ms()
+            await self._count(job.id)
             numbers = self._numbers.setdefault(job.id, [])
-            run = Run((numbers[-1] if numbers else 0) + 1, job.id, job.session, started)
-            await self._note(job, run)
+            number = (numbers[-1] if numbers else 0) + 1
+            run = self._broken.pop(job.id, None) or Run(
+                number, job.id, job.session, started, node=self._node
+            )
+            if self._place is None:
+                await self._note(job, run)
             try:
-                run = await self._turn(job, run)
+                run = await self._turn(job, run, at)
+            except Elsewhere:
+                return await self._left(job, run, at)
+            except (GoesOn, WrongState) as fault:  # it waits in its session, or was taken before
+                run = msgspec.structs.replace(run, status="interrupted", output=fault.message)
             except Fault as fault:
+                if self._door.stopping:
+                    return run  # it did not begin: the next start finds it so
                 run = msgspec.structs.replace(run, status="failed", output=str(fault)[:_OUTPUT])
             run = msgspec.structs.replace(run, finished_at=self._door.now_ms())
             await self._note(job, run)
             log.info("a schedule ran", job=job.id, status=run.status, session=run.session)
             return run
 
-    async def _turn(self, job: Job, run: Run) -> Run:
+    async def _left(self, job: Job, run: Run, at: int | None) -> Run:
+        """Another node was quicker: it keeps the books, unless it died before it could."""
+        known = self._jobs.get(job.id)
+        if known is not None and at is not None and known.next_run == at:
+            if self._elsewhere.get(job.id, (None, 0))[0] == at:
+                await self._set(
+                    msgspec.structs.replace(known, next_run=upcoming(known.when, run.started_at))
+                )
+            else:
+                self._elsewhere[job.id] = (at, run.started_at)
+        return msgspec.structs.replace(run, status="elsewhere", finished_at=run.started_at)
+
+    async def _turn(self, job: Job, run: Run, at: int | None) -> Run:
         who = Who("schedule", name=job.name or job.id, id=f"schedule-{job.id}")
-        session = job.session
+        session = run.session
+        # A run is one turn, however often it is begun, and in a fleet on whichever node.
+        key = _key(job.id, run.number)
+        if self._place is not None:
+            key = f"{job.id}:{at}" if at is not None else ""
         if not session:
             title = (job.name or job.prompt.split("\n", 1)[0])[:80]
-            spec = OpenSpec(agent=job.agent, cwd=job.cwd, title=title, traits=(Scheduled(job.id),))
-            session = (await self._door.open(spec, who)).id
+            spec = OpenSpec(
+                agent=job.agent, cwd=job.cwd, title=title, traits=(Scheduled(job.id),),
+                id=str(uuid5(NAMESPACE_OID, key)) if key and self._place is not None else "",
+            )  # fmt: skip
+            session = await self._once(key, self._opened(spec, who))
         run = msgspec.structs.replace(run, session=session)
-        await self._note(job, run)
-        work = await self._door.prompt(session, (Text(job.prompt),), who)
+        prompting = self._door.prompt(session, (Text(job.prompt),), who, key=key, keep=True)
+        if self._place is None or not job.session:
+            await self._note(job, run)
+            work = await prompting
+        else:
+            work = await self._once(key, prompting)
+            await self._once(key, asyncio.shield(work.started))  # its owner may know it already
+            await self._note(job, run)
         done = await asyncio.shield(work.done)
         text = done.text if done.outcome == "completed" else done.error or done.cause
         return msgspec.structs.replace(
             run, status=_STATUS.get(done.outcome, done.outcome), output=text[:_OUTPUT]
         )
+
+    async def _opened(self, spec: OpenSpec, who: Who) -> str:
+        return (await self._door.open(spec, who)).id
+
+    async def _once(self, key: str, work: Awaitable[T]) -> T:
+        """What only one node can do under this name. Raises Elsewhere on all others."""
+        try:
+            return await work
+        except WrongState:
+            if key:
+                raise Elsewhere from None
+            raise
 
     async def _note(self, job: Job, run: Run) -> None:
         """Keep how far a run got, with it and with its job."""
@@ -225,6 +358,7 @@ class Timetable:
         if run.finished_at is not None:
             changes["last_output"] = run.output
         if job.id in self._jobs:
+            self._writes += 1
             changed = self._jobs[job.id] = msgspec.structs.replace(self._jobs[job.id], **changes)
             await shelf.put(JOBS, job.id, msgspec.json.encode(changed))
 
@@ -242,10 +376,12 @@ class Timetable:
         following = upcoming(job.when, now)
         if following is None:
             raise BadInput("This time is over.", "Give one that is to come.")
-        return msgspec.structs.replace(job, name=job.name[:200], next_run=following)
+        cwd = self._door.folder(job.cwd) if job.cwd else ""
+        return msgspec.structs.replace(job, cwd=cwd, name=job.name[:200], next_run=following)
 
     async def _set(self, job: Job) -> Job:
         await self._door.shelf.put(JOBS, job.id, msgspec.json.encode(job))
+        self._writes += 1
         self._jobs[job.id] = job
         self._changed.set()
         return job

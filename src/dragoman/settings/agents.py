@@ -5,6 +5,7 @@ from __future__ import annotations  # read when a section is: most are never
 from typing import Annotated, Literal
 
 from .kinds import (
+    MODES,
     Effort,
     Mode,
     Money,
@@ -23,6 +24,7 @@ from .kinds import (
 class AgentMemory(Section, frozen=True):
     """`[agents.<alias>.memory]`"""
 
+    tools: Annotated[bool, says("Offer the memory tools to the model.")] = False
     auto_recall: Annotated[
         bool, says("Put what is remembered about the prompt before it, by itself.")
     ] = False
@@ -51,9 +53,7 @@ class Budgets(Section, frozen=True):
 class Risk(Budgets, frozen=True):
     """What an agent may do. A key that is not set is taken from the next place in line."""
 
-    mode: Annotated[
-        Mode | None, says("readonly: only looks; supervised: asks first; full: never asks.")
-    ] = None
+    mode: Annotated[Mode | None, says(MODES)] = None
     profile: Annotated[
         Profile | None,
         says("strict: only the workspace; standard: ordinary work; open: reads everything else."),
@@ -128,9 +128,7 @@ class RuntimeProfile(Section, frozen=True):
 class Autonomy(Budgets, frozen=True):
     """`[autonomy]`: the rules of every agent that does not say otherwise."""
 
-    level: Annotated[
-        Mode, says("readonly: only looks; supervised: asks first; full: never asks.")
-    ] = "supervised"
+    level: Annotated[Mode, says(MODES)] = "supervised"
     profile: Annotated[
         Profile,
         says("strict: only the workspace; standard: ordinary work; open: reads everything else."),

@@ -5,23 +5,12 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.faults import BadInput
+from dragoman.engine.ports.rows import Explained as Explained
 from dragoman.observe.redact import redact
 
 from . import shape
 from .load import Loaded, Source
 from .shape import Key, Path
-
-
-class Explained(msgspec.Struct, frozen=True):
-    """One key, explained."""
-
-    key: str
-    doc: str
-    allowed: str
-    default: Any
-    value: Any
-    source: str  # default, or where the value was set
-    env: str  # the variable that sets it
 
 
 def explain(loaded: Loaded, key: str = "") -> list[Explained]:

@@ -1,6 +1,6 @@
 """Keys that ZeroClaw's own config.toml has and ours has not: read as ours, or named with ours."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .shape import Path
@@ -28,6 +28,41 @@ _INSTEAD: dict[Path, str] = {
     ("tunnel",): "[gateway] bind",
     ("skills",): "the folder `skills` beside this file",
     ("memory", "backend"): "[memory] enabled",
+    ("memory", "auto_save"): "memory.tools of an agent",
+    ("identity",): "the personality files of an agent",
+    ("gateway", "session_ttl_hours"): "dragoman token, which can be revoked",
+    ("gateway", "paired_tokens"): "dragoman pair",
+    ("agent",): "[agents.<alias>]",
+    ("storage",): "[store]",
+    ("delegate",): "sub-agents of an agent",
+    ("reliability",): "nothing: retries are built in",
+    ("proxy",): "the variables HTTPS_PROXY and NO_PROXY",
+    ("web_fetch",): "domains of [autonomy] or of an agent",
+    ("http_request",): "domains of [autonomy] or of an agent",
+    ("channels_config",): "[channels.<name>], which apps read",
+    ("model_routes",): "model of each agent",
+    ("embedding_routes",): "nothing: memory needs no embeddings",
+}
+# Keys of a set of rules that are ours under another name: ours, and what its value becomes.
+_OF_RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "block_high_risk_commands": ("block_high_risk", bool),
+    "max_cost_per_day_cents": ("max_cost_per_day_usd", lambda cents: cents / 100),
+}
+_TOOLS = {
+    "shell": "bash", "file_read": "read", "file_write": "write", "file_edit": "edit",
+    "glob_search": "glob", "content_search": "grep", "web_search_tool": "web_search",
+}  # fmt: skip
+# The same for keys of every entry of a table.
+_INSTEAD_IN: dict[tuple[str, str], str] = {
+    ("agents", "channels"): "apps, which bring the chats they serve",
+    ("agents", "acp_enable_mcp"): "mcp of the agent",
+    ("agents", "skill_bundles"): "the folder `skills` beside this file",
+    ("agents", "mcp_bundles"): "mcp of the agent",
+    ("agents", "workspace"): "the folder in which a session is opened",
+    ("runtime_profiles", "agentic"): "nothing: every agent has its tools",
+    ("runtime_profiles", "max_history_messages"): "auto_compact",
+    ("runtime_profiles", "compact_context"): "auto_compact",
+    ("runtime_profiles", "parallel_tools"): "nothing: calls that only look run together",
 }
 
 
@@ -36,12 +71,16 @@ def understood(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     if isinstance(raw.get("agents"), dict) or "providers" in raw:
         yield from _models(raw)
     yield from _first_agent(raw)
-    for table in ("risk_profiles", "autonomy"):
-        yield from _level(raw, table)
+    for path, rules in _rules(raw):
+        yield from _read_rules(path, rules)
+    yield from _entries(raw)
     servers = _table(raw, ("mcp",)) or {}
-    if isinstance(servers.get("servers"), list):  # a table would be a server of that name
-        del servers["servers"]
-        yield ("mcp", "servers"), "is ZeroClaw's; ours: [mcp.<name>]. It is ignored"
+    for name in [one for one, value in servers.items() if not isinstance(value, dict)]:
+        del servers[name]  # a table would be a server of that name
+        yield ("mcp", name), "is ZeroClaw's; ours: [mcp.<name>]. It is ignored"
+    if isinstance(raw.get("hooks"), dict):
+        del raw["hooks"]
+        yield ("hooks",), "is ZeroClaw's; ours: [[hooks]]. It is ignored"
     for path, ours in _INSTEAD.items():
         above = _table(raw, path[:-1])
         if above is not None and path[-1] in above:
@@ -72,8 +111,35 @@ def _models(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
                 changed.append(ours)
         yield ("agents", alias, "model_provider"), f"is read as {', '.join(changed)} of the agent"
     if is_theirs:
+        yield from _unread(entries)
         del raw["providers"]["models"]
         yield ("providers", "models"), "is ZeroClaw's; agents that name an entry have read it"
+
+
+def _unread(entries: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """What `providers.models` says that no agent reads."""
+    read = {theirs for theirs, _ in _OF_MODEL}
+    for kind, named in entries.items():
+        for name, entry in named.items() if isinstance(named, dict) else ():
+            for key in entry if isinstance(entry, dict) else ():
+                if key not in read:
+                    path = ("providers", "models", kind, name, key)
+                    yield path, "is ZeroClaw's; ours: [providers.<name>]. It is ignored"
+
+
+def _entries(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Keys of agents and of ways of working."""
+    for name, profile in (_table(raw, ("runtime_profiles",)) or {}).items():
+        most = profile.get("max_tool_iterations") if isinstance(profile, dict) else None
+        if isinstance(most, int):
+            del profile["max_tool_iterations"]
+            profile.setdefault("max_steps", most)
+            yield ("runtime_profiles", name, "max_tool_iterations"), "is read as max_steps"
+    for (table, key), ours in _INSTEAD_IN.items():
+        for name, entry in (_table(raw, (table,)) or {}).items():
+            if isinstance(entry, dict) and key in entry:
+                del entry[key]
+                yield (table, name, key), f"is ZeroClaw's; ours: {ours}. It is ignored"
 
 
 def _first_agent(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -94,18 +160,38 @@ def _first_agent(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
         yield (theirs,), f"is read as agents.default.{ours}"
 
 
-def _level(raw: dict[str, Any], table: str) -> Iterator[tuple[Path, str]]:
-    found = raw.get(table)
-    if not isinstance(found, dict):
-        return
-    rows = [((table,), found)] if table == "autonomy" else [
-        ((table, name), one) for name, one in found.items() if isinstance(one, dict)
-    ]  # fmt: skip
-    for path, one in rows:
-        level = one.pop("level", None)
-        if isinstance(level, str):
-            one.setdefault("mode", level.lower().replace("read_only", "readonly"))
+def _rules(raw: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every set of rules, with where it stands."""
+    general = _table(raw, ("autonomy",))
+    if general is not None:
+        yield ("autonomy",), general
+    for name, one in (_table(raw, ("risk_profiles",)) or {}).items():
+        if isinstance(one, dict):
+            yield ("risk_profiles", name), one
+
+
+def _read_rules(path: Path, rules: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    level = rules.get("level")
+    if isinstance(level, str):
+        mode = level.lower().replace("read_only", "readonly")
+        if path != ("autonomy",):  # which has a key of ours of that name
+            del rules["level"]
+            rules.setdefault("mode", mode)
             yield (*path, "level"), "is read as mode"
+        elif mode != level:
+            rules["level"] = mode
+            yield (*path, "level"), f"is read as {mode}"
+    for theirs, (ours, become) in _OF_RULES.items():
+        value = rules.get(theirs)
+        if isinstance(value, int | float):
+            del rules[theirs]
+            rules.setdefault(ours, become(value))
+            yield (*path, theirs), f"is read as {ours}"
+    for key in ("auto_approve", "always_ask"):
+        named = rules.get(key)
+        if isinstance(named, list) and any(one in _TOOLS for one in named if isinstance(one, str)):
+            rules[key] = [_TOOLS.get(one, one) if isinstance(one, str) else one for one in named]
+            yield (*path, key), f"names ZeroClaw's tools; read as {', '.join(map(str, rules[key]))}"
 
 
 def _table(raw: Any, path: Path) -> dict[str, Any] | None:

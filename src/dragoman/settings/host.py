@@ -4,7 +4,7 @@ from __future__ import annotations  # read when a section is: most are never
 
 from typing import Annotated, Literal
 
-from .kinds import Port, Positive, Seconds, Section, Whole, Words, says
+from .kinds import HookPoint, Limit, Port, Positive, Seconds, Section, Whole, Words, says
 
 ProviderKind = Literal[
     "anthropic",
@@ -102,6 +102,9 @@ class Gateway(Section, frozen=True):
     port: Annotated[Port, says("The port to listen on; 0: any free one.")] = 42617
     tls_cert: Annotated[str, says("Path of a certificate; with tls_key it turns TLS on.")] = ""
     tls_key: Annotated[str, says("Path of the certificate's key.")] = ""
+    tls_self_signed: Annotated[
+        bool, says("Turn TLS on with a certificate that we make and keep in the data directory.")
+    ] = False
     require_pairing: Annotated[bool, says("Let only clients in that have a token.")] = True
     allowed_origins: Annotated[Words, says("Web origins that may connect, beside our own.")] = ()
     path_prefix: Annotated[str, says("What comes before every path, behind a proxy.")] = ""
@@ -162,6 +165,9 @@ class Fleet(Section, frozen=True):
     database: Annotated[
         str, says("The PostgreSQL address that all nodes share; makes this daemon a node.")
     ] = ""
+    bus: Annotated[
+        str, says("A NATS address for passing text; not served yet: the database wakes nodes.")
+    ] = ""
     node: Annotated[str, says("The name of this node; empty: the host name.")] = ""
     labels: Annotated[Words, says("What this node has, for agents that want it.")] = ()
     lease: Annotated[
@@ -183,6 +189,27 @@ class Sandbox(Section, frozen=True):
         bool,
         says("Commands may talk to programs outside: an SSH agent, Docker, D-Bus, tmux."),
     ] = False
+
+
+class Hook(Section, frozen=True, forbid_unknown_fields=True):
+    """`[[hooks]]`: a command that runs at a point of a session."""
+
+    on: Annotated[HookPoint, says("The point: tool_executing, tool_completed, agent_starting, …")]
+    run: Annotated[str, says("The command; {path}, {tool}, {session} and others are filled in.")]
+    tools: Annotated[Words, says("Only about calls of these tools; empty: of all.")] = ()
+    agents: Annotated[Words, says("Only in sessions of these agents; empty: of all.")] = ()
+    timeout_secs: Annotated[Limit, says("Seconds it may take, at most 600.")] = 60
+
+
+class WebSearch(Section, frozen=True):
+    """`[web_search]`: what the tool web_search asks; without a provider there is no such tool."""
+
+    provider: Annotated[
+        Literal["", "brave", "searxng", "model"],
+        says("brave, searxng, or model: the model's own service (Anthropic, OpenAI)."),
+    ] = ""
+    api_key: Annotated[str, says("Brave's key; empty: $BRAVE_API_KEY.")] = ""
+    base_url: Annotated[str, says("Where the SearXNG is.")] = ""
 
 
 class Checkpoints(Section, frozen=True):

@@ -23,6 +23,25 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Profile = Literal["strict", "standard", "open"]
-Mode = Literal["readonly", "supervised", "full"]
+Mode = Literal["readonly", "plan", "supervised", "full"]
+MODES = "readonly: only looks; plan: looks and plans; supervised: asks first; full: never asks."
 Effort = Literal["", "off", "minimum", "low", "medium", "high", "xhigh", "max"]
 Words = tuple[str, ...]
+Limit = Annotated[float, Meta(gt=0, le=600)]
+HookPoint = Literal[
+    "message_sending",
+    "tool_executing",
+    "message_received",
+    "agent_starting",
+    "agent_completed",
+    "tool_completed",
+    "message_sent",
+    "session_start",
+    "session_end",
+    "llm_input",
+    "llm_output",
+    "before_compaction",
+    "after_compaction",
+    "gateway_start",
+    "gateway_stop",
+]

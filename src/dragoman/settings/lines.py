@@ -10,7 +10,7 @@ import msgspec
 Path = tuple[str, ...]
 
 
-class Place(msgspec.Struct, frozen=True):
+class KeyLine(msgspec.Struct, frozen=True):
     """A table header or a key."""
 
     path: Path
@@ -18,7 +18,7 @@ class Place(msgspec.Struct, frozen=True):
     line: int  # from 1
 
 
-def scan(text: str) -> list[Place]:
+def scan(text: str) -> list[KeyLine]:
     """All headers and keys, in order."""
     return list(_places(text))
 
@@ -33,7 +33,7 @@ def line_of(text: str, path: Path) -> int:
     return 0
 
 
-def _places(text: str) -> Iterator[Place]:
+def _places(text: str) -> Iterator[KeyLine]:
     table: Path = ()
     at, line = 0, 1
     while at < len(text):
@@ -49,13 +49,13 @@ def _places(text: str) -> Iterator[Place]:
             at += 2 if text.startswith("[[", at) else 1
             table, at = _key(text, at)
             end = _line_end(text, at)
-            yield Place(table, True, line)
+            yield KeyLine(table, True, line)
         else:
             path, at = _key(text, at)
             value = _blanks(text, at + 1)  # after the "="
             value_end = _value(text, value)
             end = _line_end(text, value_end)
-            yield Place((*table, *path), False, line)
+            yield KeyLine((*table, *path), False, line)
         line += text.count("\n", start, end)
         at = end
 

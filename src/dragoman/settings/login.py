@@ -11,6 +11,7 @@ import sys
 import msgspec
 
 from dragoman.engine.faults import BadInput
+from dragoman.observe.programs import find
 
 from .places import Places
 
@@ -30,14 +31,24 @@ def path_of(where: Places) -> str:
     return os.path.join(where.data_dir, "login.json")
 
 
-def read(where: Places) -> Login | None:
-    """What was kept; None when nobody logged in, or what is there cannot be read."""
+def chosen(where: Places) -> str:
+    """Who was chosen, without asking the keyring; empty: nobody."""
+    login = _file(where)
+    return login.provider if login is not None else ""
+
+
+def _file(where: Places) -> Login | None:
     try:
         with open(path_of(where), "rb") as file:
-            login = msgspec.json.decode(file.read(), type=Login)
+            return msgspec.json.decode(file.read(), type=Login)
     except (OSError, msgspec.DecodeError):
         return None
-    if login.keyring:
+
+
+def read(where: Places) -> Login | None:
+    """What was kept; None when nobody logged in, or what is there cannot be read."""
+    login = _file(where)
+    if login is not None and login.keyring:
         return Login(login.provider, _looked_up(login.provider), True)
     return login
 
@@ -79,13 +90,11 @@ def forget(where: Places) -> str:
 
 
 def _tool() -> str:
-    import shutil  # at start nobody needs it
-
     own = {"darwin": "security"}.get(sys.platform, "")
     if own:
-        return shutil.which(own) or ""
+        return find(own)
     if os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
-        return shutil.which("secret-tool") or ""
+        return find("secret-tool")
     return ""
 
 

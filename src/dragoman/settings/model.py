@@ -9,6 +9,7 @@ from .host import (
     Checkpoints,
     Fleet,
     Gateway,
+    Hook,
     Limits,
     Listen,
     Log,
@@ -18,6 +19,7 @@ from .host import (
     Sandbox,
     Store,
     Telemetry,
+    WebSearch,
 )
 from .kinds import Section, says
 from .protocols import Acp, Humanlayer, Openclawos, Zeroclaw
@@ -59,6 +61,10 @@ class Settings(Section, frozen=True):
     store: Annotated[Store, says("Where sessions live.")] = Store()
     fleet: Annotated[Fleet, says("Several machines on one database.")] = Fleet()
     checkpoints: Annotated[Checkpoints, says("What can be undone.")] = Checkpoints()
+    web_search: Annotated[WebSearch, says("What the tool web_search asks.")] = WebSearch()
+    hooks: Annotated[
+        tuple[Hook, ...], says("Commands that run at points of a session: [[hooks]].")
+    ] = ()
     sandbox: Annotated[Sandbox, says("What tools run in.")] = Sandbox()
     memory: Annotated[Memory, says("What agents remember across sessions.")] = Memory()
     log: Annotated[Log, says("The log.")] = Log()

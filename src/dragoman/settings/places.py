@@ -6,10 +6,10 @@ Pure functions of an environment. Thin commands import this, so it imports next 
 import os
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.dialects.descriptor import OURS, REGISTRY
 from dragoman.engine.faults import BadInput
 
-TYPE_CHECKING = False  # `collections.abc` is not loaded just for annotations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -20,7 +20,7 @@ DEFAULT = "default"  # the agent that exists when none is configured
 HOSTED = "hosted"  # the provider that stands for the models of hosted agents
 
 
-class Rules(msgspec.Struct, frozen=True):
+class ResolvedPolicy(msgspec.Struct, frozen=True):
     """One agent's policy, all defaults resolved."""
 
     mode: str
@@ -92,18 +92,18 @@ def agent(settings: Settings, alias: str) -> Agent:
     )
 
 
-def rules(settings: Settings, alias: str) -> Rules:
+def rules(settings: Settings, alias: str) -> ResolvedPolicy:
     """The policy of one agent. Raises UnknownAgent."""
     own = agent(settings, alias)
     profile = settings.risk_profiles.get(own.risk_profile, Risk())
     general = settings.autonomy
     found: dict[str, Any] = {}
-    for name in Rules.__struct_fields__:
+    for name in ResolvedPolicy.__struct_fields__:
         if name == "mode":
             found[name] = own.mode or own.autonomy or profile.mode or general.level
         else:
             found[name] = _first(getattr(own, name), getattr(profile, name), getattr(general, name))
-    return Rules(**found)
+    return ResolvedPolicy(**found)
 
 
 def budget(settings: Settings, alias: str) -> Budget:

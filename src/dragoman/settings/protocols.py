@@ -53,7 +53,7 @@ class Humanlayer(Section, frozen=True):
 class App(Section, frozen=True):
     """`[openclawos.apps.<id>]`: an app that we start and watch over."""
 
-    command: Annotated[str, says("The program.")] = ""
+    command: Annotated[str, says("The program; without one the app is started elsewhere.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
     env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
     pass_env: Annotated[

@@ -32,6 +32,11 @@ def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
             yield ("mcp", name), f"mcp.{name} needs a command or a url."
     if bool(settings.gateway.tls_cert) != bool(settings.gateway.tls_key):
         yield ("gateway",), "gateway.tls_cert and gateway.tls_key are needed together."
+    if settings.gateway.tls_cert and settings.gateway.tls_self_signed:
+        yield (
+            ("gateway",),
+            "gateway.tls_self_signed makes what tls_cert names: keep one.",
+        )
 
 
 def _servers(

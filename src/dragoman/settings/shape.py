@@ -149,6 +149,8 @@ def key(path: Path) -> Key:
             kind, _, optional = _bare(here.item)
             doc = (kind.__doc__ or here.doc) if is_section(kind) else here.doc
             here = Key((), kind, doc, None, optional)
+        elif here.kind is Any:
+            here = Key((), Any, here.doc, None, True)  # below a free table everything is free
         else:
             raise UnknownKey(path[: at + 1], ())
     return here._replace(path=path)
@@ -195,7 +197,9 @@ def allowed(kind: Any) -> str:
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(allowed(one) for one in get_args(kind) if one is not type(None))
     if get_origin(kind) is tuple:
-        return "a list of texts"
+        return "a list of tables" if is_section(get_args(kind)[0]) else "a list of texts"
+    if kind is Any:
+        return "anything"
     if get_origin(kind) is dict:
         inner = _bare(get_args(kind)[1])[0]
         return "a table" if is_section(inner) else f"a table whose values are each {allowed(inner)}"
@@ -226,7 +230,7 @@ def read(kind: Any, text: str) -> Any:
             return bare(text.strip().replace("_", ""))
         except ValueError:
             return text
-    if text.strip()[:1] in ("[", "{"):
+    if bare is Any or text.strip()[:1] in ("[", "{"):
         return _read_toml(text)
     if get_origin(bare) is tuple:
         return [word.strip() for word in text.split(",") if word.strip()]
@@ -238,19 +242,23 @@ def _read_toml(text: str) -> Any:
     import tomllib
 
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        found = tomllib.loads(f"value = {text}")
+        return found["value"] if len(found) == 1 else text  # a text of several lines is one
     except tomllib.TOMLDecodeError:
         try:
-            return json.loads(text)
+            value = json.loads(text)
         except ValueError:
             return text
+        return text if value is None else value  # which no TOML can hold
 
 
 def problem(kind: Any, value: Any) -> str:
     """Why a value does not fit a type, or nothing."""
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
+        if get_origin(kind) is tuple and is_section(get_args(kind)[0]):
+            return f"must be a list of tables: {error}"
         return f"must be {allowed(kind)}"
     return ""
 

@@ -13,7 +13,7 @@ from .shape import Path
 Signature = tuple[int, int, int] | None
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """One key whose value is not the same any more; None where it is not there."""
 
     path: Path
@@ -21,14 +21,14 @@ class Change(NamedTuple):
     new: Any
 
 
-def diff(old: Settings, new: Settings) -> list[Change]:
+def diff(old: Settings, new: Settings) -> list[KeyChange]:
     """Every key that differs, in the order of the sections."""
-    found: list[Change] = []
+    found: list[KeyChange] = []
     _compare((), old, new, found)
     return found
 
 
-def _compare(path: Path, old: Any, new: Any, found: list[Change]) -> None:
+def _compare(path: Path, old: Any, new: Any, found: list[KeyChange]) -> None:
     if old == new:
         return
     if isinstance(old, msgspec.Struct) and type(old) is type(new):
@@ -38,7 +38,7 @@ def _compare(path: Path, old: Any, new: Any, found: list[Change]) -> None:
         for name in dict.fromkeys((*old, *new)):
             _compare((*path, name), old.get(name), new.get(name), found)
     else:
-        found.append(Change(path, old, new))
+        found.append(KeyChange(path, old, new))
 
 
 class Watch:

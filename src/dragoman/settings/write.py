@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.engine.faults import BadInput
+from dragoman.observe.redact import is_secret
 
 from . import shape
 from .load import BadSettings, read_text
@@ -18,7 +19,9 @@ from .shape import Path
 def set_key(file: str, key: str, text: str) -> Any:
     """Write a value, given as text, for a dotted key; returns the value. Raises BadInput."""
     found = _find(key)
-    value = shape.read(found.kind, text)
+    # In a free table the value's form says its type, but a secret is a text, also one of digits.
+    kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
+    value = shape.read(kind, text)
     if problem := shape.problem(found.kind, value):
         raise BadInput(f"{key} {problem} (got {text!r}).", f"See: dragoman config explain {key}")
     save(file, put(read_valid(file), found.path, value))

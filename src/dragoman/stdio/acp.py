@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dragoman.settings.places import places
-from dragoman.stdio.acp_greeting import Porter, is_plain
+from dragoman.stdio.acp_greeting import Greeter, is_plain
 from dragoman.stdio.acp_join import Begun
 from dragoman.stdio.relay import NotThere, Relay
 from dragoman.transports import stdio
@@ -121,7 +121,7 @@ class OwnHost:
         self._where = places(os.environ, config_dir)
         self._plain = is_plain(os.environ, self._where) and _sound(flags)
         self._composed: Composed | None = None
-        self._porter: Porter | None = None
+        self._greeter: Greeter | None = None
         self._desk: Any = None
         self._task: asyncio.Task[None] | None = None
         self.relay: Relay
@@ -130,8 +130,8 @@ class OwnHost:
         inner = _Inner(self)
         outer = _Outer(self, open)
         inner.outer, outer.inner = outer, inner
-        self._porter = Porter(outer, self._where, self._flags, self._wake, plain=self._plain)
-        inner.hearer = self._porter
+        self._greeter = Greeter(outer, self._where, self._flags, self._wake, plain=self._plain)
+        inner.hearer = self._greeter
         outer.told = open(inner)
         if not self._plain:
             self._begin()
@@ -163,8 +163,8 @@ class OwnHost:
 
         desk = self._desk = Desk(composed.door, composed.settings.acp)
         composed.config.applied.append(lambda old, new: setattr(desk, "settings", new.acp))
-        assert self._porter is not None
-        self._porter.hand_over(desk.hearer(self._porter.link))
+        assert self._greeter is not None
+        self._greeter.hand_over(desk.hearer(self._greeter.link))
         gc.enable()
         settle_memory()
 
@@ -182,7 +182,7 @@ class OwnHost:
             await self._desk.close()
         if self._composed is not None:
             await self._composed.close()
-        self._desk = self._composed = self._porter = None
+        self._desk = self._composed = self._greeter = None
 
 
 class _Inner:

@@ -9,11 +9,12 @@ import os
 import select
 import socket
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+from dragoman.stdio.joining import CHUNK, has_settings, write
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_CHUNK = 65536
 _LONGEST = 1024 * 1024  # of a first line that is carried so early
 
 
@@ -35,24 +36,11 @@ def path_of(config_dir: str | None, env: "Mapping[str, str]") -> str:
     """
     if os.name != "posix":
         return ""
-    if any("__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")) for name in env):
+    if has_settings(env):
         return ""
     from dragoman.settings.places import endpoint, places
 
     return endpoint("acp", env, places(env, config_dir))
-
-
-def find(path: str) -> socket.socket | None:
-    """A connection to the daemon at this path; None when none runs."""
-    if not path or not os.path.exists(path):
-        return None
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.connect(path)
-    except OSError:  # left behind by a daemon that is gone
-        sock.close()
-        return None
-    return sock
 
 
 def greet(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> Begun:
@@ -65,29 +53,23 @@ def greet(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> Begun:
     while not begun.told:
         ready = select.select([stdin, sock.fileno()], [], [])[0]
         if stdin in ready and not begun.heard:
-            data = os.read(stdin, _CHUNK)
-            begun.rest += data
+            data = os.read(stdin, CHUNK)
+            begun.rest = (begun.rest + data).lstrip()  # blank lines say nothing
             line, end, rest = begun.rest.partition(b"\n")
             if not data or len(begun.rest) > _LONGEST:
                 break
-            if end and line.strip():
+            if end:
                 begun.heard.append(line)
                 begun.rest = rest
                 sock.sendall(line + b"\n")
         elif stdin in ready:
             break  # more than one line at once: a client in a hurry
         if sock.fileno() in ready:
-            data = sock.recv(_CHUNK)
+            data = sock.recv(CHUNK)
             *lines, begun.left = (begun.left + data).split(b"\n")
             for line in lines:
-                _write(stdout, line + b"\n")
+                write(stdout, line + b"\n")
                 begun.told.append(line)
             if not data:
                 break
     return begun
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

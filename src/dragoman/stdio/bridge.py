@@ -52,7 +52,7 @@ def main(args: Any) -> int:
         settings = loaded.settings
         dial.check_there(tokens.address(where, settings))  # before a token is made for nobody
         token = dial.find_token(where, settings, args.pair_code or "")
-        context = dial.tls(tokens.address(where, settings), settings)
+        context = dial.tls(tokens.address(where, settings), where, settings)
         way = GatewayWay(lambda: tokens.address(where, settings), token, context, args.agent or "")
         return run(_serve(wire, way))
     except Fault as fault:

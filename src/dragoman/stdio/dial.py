@@ -67,13 +67,14 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
         pass  # made below
     except UnicodeDecodeError:
         raise BadInput(f"{path} is no text.", "Remove it; another token is made.") from None
+    address = tokens.address(where, settings)
     code = pair_code
     for variable in ("DRAGOMAN_ACP_PAIRING_CODE", "ZEROCLAW_ACP_PAIRING_CODE"):
         code = code or os.environ.get(variable, "").strip()
     if code:
-        token = _pair(tokens.address(where, settings), code, settings)
+        token = _pair(address, code, tls(address, where, settings))
     elif settings.store.path == ":memory:" and not database_of(settings):
-        token = _pair(tokens.address(where, settings), _asked_code(where), settings)
+        token = _pair(address, _asked_code(where), tls(address, where, settings))
     elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
         address = tokens.address(where, settings)
         raise NotThere(
@@ -108,12 +109,12 @@ def _keep(path: str, token: str) -> None:
         file.write(f"{token}\n")
 
 
-def _pair(address: str, code: str, settings: Settings) -> str:
+def _pair(address: str, code: str, context: Any) -> str:
     """Exchange a code for a token."""
     from dragoman.http.port import HttpFault
 
     try:
-        answer = asyncio.run(_exchange(address, code, tls(address, settings)))
+        answer = asyncio.run(_exchange(address, code, context))
     except (HttpFault, TimeoutError) as problem:
         raise _silent(address, problem) from None
     if not isinstance(answer, dict) or "token" not in answer:
@@ -146,15 +147,18 @@ def _decoded(body: bytes) -> Any:
         return None
 
 
-def tls(address: str, settings: Settings) -> Any:
+def tls(address: str, where: Places, settings: Settings) -> Any:
     """Trust exactly the certificate that is configured, whoever signed it; None without TLS."""
     if not address.startswith("https:"):
         return None
     import ssl
 
     context = ssl.create_default_context()
-    if settings.gateway.tls_cert:
-        context.load_verify_locations(settings.gateway.tls_cert)
+    given = settings.gateway
+    if given.tls_cert or given.tls_self_signed:
+        from dragoman.http.certificate import own_paths
+
+        context.load_verify_locations(given.tls_cert or own_paths(where.data_dir)[0])
         context.check_hostname = False  # it is known by itself, not by a name
     return context
 

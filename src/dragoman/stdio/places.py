@@ -8,12 +8,12 @@ that it is sent all it missed and nothing twice.
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
 
 _PLACE = b'{"jsonrpc":"2.0","method":"_dragoman/place",'
 _UPDATE = b'{"jsonrpc":"2.0","method":"session/update",'
 _TEXT = b'"sessionUpdate":"agent_message_chunk"'
 _THOUGHT = b'"sessionUpdate":"agent_thought_chunk"'
+_MOST = 4096  # lines that are kept uncounted
 
 
 class Had(msgspec.Struct):
@@ -35,7 +35,8 @@ class _Words(msgspec.Struct):
     text: str = ""
 
 
-class _Chunk(msgspec.Struct):
+class _Chunk(msgspec.Struct, rename={"kind": "sessionUpdate"}):
+    kind: str
     content: _Words
 
 
@@ -44,13 +45,16 @@ class _Update(msgspec.Struct, rename={"session": "sessionId"}):
     update: _Chunk
 
 
-class _Line(msgspec.Struct):
-    params: Raw | UnsetType = UNSET
+class _Said(msgspec.Struct):
+    params: _Update
 
 
-_line = msgspec.json.Decoder(_Line)
-_reached = msgspec.json.Decoder(_Reached)
-_update = msgspec.json.Decoder(_Update)
+class _Place(msgspec.Struct):
+    params: _Reached
+
+
+_place = msgspec.json.Decoder(_Place)
+_said = msgspec.json.Decoder(_Said)
 
 
 class Places:
@@ -58,37 +62,45 @@ class Places:
 
     def __init__(self) -> None:
         self._had: dict[str, Had] = {}
+        self._since: list[bytes] = []  # chunks since a place was told; few are ever looked at
 
     def note(self, message: bytes) -> bool:
         """Take in a line of the host; True: it is for the relay alone."""
         if message.startswith(_PLACE):
-            told = _reached.decode(_line.decode(message).params or b"")
+            told = _place.decode(message).params
+            if len(self._had) > 1 or told.session not in self._had:
+                self._count()  # of the others
+            self._since.clear()
             self._had[told.session] = Had(told.seq, told.texts, told.thoughts)
             return True
-        if message.startswith(_UPDATE) and self._had:
-            if _TEXT in message:
-                self._count(message, thought=False)
-            elif _THOUGHT in message:
-                self._count(message, thought=True)
+        if message.startswith(_UPDATE) and self._had and (_TEXT in message or _THOUGHT in message):
+            self._since.append(message)
+            if len(self._since) >= _MOST:
+                self._count()
         return False
 
-    def _count(self, message: bytes, *, thought: bool) -> None:
-        try:
-            told = _update.decode(_line.decode(message).params or b"")
-        except msgspec.DecodeError:
-            return  # a chunk of another kind
-        had = self._had.get(told.session)
-        if had is None:
-            return
-        if thought:
-            had.thoughts += len(told.update.content.text)
-        else:
-            had.texts += len(told.update.content.text)
+    def _count(self) -> None:
+        """Count the words of what came since."""
+        lines, self._since = self._since, []
+        for line in lines:
+            try:
+                told = _said.decode(line).params
+            except msgspec.DecodeError:
+                continue  # a chunk of another kind
+            had, chunk = self._had.get(told.session), told.update
+            if had is None:
+                continue
+            if chunk.kind == "agent_thought_chunk":
+                had.thoughts += len(chunk.content.text)
+            else:
+                had.texts += len(chunk.content.text)
 
     def forget(self, session: str) -> None:
+        self._count()
         self._had.pop(session, None)
 
     def of(self, session: str) -> dict[str, Any]:
         """What to tell a host that comes back."""
+        self._count()
         had = self._had.get(session)
         return {} if had is None else msgspec.structs.asdict(had)

@@ -24,11 +24,11 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.engine.faults import Fault
 from dragoman.stdio.places import Places
 from dragoman.transports import stdio
+from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Blob, Link, Opener
 
 MAX_LINE = 16 * 1024 * 1024  # what every transport of the protocol takes
-_FIRST_WAIT = 0.1
-_LONGEST_WAIT = 2.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _LOOK_EVERY = 1.0  # seconds between two looks for the first way, while on the spare one
 _DOUBT = 1.0  # seconds before a loss is noticed in which lines may have been lost
 _MOST_TRIES = 3  # sends of one request that each ended the connection
@@ -43,6 +43,10 @@ _FAILED, _TOO_LONG = -32603, -32600
 
 class NotThere(Fault):
     """Nobody listens there now; somebody may later."""
+
+
+class Taken(Fault):
+    """Another host has a session of ours: the first one, which came back just now."""
 
 
 class Way(Protocol):
@@ -78,9 +82,10 @@ class Head(msgspec.Struct):
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
 
-class Place(msgspec.Struct):
+class ResumePoint(msgspec.Struct):
     """What is needed to resume a session."""
 
     sessionId: str = ""
@@ -95,11 +100,19 @@ class Open(msgspec.Struct):
     line: bytes
     head: Head
     sent: float = 0.0
-    tries: int = 0
+    ended: int = 0  # connections in a row that ended at once after they got it
+
+    def lost(self, now: float) -> bool:
+        """The connection is lost; True: so often at once that the request is to blame.
+
+        One that a host has worked on for a while is not, however often its hosts go.
+        """
+        self.ended = self.ended + 1 if now - self.sent < _AT_ONCE else 0
+        return self.ended >= _MOST_TRIES
 
 
 _head = msgspec.json.Decoder(Head)
-_place = msgspec.json.Decoder(Place)
+_place = msgspec.json.Decoder(ResumePoint)
 
 
 def read(line: bytes) -> Head | None:
@@ -109,13 +122,18 @@ def read(line: bytes) -> Head | None:
         return None
 
 
-def _place_of(raw: Raw | UnsetType) -> Place:
+def _place_of(raw: Raw | UnsetType) -> ResumePoint:
     if raw is UNSET or raw == b"null":
-        return Place()
+        return ResumePoint()
     try:
         return _place.decode(raw)
     except msgspec.DecodeError:
-        return Place()  # the host says what is wrong with it
+        return ResumePoint()  # the host says what is wrong with it
+
+
+def _is_taken(answer: Head) -> bool:
+    """Whether a session was refused because another process has it."""
+    return answer.error is not UNSET and b'"SESSION_IN_USE"' in bytes(answer.error)
 
 
 def _with_whole_path(line: bytes, head: Head) -> bytes:
@@ -153,9 +171,10 @@ class Relay:
         self._open: dict[Any, Open] = {}
         self._asked: dict[Any, str] = {}  # requests of the host without an answer
         self._hello: bytes | None = None  # the editor's initialize, once it was answered
-        self._sessions: dict[str, Place] = {}
+        self._sessions: dict[str, ResumePoint] = {}
         self._places = Places()
-        self._own: dict[str, asyncio.Future[None]] = {}
+        self._own: dict[str, asyncio.Future[Head]] = {}
+        self._doubted = False  # the spare way was left once since the first one was there
         self._ended = False
         self._numbers = 0
         self._returning: asyncio.Task[None] | None = None
@@ -187,7 +206,7 @@ class Relay:
         for line in heard:
             head = read(line)
             if head is not None and head.id is not UNSET and head.method is not UNSET:
-                self._open[head.id] = Open(line, head, monotonic(), 1)
+                self._open[head.id] = Open(line, head, monotonic())
         for line in told:
             head = read(line)
             if head is not None and head.id is not UNSET and head.method is UNSET:
@@ -220,6 +239,7 @@ class Relay:
             head = read(line)
             if head is not None and head.method in _PLACES:
                 line = _with_whole_path(line, head)
+                head = read(line)  # as it is resumed later
             asks = head is not None and head.id is not UNSET and head.method is not UNSET
             if head is not None and head.id is not UNSET:
                 if asks:
@@ -238,7 +258,7 @@ class Relay:
 
     def _repeat(self, one: Open) -> None:
         assert self._host is not None
-        one.sent, one.tries = monotonic(), one.tries + 1
+        one.sent = monotonic()
         self._host.send(one.line)
 
     def _wait(self, line: bytes) -> None:
@@ -248,9 +268,11 @@ class Relay:
             return
         self._waiting.append(line)
 
-    def overlong(self, size: int) -> None:
+    def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
+        from dragoman.wire.overlong import id_of  # seldom needed
+
         text = f"The line is longer than {MAX_LINE} bytes. Send less in one message."
-        self._refuse(None, text, _TOO_LONG)
+        self._refuse(id_of(ends), text, _TOO_LONG)
 
     def ended(self) -> None:
         """The editor has said everything: answers that are open still come."""
@@ -291,7 +313,7 @@ class Relay:
                 elif isinstance(head.id, str) and head.id in self._own:
                     done = self._own.pop(head.id)
                     if not done.done():
-                        done.set_result(None)
+                        done.set_result(head)
                     continue
                 else:
                     self._answered(head)
@@ -341,7 +363,7 @@ class Relay:
             done.cancel()
         self._own.clear()
         for id, one in tuple(self._open.items()):
-            if one.tries >= _MOST_TRIES and now - one.sent < _AT_ONCE:
+            if one.lost(now):
                 del self._open[id]
                 self._refuse(id, f"{self._way.label} ended the connection each time it got this.")
         if self._ended and self._way.half_closes and not self._open:
@@ -374,9 +396,17 @@ class Relay:
                     continue
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _LONGEST_WAIT)
+            except Taken:
+                self._doubted = True
+                self._host = self.ear = None
+                self._asked.clear()
+                await self._way.close()
+                self._way, until, wait = self._first, loop.time() + self._patience, _FIRST_WAIT
             except Fault as fault:
                 self._fail(str(fault))
                 return
+        if self._way is self._first:
+            self._doubted = False
         back = self._way is self._met
         self._met = self._way
         self._say(f"{self._way.label} is back" if back else f"connected with {self._way.label}")
@@ -401,7 +431,9 @@ class Relay:
                 params: dict[str, Any] = {"sessionId": id, "mcpServers": place.mcpServers or []}
                 if place.cwd:
                     params["cwd"] = place.cwd
-                await self._ask("session/resume", {**params, "_meta": {"dragoman": had}})
+                again = await self._ask("session/resume", {**params, "_meta": {"dragoman": had}})
+                if way is self._spare and not self._doubted and _is_taken(again):
+                    raise Taken(f"Session {id} is in use.")
         for one in tuple(self._open.values()):
             self._repeat(one)
         waiting, self._waiting, self._size = self._waiting, [], 0
@@ -422,19 +454,21 @@ class Relay:
             }
             self._host.send(msgspec.json.encode(row))
 
-    async def _ask(self, method: str, params: Any) -> None:
+    async def _ask(self, method: str, params: Any) -> Head:
         assert self._host is not None
         self._numbers += 1
         id = f"{_OWN}{self._numbers}"
-        done = self._own[id] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
+        self._own[id] = done
         row = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
         self._host.send(msgspec.json.encode(row))
-        await done
+        return await done
 
     # --- from the spare way to the first one ---
 
     def _look(self) -> None:
-        if self._way is self._spare and self._looking is None and not self.over.done():
+        ours = self._way is self._spare and self._way is not self._first
+        if ours and self._looking is None and not self.over.done():
             self._looking = asyncio.ensure_future(self._hand_over())
 
     async def _hand_over(self) -> None:
@@ -506,7 +540,8 @@ class Editor:
 
     max_line = MAX_LINE
     limit_counts_newline = False
-    max_pending = 0
+    max_pending = READ_ON * MAX_LINE
+    wants_ends = True
 
     def __init__(self, relay: Relay, link: Link) -> None:
         relay.joined(link)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.engine.faults import BadInput
-from dragoman.testing.score import Part, Score, load
+from dragoman.testing.score import PlayedConnection, Score, load
 from dragoman.testing.talk import TalkError
 from dragoman.transports.loop import run
 from dragoman.wire.link import Hearer, Link
@@ -50,7 +50,7 @@ class _Playing:
         self._player = player
         self._link = link
         self._name = name
-        self._part = Part(player.score.parts[name], known)
+        self._part = PlayedConnection(player.score.parts[name], known)
         self._heard: deque[bytes] = deque()
         self._ended = False
         self._go_on()

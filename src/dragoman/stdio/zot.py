@@ -56,30 +56,28 @@ def main(words: list[str]) -> int:
 
 def _print(flags: Flags) -> int:
     """`-p`: one turn, its answer on standard output; that is `dragoman run`."""
-    words = [sys.executable, "-m", "dragoman", "run"]
-    model = flags.model
-    if flags.provider and "/" not in model:
-        from dragoman.providers.presets import ALIASES, PRESETS
+    from dragoman.transports.loop import run
 
-        name = ALIASES.get(flags.provider, flags.provider)
-        preset = PRESETS.get(name)
-        fallback = "demo" if name == "demo" else preset.default_model if preset else ""
-        model = f"{name}/{model or fallback}"
+    rpc = _Rpc(flags, "")
+    if not flags.session and run(rpc.look()):  # a session has a model of its own
+        return 1
+    for name in flags.without_effect_in_print():
+        print(f"zot: {name} has no effect with {flags.prints}", file=sys.stderr)
+    words = [sys.executable, "-P", "-m", "dragoman", "run"]
     for flag, value in (
-        ("--model", model),
+        ("--model", rpc.desk.settings.model or flags.model),
         ("--cwd", flags.cwd),
         ("--agent", flags.agent),
         ("--session", flags.session if flags.session != "new" else ""),
         ("--config-dir", flags.config_dir),
-        ("--mode", "" if flags.supervised else "full"),
+        ("--mode", flags.mode or ("" if flags.supervised else "full")),
     ):
         if value:
             words += [flag, value]
     if flags.prints == "--json":
         words.append("--json")
-    if flags.api_key:
-        name = model.partition("/")[0] or "anthropic"
-        os.environ[f"DRAGOMAN_PROVIDERS__{name.upper()}__API_KEY"] = flags.api_key
+    for key, value in rpc.provider_flags().items():
+        os.environ["DRAGOMAN_" + key.replace(".", "__").upper()] = value
     os.execv(sys.executable, [*words, "--", *flags.words])
 
 
@@ -112,17 +110,25 @@ class _Rpc:
         self.desk = Desk(None, settings, provide=self._provide)
 
     async def run(self) -> int:
-        if self._must_look():
-            from dragoman.engine.faults import Fault
-
-            try:
-                await self.desk.ready()
-            except Fault as fault:
-                print(f"zot: {fault}", file=sys.stderr)
-                return await self._close(1)
+        if self._must_look() and not await self._is_ready():
+            return await self._close(1)
         if self.flags.list_models:
             return await self._close(self._list_models())
         return await self._serve()
+
+    async def look(self) -> int:
+        """Only see whether what is needed is there, and which model that means."""
+        return await self._close(0 if await self._is_ready() else 1)
+
+    async def _is_ready(self) -> bool:
+        from dragoman.engine.faults import Fault
+
+        try:
+            await self.desk.ready()
+        except Fault as fault:
+            print(f"zot: {fault}", file=sys.stderr)
+            return False
+        return True
 
     def _must_look(self) -> bool:
         """Whether what is needed may be missing: then nothing is answered before it is there."""
@@ -193,7 +199,7 @@ class _Rpc:
         flags = self.flags
         self.composed = composed = await compose(
             config_dir=flags.config_dir or None,
-            flags=self._provider_flags(),
+            flags=self.provider_flags(),
             store="file" if flags.session else "memory",
         )
         for notice in composed.notices:
@@ -215,7 +221,7 @@ class _Rpc:
             self.desk.settings = _replaced(settings, session=flags.session)
         return door
 
-    def _provider_flags(self) -> dict[str, Any]:
+    def provider_flags(self) -> dict[str, Any]:
         flags = self.flags
         name = self._provider_name()
         found: dict[str, Any] = {}
@@ -271,8 +277,8 @@ class _Rpc:
 
     def _mode(self, composed: "Composed") -> str:
         """zot never asks, so neither do we, unless somebody wants it."""
-        if self.flags.supervised:
-            return "supervised"
+        if self.flags.mode or self.flags.supervised:
+            return self.flags.mode or "supervised"
         alias = self.flags.agent or composed.door.default_agent() or ""
         said = {("autonomy", "level"), ("agents", alias, "mode"), ("agents", alias, "autonomy")}
         agent = composed.settings.agents.get(alias)

@@ -18,6 +18,7 @@ _VALUED = {
     "--cwd": "cwd",
     "--session": "session",
     "--agent": "agent",
+    "--mode": "mode",
     "--config-dir": "config_dir",
     "--ext": "",
     "-e": "",
@@ -39,6 +40,7 @@ _IGNORED = frozenset({
     "--insecure", "--stats", "--stream", "--yes", "-y", "--help", "-h",
 })  # fmt: skip
 _PRINT = frozenset({"-p", "--print", "--json"})
+_MODES = ("readonly", "plan", "supervised", "full")
 _EFFORTS = {
     "off": "off", "minimum": "minimum", "minimal": "minimum", "low": "low", "medium": "medium",
     "high": "high", "xhigh": "xhigh", "max": "max", "maximum": "max",
@@ -69,6 +71,7 @@ class Flags:
         self.agent = ""
         self.config_dir = ""
         self.supervised = False
+        self.mode = ""
         self.no_context_files = False
         self.list_models = False
         self.version = False
@@ -81,6 +84,17 @@ class Flags:
         provider = self.provider if self.provider != "demo" else ""  # which is always there
         named = (provider, self.model, self.api_key, self.base_url, self.session, self.agent)
         return any(named)
+
+    def without_effect_in_print(self) -> list[str]:
+        """What was given that only the protocol's own sessions know, as it is spelled."""
+        given = {
+            "--system-prompt": self.system_prompt, "--append-system-prompt":
+            self.append_system_prompt, "--reasoning": self.reasoning,
+            "--max-steps": self.max_steps,
+            "--temperature": self.temperature, "--tools": self.tools, "--no-tools": self.no_tools,
+            "--no-context-files": self.no_context_files,
+        }  # fmt: skip
+        return [name for name, value in given.items() if value or type(value) is float]
 
 
 def parse(words: list[str]) -> Flags:
@@ -127,6 +141,10 @@ def _put(flags: Flags, name: str, key: str, value: str) -> None:
             flags.temperature = -1.0
         if not 0 <= flags.temperature <= 2:
             raise WrongFlag("--temperature must be a number from 0 to 2")
+    elif key == "mode":
+        if value not in _MODES:
+            raise WrongFlag(f"--mode must be {'|'.join(_MODES)}")
+        flags.mode = value
     elif key == "reasoning":
         if value not in _EFFORTS:
             raise WrongFlag("--reasoning must be off|minimum|low|medium|high|xhigh|max")

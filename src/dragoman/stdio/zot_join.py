@@ -10,11 +10,12 @@ import socket
 import sys
 import threading
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+from dragoman.stdio.joining import CHUNK, has_settings, reached, write
+
 if TYPE_CHECKING:
     from .zot_flags import Flags
 
-_CHUNK = 65536
 _OPEN = "dragoman-open"
 _WITHIN = 30.0
 
@@ -33,20 +34,11 @@ def find(flags: "Flags", token: str) -> socket.socket | None:
     )  # fmt: skip
     if os.name != "posix" or not flags.session or flags.session == "new" or any(own):
         return None
-    if any("__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")) for name in os.environ):
+    if has_settings(os.environ):
         return None
     from dragoman.client.address import socket_path
 
-    path = socket_path(flags.config_dir or None, dialect="any")
-    if not os.path.exists(path):
-        return None
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.connect(path)
-    except OSError:  # left behind by a daemon that is gone
-        sock.close()
-        return None
-    return sock
+    return reached(socket_path(flags.config_dir or None, dialect="any"))
 
 
 def join(sock: socket.socket, session: str) -> int:
@@ -58,19 +50,79 @@ def join(sock: socket.socket, session: str) -> int:
             print(f"zot: {problem}", file=sys.stderr)
             return 1
         said_all = threading.Event()
-        threading.Thread(target=_say, args=(sock, said_all), daemon=True).start()
+        owed = Owed()
+        threading.Thread(target=_say, args=(sock, said_all, owed), daemon=True).start()
         try:
-            _write(rest)
-            while data := sock.recv(_CHUNK):
-                _write(data)
-        except ConnectionError:
-            pass  # the daemon is gone: told below
+            _carry(sock, rest, owed)
         except BrokenPipeError:
             return 0  # nobody reads any more
-        if said_all.is_set():
+        except ConnectionError:
+            pass  # the daemon is gone: told below
+        gone = owed.settle("the daemon ended the connection; look at the session when it is back")
+        if said_all.is_set() and not gone:
             return 0
+        write(1, gone)
         print("zot: the daemon ended the connection", file=sys.stderr)
         return 1
+
+
+class Owed:
+    """The commands that were not answered, and the turns whose end was not told."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: list[tuple[object, str]] = []
+        self._streams = 0
+
+    def said(self, line: bytes) -> None:
+        """A command of the client."""
+        try:
+            command = json.loads(line)
+        except ValueError:
+            return  # answered by the daemon, without an id
+        if isinstance(command, dict):
+            with self._lock:
+                self._asked.append((command.get("id"), str(command.get("type"))))
+
+    def heard(self, line: bytes) -> None:
+        """A line of the daemon. Inside of texts these words stand with other quotes."""
+        if b'"type":"done"' in line:
+            with self._lock:
+                self._streams = max(0, self._streams - 1)
+        elif b'"type":"response"' in line:
+            answer = json.loads(line)
+            with self._lock:
+                place = (answer.get("id"), answer.get("command"))
+                if place in self._asked:
+                    self._asked.remove(place)
+                if answer.get("success") and answer.get("command") in ("prompt", "compact"):
+                    self._streams += 1
+
+    def settle(self, why: str) -> bytes:
+        """What is said when there is nobody any more to say it."""
+        with self._lock:
+            said: list[dict[str, object]] = [
+                {"command": command, "error": why, "id": id, "success": False, "type": "response"}
+                for id, command in self._asked
+            ]
+            if self._streams:
+                said.append({"message": why, "type": "error"})
+                said += [{"type": "done"}] * self._streams
+            self._asked, self._streams = [], 0
+        return b"".join(json.dumps(one).encode() + b"\n" for one in said)
+
+
+def _carry(sock: socket.socket, data: bytes, owed: Owed) -> None:
+    """Write what the daemon says, in whole lines, until it ends."""
+    part = b""
+    while True:
+        whole, newline, part = (part + data).rpartition(b"\n")
+        if newline:
+            write(1, whole + newline)
+            for line in whole.split(b"\n"):
+                owed.heard(line)
+        if not (data := sock.recv(CHUNK)):
+            return
 
 
 def _opened(sock: socket.socket) -> tuple[bytes, str]:
@@ -79,9 +131,11 @@ def _opened(sock: socket.socket) -> tuple[bytes, str]:
     sock.settimeout(_WITHIN)
     while b"\n" not in data:
         try:
-            more = sock.recv(_CHUNK)
+            more = sock.recv(CHUNK)
         except TimeoutError:
             return b"", f"the daemon did not answer within {_WITHIN:g} s"
+        except ConnectionError:
+            more = b""
         if not more:
             return b"", "the daemon ended the connection"
         data += more
@@ -91,17 +145,18 @@ def _opened(sock: socket.socket) -> tuple[bytes, str]:
     return rest, "" if answer.get("success") else str(answer.get("error") or "not opened")
 
 
-def _say(sock: socket.socket, said_all: threading.Event) -> None:
+def _say(sock: socket.socket, said_all: threading.Event, owed: Owed) -> None:
+    part = b""
     try:
-        while data := os.read(0, _CHUNK):
+        while data := os.read(0, CHUNK):
+            whole, _, part = (part + data).rpartition(b"\n")
+            for line in whole.split(b"\n"):
+                if line.strip():
+                    owed.said(line)
             sock.sendall(data)
+        if part.strip():
+            owed.said(part)
         said_all.set()
         sock.shutdown(socket.SHUT_WR)
     except OSError:
         return  # the other side has told the end
-
-
-def _write(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(1, view) :]

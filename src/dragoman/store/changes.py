@@ -12,7 +12,7 @@ from dragoman.engine.faults import UnknownAsk, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
-from .known import Known, Place
+from .known import Known, RowPlace
 from .rows import INFO_COLUMNS, LASTING, MOVING, encode, info_values, pack, settled_of
 from .rules import ask_exists, check_ask, check_batch, exists, moment
 
@@ -142,7 +142,7 @@ class Append:
         if batch.info.parent != parent:
             for changed in (parent, batch.info.parent):
                 connection.execute(SET_LEAF, (changed,))
-        self.place = Place(num, epoch, last_seq, self.lasting)
+        self.place = RowPlace(num, epoch, last_seq, self.lasting)
         return first
 
     def committed(self, known: Known) -> None:

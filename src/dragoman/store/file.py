@@ -3,6 +3,7 @@
 import fcntl
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
@@ -31,14 +32,21 @@ class Claim:
     """A mark beside the database that says which processes have it open.
 
     Whoever comes first holds it alone while it opens the file, so two processes never prepare it at
-    once; it also learns whether the last one to leave closed properly.
+    once; it also learns whether the last one to leave closed properly. The last one to leave a
+    sound file takes the mark away, so whoever holds one looks whether it is still there.
     """
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self.alone = self._alone()
-        if not self.alone:
-            fcntl.flock(self._file, fcntl.LOCK_SH)
+        self._path = f"{path}.lock"
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        while True:
+            self._file = os.open(self._path, flags, 0o600)
+            self.alone = self._alone()
+            if not self.alone:
+                fcntl.flock(self._file, fcntl.LOCK_SH)
+            if self._is_there():
+                break
+            os.close(self._file)
         mark = os.pread(self._file, len(OPEN), 0) if self.alone else b""
         self.unclean = mark in (OPEN, DAMAGED)  # the last one to leave crashed, or met damage
         self.suspect = mark == DAMAGED
@@ -60,10 +68,21 @@ class Claim:
         os.pwrite(self._file, DAMAGED, 0)
 
     def release(self, *, clean: bool) -> None:
-        """Leave; the last one that leaves a sound file says so."""
-        if clean and self._alone() and os.pread(self._file, len(OPEN), 0) == OPEN:
-            os.ftruncate(self._file, 0)
+        """Leave; the last one that leaves a sound file takes the mark away."""
+        if clean and self._alone() and self._is_there():
+            if os.pread(self._file, len(OPEN), 0) != DAMAGED:
+                with suppress(OSError):  # it stays: the next one takes a short look, no more
+                    os.unlink(self._path)
         os.close(self._file)
+
+    def _is_there(self) -> bool:
+        """Whether what is held is still the mark that others would find."""
+        ours = os.fstat(self._file)
+        try:
+            found = os.lstat(self._path)
+        except FileNotFoundError:
+            return False
+        return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _alone(self) -> bool:
         try:

@@ -3,6 +3,7 @@
 Each statement costs time, and the hand-over of a lock between threads besides, so there are few:
 one per session moves its row, one per batch adds its events. Nothing is looked up before. Instead
 the first says what is taken for granted, and finds no row when another process has written since.
+One by one (`Writer._attempt`) the same takes 1.5 times as long (decision 0073).
 """
 
 from collections.abc import Iterable

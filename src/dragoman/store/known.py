@@ -10,7 +10,7 @@ KNOWN = 1024  # sessions remembered; beyond, all are forgotten and learnt anew
 HOT = 64  # sessions of ours that may be hot at once, since every list looks through the hot ones
 
 
-class Place:
+class RowPlace:
     """Where a session's row is, and how far it got."""
 
     __slots__ = ("epoch", "last_seq", "lasting", "num")
@@ -32,11 +32,11 @@ class Known:
     __slots__ = ("hot", "newest", "places")
 
     def __init__(self) -> None:
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, RowPlace] = {}
         self.newest = 0
         self.hot: dict[int, str] = {}  # num and id of the sessions that we have to settle one day
 
-    def learn(self, session: str, place: Place, newest: int) -> None:
+    def learn(self, session: str, place: RowPlace, newest: int) -> None:
         if len(self.places) >= KNOWN:
             self.places.clear()
         self.places[session] = place

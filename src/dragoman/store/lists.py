@@ -98,7 +98,7 @@ def find_page(connection: "Connection", query: SessionQuery) -> Page:
     page = tuple(info for row in rows[:limit] if (info := sound(row[0])) is not None)
     damaged = len(rows[:limit]) - len(page)
     total = None
-    if offset:
+    if offset or query.counted:
         total = _count(connection, query)
     elif not more and place is None:
         total = len(page)
@@ -174,7 +174,7 @@ def _sifted(
             break
         page.append(info)
     total = None
-    if offset:
+    if offset or query.counted:
         rows = connection.execute(*ordered(query, None))
         found = (sound(data) for data, _, _ in rows)
         total = sum(info is not None and has_extra(info, rest) for info in found)

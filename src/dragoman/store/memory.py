@@ -31,7 +31,7 @@ RECENT = 100_000  # entries that `entries_since` can still give
 SLACK = RECENT // 10  # let the list grow by this much before it is cut, so cutting is rare
 
 
-class Kept:
+class MemorySession:
     """One session in memory."""
 
     __slots__ = ("entries", "epoch", "info", "owner")
@@ -53,7 +53,7 @@ class MemoryStore:
     def __init__(self, problem: str = "") -> None:
         self.problem = problem
         self.commits = 0
-        self._sessions: dict[str, Kept] = {}
+        self._sessions: dict[str, MemorySession] = {}
         self._asks: dict[str, AskRow] = {}
         self._pairs: dict[str, dict[str, bytes]] = {}
         self._recent: list[Entry] = []
@@ -67,7 +67,7 @@ class MemoryStore:
         self._check_open()
         if info.id in self._sessions:
             raise exists(info.id)
-        self._sessions[info.id] = Kept(info, owner)
+        self._sessions[info.id] = MemorySession(info, owner)
         self.commits += 1
         return 1
 
@@ -102,7 +102,7 @@ class MemoryStore:
     def _append(self, batch: Batch) -> int:
         kept = self._kept(batch.session)
         check_batch(batch, kept.epoch, kept.entries[-1].seq if kept.entries else 0)
-        asks = self._changed_asks(batch)
+        asks = self._changed_asks(batch) if batch.asked or batch.settled else {}
         first = self._gseq + 1 if batch.entries else 0
         new = [
             msgspec.structs.replace(entry, gseq=gseq, session=batch.session)
@@ -173,7 +173,7 @@ class MemoryStore:
         return Page(
             page,
             encode_cursor(page[-1]) if more else "",
-            total if offset or not (more or place) else None,
+            total if offset or query.counted or not (more or place) else None,
         )
 
     async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
@@ -184,8 +184,11 @@ class MemoryStore:
         wanted = terms(text)
         found: dict[str, int] = {}
         for kept in self._sessions.values() if wanted else ():
+            place = f"\n{kept.info.cwd}\n{kept.info.agent}"
+            if has_terms(wanted, place):
+                found[kept.info.id] = 0
             for entry in reversed(kept.entries):
-                if has_terms(wanted, text_of([entry])):
+                if (said := text_of([entry])) and has_terms(wanted, said + place):
                     found[kept.info.id] = entry.gseq
                     break
         newest = sorted(found, key=lambda session: found[session], reverse=True)
@@ -251,7 +254,7 @@ class MemoryStore:
         if self._closed:
             raise closed()
 
-    def _kept(self, session: str) -> Kept:
+    def _kept(self, session: str) -> MemorySession:
         self._check_open()
         kept = self._sessions.get(session)
         if kept is None:

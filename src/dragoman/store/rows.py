@@ -30,6 +30,8 @@ LASTING = (
 INFO_COLUMNS = (*MOVING, *LASTING)
 # Fields of traits that have a column.
 INDEXED = {("humanlayer", "run_id"): "run_id", ("correspondent", "key"): "key"}
+_WITH_COLUMNS = frozenset(trait for trait, _ in INDEXED)
+_NO_COLUMNS = (None,) * len(INDEXED)
 
 # Events that are stored together share a row of an empty kind, up to this many and these bytes.
 PACKED = ""
@@ -132,6 +134,8 @@ def info_of(data: bytes) -> SessionInfo:
 
 def columns_of(extra: dict[str, Any]) -> tuple[str | None, ...]:
     """The values of the fields that have a column."""
+    if _WITH_COLUMNS.isdisjoint(extra):  # nearly all sessions, at every write
+        return _NO_COLUMNS
     found = ((extra.get(trait), field) for trait, field in INDEXED)
     return tuple(_text(kept.get(name)) if isinstance(kept, dict) else None for kept, name in found)
 

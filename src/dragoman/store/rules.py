@@ -3,13 +3,7 @@
 from typing import Any
 
 from dragoman.engine.events import Ask
-from dragoman.engine.faults import (
-    BadInput,
-    InUse,
-    StaleEpoch,
-    StoreFailed,
-    WrongState,
-)
+from dragoman.engine.faults import BadInput, InUse, StoreFailed, WrongState, taken_over
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 
@@ -19,11 +13,7 @@ from .paging import MAX_TEXT
 def check_batch(batch: Batch, epoch: int, last_seq: int) -> None:
     """Refuse a batch of a former writer, or one that does not continue the stored history."""
     if batch.epoch != epoch:
-        raise StaleEpoch(
-            f"Session {batch.session} was taken over by another writer.",
-            "Open the session again to go on with it.",
-            session=batch.session,
-        )
+        raise taken_over(batch.session)
     if batch.info.id != batch.session:
         raise BadInput(f"A batch of session {batch.session} carries the row of {batch.info.id}.")
     for seq, entry in enumerate(batch.entries, last_seq + 1):

@@ -16,7 +16,7 @@ from .lists import find_newest, find_page
 from .migrations import Foreign, is_older, migrate, recognise, used_by_older
 from .rows import ask_of, entries_of, info_of
 from .rules import check_find, check_limit, check_search, in_use
-from .worker import Reader, failed
+from .worker import StoreReader, failed
 from .writer import GROUP, IDLE, Writer
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class SqliteStore:
         alone = self._claim.alone  # then whoever left sessions hot has crashed
         self._claim.share()
         self._writer = Writer(write, self._explain, group=group, idle=idle, tidy=alone)
-        self._reader = Reader(read, self._explain)
+        self._reader = StoreReader(read, self._explain)
 
     @property
     def commits(self) -> int:

@@ -10,6 +10,7 @@ from dragoman.engine.ports import Entry
 from .paging import MAX_TERMS
 
 _WORD = re.compile(r"[^\W_]+")
+UNLIKE = re.compile(r"[\W_]+")  # what stands between words
 _LONGEST = 64  # letters of a word that count
 
 
@@ -53,7 +54,12 @@ def text_of(entries: Iterable[Entry]) -> str:
 
 def terms(text: str) -> tuple[str, ...]:
     """The words to look for, as they are compared: no case, no accents."""
-    return tuple(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(plain(text))))[:MAX_TERMS]
+    return all_terms(text)[:MAX_TERMS]
+
+
+def all_terms(text: str) -> tuple[str, ...]:
+    """Every word of a text, once."""
+    return tuple(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(plain(text))))
 
 
 def plain(text: str) -> str:

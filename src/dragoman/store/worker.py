@@ -120,7 +120,7 @@ class Worker(ABC):
         """Do what waits in the queue; False at the end."""
 
 
-class Reader(Worker):
+class StoreReader(Worker):
     """Reads committed state on a connection of its own, so that no read waits for a write."""
 
     name = "reader"

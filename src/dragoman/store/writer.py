@@ -175,7 +175,10 @@ class Writer(Worker):
                     committed(self._known)
 
     def _attempt(self, jobs: list[Job]) -> int:
-        """Do the jobs inside the open transaction; returns how many are to be committed."""
+        """Do the jobs inside the open transaction; returns how many are to be committed.
+
+        The way of all that a group does not take (`group.py`, 1.5 times as fast: decision 0073).
+        """
         execute = self._connection.execute
         alone = len(jobs) == 1  # then the transaction is savepoint enough
         written = 0

@@ -92,12 +92,19 @@ class KindPolicy:
     """Full allows, readonly denies what acts, supervised asks about what acts."""
 
     def judge(
-        self, call: ToolCall, spec: ToolSpec, *, mode: str, cwd: str, roots: Sequence[str]
+        self,
+        call: ToolCall,
+        spec: ToolSpec,
+        *,
+        mode: str,
+        cwd: str,
+        roots: Sequence[str],
+        plan: str = "",
     ) -> Judgement:
         if mode == "full" or spec.kind in ("read", "search", "think"):
             return Judgement("allow")
-        if mode == "readonly":
-            return Judgement("deny", f"{call.name} is not allowed in readonly mode.")
+        if mode in ("readonly", "plan"):
+            return Judgement("deny", f"{call.name} is not allowed in {mode} mode.")
         return Judgement("ask", risk="medium")
 
 

@@ -36,7 +36,7 @@ from dragoman.wire.link import Opener
 from . import script as words
 from .ends import LINE_LIMIT, End, MemoryEnd, StreamEnd, pipes
 from .script import Scripted
-from .talk import Direct, Expect, Group, Say, Talk, TalkError
+from .talk import AnyOrder, Direct, Expect, Say, Talk, TalkError
 
 WITHIN = 5.0  # seconds for anything that is waited for
 TRANSPORTS = ("memory", "unix", "stdio")
@@ -132,7 +132,7 @@ class _Player:
         before = "".join(f"\n    {row}" for row in self.story)
         return f"{place}: {trouble}\n  before it:{before}" if before else f"{place}: {trouble}"
 
-    async def _take(self, step: Say | Expect | Group | Direct) -> None:
+    async def _take(self, step: Say | Expect | AnyOrder | Direct) -> None:
         match step:
             case Say():
                 text = step.filled(self.names)
@@ -140,7 +140,7 @@ class _Player:
                 await self.ends[self.current].end.send(text.encode() + b"\n")
             case Expect():
                 await self._expect(step)
-            case Group():
+            case AnyOrder():
                 await self._expect_all(step)
             case Direct():
                 self.story.append(f"! {step.word} {step.rest[:200]}")
@@ -176,7 +176,7 @@ class _Player:
             raise TalkError(f"{trouble}\n  expected: {step.text}\n  got:      {_shown(line)}")
         self._heard(line)
 
-    async def _expect_all(self, group: Group) -> None:
+    async def _expect_all(self, group: AnyOrder) -> None:
         left = list(group.parts)
         while left:
             line = await self._next()

@@ -87,6 +87,12 @@ class Server:
                 process.kill()
                 process.wait()
 
+    def restart(self, *more: str) -> None:
+        """Go on with further settings."""
+        self.halt()
+        self._settings += more
+        self.start()
+
     def stop(self) -> None:
         self.halt(crash=True)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -134,3 +140,20 @@ def _program(name: str) -> str:
     if found is None:
         raise StoreFailed(f"PostgreSQL's {name} is not installed.", "Run: make setup-tools")
     return found
+
+
+def main() -> None:
+    """Serve until stopped: `python -m dragoman.testing.postgres` prints the address."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    server = Server()
+    try:
+        print(server.url(), flush=True)
+        signal.pause()
+    except KeyboardInterrupt:
+        return
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from .sample import sample
-from .talk import Direct, Expect, Group, Say, TalkError, differ, read
+from .talk import AnyOrder, Direct, Expect, Say, TalkError, differ, read
 
 FIRST = "the client"
 
@@ -55,7 +55,7 @@ def _from_talk(path: Path, score: Score) -> None:
                 current.append(Move(step.line, "hear", step.text, _value(step.text)))
             case Expect():
                 _tell(current, step)
-            case Group():
+            case AnyOrder():
                 for one in step.parts:
                     _tell(current, one)
             case Direct(word="as"):
@@ -96,7 +96,7 @@ def _value(text: str) -> Any:
         return None
 
 
-class Part:
+class PlayedConnection:
     """One connection as it is played."""
 
     def __init__(self, moves: list[Move], names: dict[str, Any] | None = None) -> None:

@@ -78,7 +78,7 @@ class Expect:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AnyOrder:
     """Lines that the server sends in any order."""
 
     line: int
@@ -94,7 +94,7 @@ class Direct:
     rest: str
 
 
-Step = Say | Expect | Group | Direct
+Step = Say | Expect | AnyOrder | Direct
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ def read(path: Path) -> Talk:
             group, opened = [], number
             continue
         if text == "}" and group is not None:
-            talk.steps.append(Group(opened, tuple(group)))
+            talk.steps.append(AnyOrder(opened, tuple(group)))
             group = None
             continue
         step = _step(path, number, text)

@@ -19,7 +19,7 @@ _KEPT = 16  # that have ended and can still be looked at
 _LONGEST_WAIT = 60.0
 
 
-class Job:
+class BackgroundCommand:
     """One command in the background."""
 
     def __init__(self, id: str, command: str, capture: Capture) -> None:
@@ -63,13 +63,13 @@ class Jobs:
     """The background commands of all sessions of one agent."""
 
     def __init__(self) -> None:
-        self._of: dict[str, dict[str, Job]] = {}
+        self._of: dict[str, dict[str, BackgroundCommand]] = {}
         self._count = 0
 
-    def all(self, session: str) -> list[Job]:
+    def all(self, session: str) -> list[BackgroundCommand]:
         return list(self._of.get(session, {}).values())
 
-    def find(self, session: str, id: str) -> Job:
+    def find(self, session: str, id: str) -> BackgroundCommand:
         found = self._of.get(session, {}).get(id)
         if found is None:
             known = ", ".join(self._of.get(session, {})) or "none"
@@ -77,8 +77,12 @@ class Jobs:
         return found
 
     def start(
-        self, session: str, command: str, capture: Capture, run: Callable[[Job], Awaitable[None]]
-    ) -> Job:
+        self,
+        session: str,
+        command: str,
+        capture: Capture,
+        run: Callable[[BackgroundCommand], Awaitable[None]],
+    ) -> BackgroundCommand:
         """Run a command beside. Raises TooMany."""
         jobs = self._of.setdefault(session, {})
         if sum(job.runs for job in jobs.values()) >= MOST:
@@ -88,11 +92,13 @@ class Jobs:
         for old in [job.id for job in jobs.values() if not job.runs][: -_KEPT or None]:
             del jobs[old]
         self._count += 1
-        job = jobs[f"bg{self._count}"] = Job(f"bg{self._count}", command, capture)
+        job = jobs[f"bg{self._count}"] = BackgroundCommand(f"bg{self._count}", command, capture)
         job.task = asyncio.ensure_future(self._watch(job, run))
         return job
 
-    async def _watch(self, job: Job, run: Callable[[Job], Awaitable[None]]) -> None:
+    async def _watch(
+        self, job: BackgroundCommand, run: Callable[[BackgroundCommand], Awaitable[None]]
+    ) -> None:
         try:
             await run(job)
         except asyncio.CancelledError:
@@ -100,7 +106,7 @@ class Jobs:
         except Exception as error:
             job.notes.append(f"[it broke: {error}]")
 
-    async def kill(self, job: Job) -> None:
+    async def kill(self, job: BackgroundCommand) -> None:
         """End a command and all it started."""
         if job.task is not None:
             job.task.cancel()
@@ -157,7 +163,7 @@ class BashOutput:
         return Outcome((Text("\n".join(part for part in said if part)),))
 
 
-async def _news(job: Job, seconds: float) -> None:
+async def _news(job: BackgroundCommand, seconds: float) -> None:
     """Wait until there is output or the command has ended."""
     loop = asyncio.get_running_loop()
     seen = loop.create_future()

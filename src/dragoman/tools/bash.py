@@ -18,12 +18,12 @@ from dragoman.policy.shells import plain, shell
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 
 from .args import decode, flag, schema, text, whole
-from .background import Job, Jobs
+from .background import BackgroundCommand, Jobs
 from .bounds import BoundsOf
 from .environ import environment, with_clients
 from .output import MAX_BYTES, Capture, Outputs, Progress
-from .running import Command
-from .undoing import Watch
+from .running import CommandRun
+from .undoing import GuardedEntries
 from .work import insist
 
 _USUAL = 120.0
@@ -112,7 +112,7 @@ class Bash:
         code, output, truncated = await terminals.run(
             command,
             cwd=env.cwd,
-            env=dict(self._extra_env),
+            env={k: v for k, v in self._extra_env.items() if k == "TMPDIR"},  # it has caches
             timeout=limit,
             limit=self._max_output,
             opened=opened.append,
@@ -122,7 +122,8 @@ class Bash:
         took = time.monotonic() - began
         late = code is None and limit is not None and took >= limit
         note = _timed_out(limit) if late else ""
-        detail = Detail(exit_code=code, terminal_id=opened[-1] if opened else None)
+        terminal = opened[-1] if opened else None
+        detail = Detail(exit_code=code, terminal_id=terminal, output=_place(command, output))
         shown = _report(command, output, note, -1 if code is None else code, "", took)
         return Outcome((Text(shown),), is_error=code != 0, detail=detail)
 
@@ -130,7 +131,7 @@ class Bash:
         """Start a command that goes on by itself."""
         running, watch, mark = self._prepared(command, env, lambda said: None)
 
-        async def run(job: Job) -> None:
+        async def run(job: BackgroundCommand) -> None:
             try:
                 await running.run(None)
                 job.code = running.code
@@ -141,7 +142,7 @@ class Bash:
         job = self._jobs.start(env.session, command, running.capture, run)
         return Outcome((Text(f"$ {command}\n\n[runs in the background as {job.id}]"),))
 
-    async def _undone(self, watch: Watch | None, mark: str) -> list[str]:
+    async def _undone(self, watch: GuardedEntries | None, mark: str) -> list[str]:
         """Take back what must not run later; nothing of the command runs any more."""
         if watch is None:
             return []
@@ -150,7 +151,7 @@ class Bash:
 
     def _prepared(
         self, command: str, env: ToolEnv, tell: Callable[[str], None]
-    ) -> tuple[Command, Watch | None, str]:
+    ) -> tuple[CommandRun, GuardedEntries | None, str]:
         mark = os.urandom(12).hex()
         variables = environment(self._allow_env, self._extra_env, with_clients(env.variables))
         variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
@@ -159,9 +160,9 @@ class Bash:
         launch = self._confine.confine(launch, env, walls)
         agreed = [one.path for one in env.reach if one.write]
         agreed += [path for path in walls.locked if os.path.basename(path) in GIT and launch.locks]
-        watch = Watch(walls.roots, agreed) if walls.guards else None
+        watch = GuardedEntries(walls.roots, agreed) if walls.guards else None
         capture = Capture(self._outputs, self._max_output)
-        running = Command(launch, f"{_MARK}={mark}", capture, Progress(tell))
+        running = CommandRun(launch, f"{_MARK}={mark}", capture, Progress(tell))
         return running, watch, mark
 
     async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:
@@ -173,11 +174,12 @@ class Bash:
             timed_out = await running.run(limit)
         except asyncio.CancelledError:
             took = time.monotonic() - began
-            shown = _report(command, capture.text(), "[aborted]", -1, "", took)
+            output = capture.text()
+            shown = _report(command, output, "[aborted]", -1, "", took)
+            place = None if capture.cut else _place(command, output)
+            detail = Detail(exit_code=-1, output=place, raw=capture.raw)
             capture.discard()
-            raise Stopped(
-                Outcome((Text(shown),), is_error=True, detail=Detail(exit_code=-1))
-            ) from None
+            raise Stopped(Outcome((Text(shown),), is_error=True, detail=detail)) from None
         except BaseException:
             capture.discard()
             raise
@@ -194,8 +196,10 @@ class Bash:
             notes.append(f"[ended {running.leftovers} background {what}]")
         code = -1 if timed_out else running.code
         took = time.monotonic() - began
-        shown = _report(command, capture.text(), "\n".join(notes), code, capture.note, took)
-        detail = Detail(exit_code=code, full_output=capture.path)
+        output = capture.text()
+        shown = _report(command, output, "\n".join(notes), code, capture.note, took)
+        place = None if capture.cut else _place(command, output)
+        detail = Detail(exit_code=code, full_output=capture.path, output=place, raw=capture.raw)
         return Outcome((Text(shown),), is_error=code != 0, detail=detail)
 
 
@@ -207,7 +211,7 @@ def _report(command: str, output: str, note: str, code: int, file: str, took: fl
     """The text of the result: command, output, exit code, time."""
     if output and not output.endswith("\n"):
         output += "\n"
-    parts = [f"$ {command}\n\n", output, "\n" if output else ""]
+    parts = [_head(command), output, "\n" if output else ""]
     if note:
         parts.append(f"{note}\n")
     parts.append(f"[exit {code}]")
@@ -215,6 +219,16 @@ def _report(command: str, output: str, note: str, code: int, file: str, took: fl
         parts.append(f" ({file})")
     parts.append(f"  Took {_span(took)}")
     return "".join(parts)
+
+
+def _head(command: str) -> str:
+    return f"$ {command}\n\n"
+
+
+def _place(command: str, output: str) -> tuple[int, int]:
+    """Where in the text of the result the output is."""
+    start = len(_head(command))
+    return start, start + len(output)
 
 
 def _span(seconds: float) -> str:

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import stat
-from dataclasses import dataclass
+
+import msgspec
 
 from dragoman.engine.faults import BadInput, Refused
 
@@ -15,8 +16,7 @@ _DIRECTORY_MODE = 0o755
 _FILE_MODE = 0o644
 
 
-@dataclass(slots=True, frozen=True)
-class Stamp:
+class Stamp(msgspec.Struct, frozen=True):
     """Tells whether a file is still the one that was read."""
 
     device: int
@@ -25,8 +25,7 @@ class Stamp:
     modified: int
 
 
-@dataclass(slots=True, frozen=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     data: bytes
     stamp: Stamp
 

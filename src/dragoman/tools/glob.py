@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,11 +12,12 @@ from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 
+from . import trees
 from .args import brief, decode, flag, schema, text
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
-from .ripgrep import names
-from .trees import rules_above, translated, walk
+from .ripgrep import RULED, names, only, ruled
+from .trees import Above, Verdicts, rules_above, translated, walk
 from .work import Halt, in_thread
 
 MAX_RESULTS = 1000
@@ -35,9 +36,10 @@ class Glob:
     spec = ToolSpec(
         name="glob",
         description=(
-            "Find files and directories by pattern, the newest first. * and ? match within a "
-            "name, ** any number of directories, {a,b} either. What .gitignore leaves out, "
-            "node_modules and the like are not searched; links are not followed."
+            "Find files by pattern, the newest first; directories when no file matches or the "
+            "pattern ends with /. * and ? match within a name, ** any number of directories, "
+            "{a,b} either. What .gitignore leaves out, node_modules and the like are not "
+            "searched; links are not followed."
         ),
         schema=schema(
             "pattern",
@@ -60,9 +62,11 @@ class Glob:
         bounds = self._bounds(env)
         base, pattern = _split(asked)
         path = bounds.resolve(base)
+        only_folders = asked.pattern.rstrip().endswith("/")
         patterns = [tuple(p.split("/")) for p in alternatives(pattern)]
         wanted = _Wanted(bounds, path, base, patterns, asked.ignored)
-        shown = await wanted.search()
+        shown = "" if only_folders else await wanted.search()
+        shown = shown or await wanted.search(folders=True) or "[nothing matches]"
         return Outcome((Text(shown),), detail=Detail(locations=(Location(path),)))
 
 
@@ -82,21 +86,12 @@ def _split(asked: GlobArgs) -> tuple[str, str]:
     return base, "/".join(part for part in parts if part) or "*"
 
 
-def alternatives(pattern: str, limit: int = 64) -> list[str]:
-    """The patterns that braces stand for: `{a,b}c` is `ac` and `bc`."""
-    waiting, done = [pattern], []
-    while waiting:
-        text = waiting.pop(0)
-        close = text.find("}")
-        start = text.rfind("{", 0, close) if close >= 0 else -1
-        if start < 0:
-            done.append(text)
-        else:
-            inner = text[start + 1 : close].split(",")
-            waiting += [text[:start] + part + text[close + 1 :] for part in inner]
-        if len(waiting) + len(done) > limit:
-            raise BadInput(f"pattern: it has more than {limit} alternatives")
-    return list(dict.fromkeys(done))
+def alternatives(pattern: str) -> list[str]:
+    """The patterns that braces stand for; raises BadInput when they are too many."""
+    found = trees.alternatives(pattern)
+    if not found:
+        raise BadInput("pattern: it has too many alternatives")
+    return found
 
 
 def matches(path: str, pattern: tuple[str, ...]) -> bool:
@@ -142,70 +137,74 @@ class _Wanted:
         self.patterns = patterns
         self.ignored = ignored
         self.matches = _matcher(patterns)
+        self.named = re.compile("|".join(f"(?:{translated(p[-1])})" for p in patterns), re.DOTALL)
         self.deep = max(len(p) if "**" not in p else 1 << 16 for p in patterns)
 
-    async def search(self) -> str:
+    async def search(self, *, folders: bool = False) -> str:
+        """The files that match, one to a line, or the folders; empty when there are none."""
         opened: list[int] = []
         try:
-            denied = await in_thread(lambda halt: self._open(opened))
+            denied, above = await in_thread(lambda halt: self._open(opened))
             named = None
+            last: list[str] = []
             if self.deep > 1:  # a single folder needs no other program
+                if not folders and (last := only(parts[-1] for parts in self.patterns)):
+                    last.append(RULED)
                 named = await names(
-                    opened[0], ["--files"], ignored=self.ignored, denied=denied, seconds=_SECONDS
+                    opened[0],
+                    ["--files", *last],
+                    ignored=self.ignored,
+                    denied=denied,
+                    repository=above.repository,
+                    seconds=_SECONDS,
                 )
-            return await in_thread(
-                lambda halt: self._found(opened[0], denied, named, halt), seconds=_SECONDS
-            )
+            known = ruled(named, denied) if named is not None and last else None
+            look = _Look(opened[0], frozenset(denied), above, folders, known)
+            return await in_thread(lambda halt: self._found(look, named, halt), seconds=_SECONDS)
         finally:
             for fd in opened:
                 os.close(fd)
 
-    def _open(self, opened: list[int]) -> list[str]:
+    def _open(self, opened: list[int]) -> tuple[list[str], Above]:
         opened.append(open_directory(self.bounds, self.top, self.shown))
-        return self.bounds.withheld(self.top)[0]
+        above = Above() if self.ignored else rules_above(self.top)
+        return self.bounds.withheld(self.top)[0], above
 
-    def _found(self, fd: int, denied: list[str], named: list[str] | None, halt: Halt) -> str:
+    def _found(self, look: "_Look", named: list[str] | None, halt: Halt) -> str:
         found: list[tuple[int, str]] = []
-        note = ""
-        files = self._walked(fd, denied) if named is None else iter(named)
-        source = self._with_folders(files, frozenset(denied))
-        for number, path in enumerate(source):
-            if number % 256 == 0:
-                halt.check()
-                if halt.late:
-                    note = f"... [stopped after {_SECONDS:g} s; narrow the pattern or the path]"
-                    break
-            if path not in denied and self.matches(path.rstrip("/")):
-                try:
-                    when = os.stat(path, dir_fd=fd, follow_symlinks=False).st_mtime_ns
-                except OSError:
-                    continue
-                found.append((-when, path))
+        verdicts = (
+            None if named is None or self.ignored else Verdicts(look.fd, look.above, look.ruled)
+        )
+        files = self._walked(look, halt) if named is None else iter(named)
+        for number, path in enumerate(_folders(files) if look.folders else files):
+            if number % 256 == 0 and _over(halt):
+                break
+            if path in look.denied or not self.matches(path.rstrip("/")):
+                continue
+            if verdicts is not None and not verdicts.reached(path):
+                continue
+            try:
+                when = os.stat(path, dir_fd=look.fd, follow_symlinks=False).st_mtime_ns
+            except OSError:
+                continue
+            found.append((-when, path))
         found.sort()
+        late = f"... [stopped after {_SECONDS:g} s; narrow the pattern or the path]"
+        note = late if halt.late else ""
         return self._shown([path for _, path in found], note)
 
-    def _walked(self, fd: int, denied: list[str]) -> Iterator[str]:
-        above = () if self.ignored else rules_above(self.top)
+    def _walked(self, look: "_Look", halt: Halt) -> Iterator[str]:
         for entry in walk(
-            fd,
+            look.fd,
             ignored=self.ignored,
-            denied=frozenset(denied),
-            above=above,
-            deepest=200,
+            denied=look.denied,
+            above=look.above,
+            named=None if look.folders else self.named.fullmatch,
         ):
             if not entry.is_dir:
                 yield entry.path
-
-    def _with_folders(self, found: Iterator[str], denied: frozenset[str]) -> Iterator[str]:
-        """Files, and the directories that they lie in."""
-        known: set[str] = set()
-        for path in found:
-            folder = path.rpartition("/")[0]
-            while folder and folder not in known and folder not in denied:
-                known.add(folder)
-                yield folder + "/"
-                folder = folder.rpartition("/")[0]
-            yield path
+            elif _over(halt):  # there may be no file for long
+                return
 
     def _shown(self, found: list[str], note: str) -> str:
         prefix = "" if self.top == self.bounds.cwd else os.path.relpath(self.top, self.bounds.cwd)
@@ -219,7 +218,34 @@ class _Wanted:
             note = f"... [{len(found) - MAX_RESULTS} more of {len(found)} matches]"
         if note:
             lines.append(note)
-        return "\n".join(lines) or "[nothing matches]"
+        return "\n".join(lines)
+
+
+class _Look(NamedTuple):
+    """An open directory, and what of it is looked at."""
+
+    fd: int
+    denied: frozenset[str]
+    above: Above
+    folders: bool  # the directories that files lie in, instead of those
+    ruled: Collection[str] | None  # the directories that have rules; None: not known
+
+
+def _over(halt: Halt) -> bool:
+    """Whether the time is over; raises when the caller is gone."""
+    halt.check()
+    return halt.late
+
+
+def _folders(files: Iterator[str]) -> Iterator[str]:
+    """The directories that files lie in."""
+    known: set[str] = set()
+    for path in files:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in known:
+            known.add(folder)
+            yield folder + "/"
+            folder = folder.rpartition("/")[0]
 
 
 def _expression(pattern: tuple[str, ...]) -> str:

@@ -1,7 +1,6 @@
 """The tool `grep`: lines that match a regular expression."""
 
 import asyncio
-import json
 import os
 import re
 import stat
@@ -17,7 +16,8 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from .args import brief, decode, flag, schema, text, whole
 from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
-from .ripgrep import names
+from .ripgrep import names, only, wider
+from .trees import rules_above
 from .work import in_thread, insist, settled
 
 MAX_MATCHES = 500
@@ -94,9 +94,7 @@ class Grep:
         opened: list[int] = []
         try:
             request = await in_thread(lambda halt: _request(bounds, path, asked, opened))
-            if not request["name"]:
-                request["names"] = await _candidates(opened[0], asked, request, self._seconds)
-            found = await _scan(opened[0], {**request, "seconds": self._seconds}, self._seconds)
+            found = await _scan(opened[0], asked, {**request, "seconds": self._seconds})
         finally:
             for fd in opened:
                 os.close(fd)
@@ -127,32 +125,49 @@ def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> d
         "denied": denied,
         "ignored": asked.ignored,
         "top": path,
+        "prefix": "" if single else _prefix(bounds.cwd, path),
+        "repository": asked.ignored or single or rules_above(path).repository,
         "names": None,
         "hidden": hidden,
     }
 
 
-async def _candidates(
-    fd: int, asked: GrepArgs, request: dict[str, Any], seconds: int
-) -> list[str] | None:
+def _prefix(cwd: str, top: str) -> str:
+    """What is put before paths below the top, so that they lead there from the folder."""
+    if top == cwd:
+        return ""
+    way = os.path.relpath(top, cwd)
+    return (top if way.startswith("..") else way) + "/"
+
+
+async def _candidates(fd: int, asked: GrepArgs, request: dict[str, Any]) -> list[str] | None:
     """The files that rg finds something in; None: look at all of them."""
     words = ["--files-with-matches", "--text", f"--max-filesize={_LARGEST}"]
     words += ["--ignore-case"] if asked.ignore_case else ["--case-sensitive"]
-    denied = request["denied"]
-    try:
-        asked.pattern.encode()
-    except UnicodeEncodeError:
+    pattern = wider(asked.pattern)
+    if pattern is None:
         return None
-    words.append(f"--regexp={asked.pattern}")
-    return await names(fd, words, ignored=asked.ignored, denied=denied, seconds=seconds)
+    words += [f"--regexp={pattern}", *only(request["globs"])]
+    return await names(
+        fd,
+        words,
+        ignored=asked.ignored,
+        denied=request["denied"],
+        repository=request["repository"],
+        seconds=request["seconds"],
+    )
 
 
-async def _scan(fd: int, request: dict[str, Any], seconds: int) -> _Found | None:
+async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | None:
     """Run the search in a process of its own; None when it took too long."""
-    starting = asyncio.ensure_future(_start(fd))
+    import json  # what names may hold, other encoders refuse
+
+    starting = asyncio.ensure_future(_start(fd))  # it gets ready while rg looks
     try:
+        if not request["name"]:
+            request["names"] = await _candidates(fd, asked, request)
         process = await asyncio.shield(starting)
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(request["seconds"]):
             answer, errors = await process.communicate(json.dumps(request).encode())
     except TimeoutError:
         return None

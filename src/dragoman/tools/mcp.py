@@ -20,6 +20,7 @@ from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
 from dragoman.sandbox.program import Wrap, unwrapped
 
 from .environ import staying
+from .mcp_elicit import Asking
 
 CONNECT_SECONDS = 30.0
 SIGN_IN_SECONDS = 300.0  # a human is at it
@@ -133,6 +134,7 @@ class Connection:
         One that `revives` keeps its tools when it is lost, and connects again for the next call.
         """
         self.server = server
+        self.asking = Asking(server.name)
         self.tools: dict[str, Tool] = {}
         self.problem = ""
         self.ready = asyncio.Event()  # connected, or failed
@@ -178,7 +180,9 @@ class Connection:
                 heard = streams[0]
                 if self.server.transport == "stdio":
                     heard = _Heard(heard, self._ended)
-                session = library["session"](heard, streams[1])
+                session = library["session"](
+                    heard, streams[1], elicitation_callback=self.asking.elicit
+                )
                 await stack.enter_async_context(session)
                 await session.initialize()
                 if self.server.transport == "stdio":  # it answers, so its environment is its own
@@ -294,7 +298,8 @@ class McpTool:
     async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
         server = self._connection.server
         try:
-            async with asyncio.timeout(server.timeout):
+            async with asyncio.timeout(server.timeout) as deadline:
+                self._connection.asking.begin(env, deadline, server.timeout)
                 result = await self._connection.call(self._name, args)
         except TimeoutError:
             raise BadInput(
@@ -304,6 +309,8 @@ class McpTool:
             raise
         except Exception as error:  # whatever the server or the library came up with
             raise BadInput(f"{self._name} of {server.name} failed: {_reason(error)}") from error
+        finally:
+            self._connection.asking.end(env)
         return Outcome(_content(result), bool(result.is_error))
 
 

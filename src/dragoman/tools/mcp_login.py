@@ -38,7 +38,7 @@ def provider(
     return OAuthClientProvider(url, about, kept, show, answer)
 
 
-class Callback:
+class LoginCallback:
     """A loopback address that a browser is sent back to, once."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ async def login(
 
     if not url:
         raise BadInput(f"MCP server {name} is not on the network.", "Only those have a sign-in.")
-    callback = Callback()
+    callback = LoginCallback()
     back = await callback.open()
     kept = TokenFile(tokens, name, url)
 

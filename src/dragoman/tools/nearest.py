@@ -1,10 +1,14 @@
 """What an edit may have meant: the same words with other white space, or the most similar lines."""
 
-from difflib import SequenceMatcher, get_close_matches
-
 _LINES = 20_000  # of a file that are compared
 _SHOWN = 12  # lines that are shown
 _LONG = 400  # characters of a line
+_SIGNS = {
+    **dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u2032\u00b4`"), "'"),
+    **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"), '"'),
+    **dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-"),
+    **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
+}
 _PLAIN = "It must match exactly, white space and indentation included. Read the file again."
 
 
@@ -23,6 +27,10 @@ def nearest(text: str, wanted: str) -> str:
     at = _found(lines, old, lambda line: "".join(line.split()))
     if at is not None:
         return f"It is there with other spaces within lines, {_shown(lines, at, len(old))}"
+    at = _found(lines, old, _alike)
+    if at is not None:
+        other = _other(lines[at : at + len(old)], old)
+        return f"It is there with characters that look alike{other}, {_shown(lines, at, len(old))}"
     at = _similar(lines, old)
     if at is None:
         return f"Nothing similar is there. {_PLAIN}"
@@ -41,8 +49,26 @@ def _found(lines: list[str], old: list[str], made: object) -> int | None:
     return None
 
 
+def _alike(line: str) -> str:
+    """A line without white space, with one sign for all that look like it."""
+    from unicodedata import normalize
+
+    return "".join(normalize("NFKC", line).translate(_SIGNS).split())
+
+
+def _other(here: list[str], old: list[str]) -> str:
+    """The first character of the file that differs, beside what was asked for."""
+    for have, want in zip(here, old, strict=False):
+        for mine, yours in zip(have.strip(), want.strip(), strict=False):
+            if mine != yours:
+                return f" (U+{ord(mine):04X} where you have U+{ord(yours):04X})"
+    return ""
+
+
 def _similar(lines: list[str], old: list[str]) -> int | None:
     """Where the lines are that resemble these most."""
+    from difflib import SequenceMatcher, get_close_matches
+
     key = max(old, key=lambda line: len(line.strip()))
     stripped = key.strip()[:_LONG]
     pool = {line.strip()[:_LONG] for line in lines if line.strip()}

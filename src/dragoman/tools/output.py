@@ -21,18 +21,21 @@ _KEPT = 512 * 1024 * 1024  # bytes kept in the directory
 class Outputs:
     """A private directory for full outputs; the oldest files go when there are many."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("__weakref__", "_path")
 
     def __init__(self, path: str | None = None) -> None:
         self._path = path
 
     @property
     def path(self) -> str:
-        """The directory, made when it is first needed."""
+        """The directory; one of our own is made when it is first needed, and goes with us."""
         if self._path is None:
+            import shutil
             import tempfile
+            import weakref
 
             self._path = tempfile.mkdtemp(prefix="dragoman-")
+            weakref.finalize(self, shutil.rmtree, self._path, ignore_errors=True)
         return self._path
 
     def create(self) -> tuple[int, str]:
@@ -98,6 +101,17 @@ class Capture:
     def cut(self) -> bool:
         """Whether the result cannot hold everything."""
         return self.total > self.limit or self.feeds > MAX_LINES
+
+    @property
+    def raw(self) -> bytes | None:
+        """All that was printed, when the result can hold it and it is no UTF-8."""
+        if self.cut:
+            return None
+        try:
+            self.head.decode("utf-8")
+        except UnicodeDecodeError:
+            return bytes(self.head)
+        return None
 
     def flush(self) -> None:
         """Write what waits to the file. A full disk costs the file, not the command."""
@@ -177,12 +191,15 @@ def _without_half(data: bytes) -> bytes:
 
 
 class Progress:
-    """Streams output as text: whole characters, small pieces, at a bearable rate."""
+    """Streams output as text: whole characters, small pieces, at a bearable rate.
+
+    Bytes that are no UTF-8 become lone surrogates (`engine.events.Progress`).
+    """
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
         self._tell = tell
         self._clock = clock
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._since = clock()
         self._sent = 0
         self._missed = 0
@@ -207,7 +224,7 @@ class Progress:
 
 def pieces(text: str, size: int) -> list[str]:
     """The text in parts of at most `size` bytes of UTF-8."""
-    if len(text) * 4 <= size or len(text.encode("utf-8")) <= size:
+    if len(text) * 4 <= size or len(text.encode("utf-8", "surrogatepass")) <= size:
         return [text]
     step = size // 4
     if text.isascii():

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.engine.content import Detail, Image, Location, Text
+from dragoman.engine.content import Detail, Image, Location, Text, picture_type
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 
@@ -14,6 +14,8 @@ from .args import brief, decode, schema, text, whole
 from .bounds import Bounds, BoundsOf
 from .disk import Stamp, load, open_file, stamp_of
 from .documents import extracted, notebook
+from .nested import Nested
+from .pictures import flaw
 from .reads import Reads
 from .work import Halt, in_thread
 
@@ -55,9 +57,13 @@ class Read:
         repeatable=True,
     )
 
-    def __init__(self, bounds: BoundsOf, reads: Reads | None = None) -> None:
+    def __init__(
+        self, bounds: BoundsOf, reads: Reads | None = None, nested: Nested | None = None
+    ) -> None:
+        """`nested` tells what the folders of a file say to agents."""
         self._bounds = bounds
         self._reads = reads or Reads()
+        self._nested = nested
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Read {brief(args.get('path', '?'))}"
@@ -89,7 +95,11 @@ class Read:
             return Outcome((Text(lines.result()),), detail=detail)
         shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
         self._reads.saw(env, path, stamp)
-        return Outcome((Text(shown),), detail=detail)
+        more: tuple[Text, ...] = ()
+        if self._nested is not None:
+            nested = self._nested
+            more = await in_thread(lambda halt: nested.entered(env, bounds, path, halt))
+        return Outcome((Text(shown), *more), detail=detail)
 
     async def _document(self, bounds: Bounds, path: str, asked: ReadArgs) -> tuple[str, Stamp]:
         found = await in_thread(lambda halt: load(bounds, path, asked.path, MAX_DOCUMENT, halt))
@@ -103,22 +113,12 @@ def _picture(bounds: Bounds, path: str, shown: str, halt: Halt) -> Image | None:
     fd, _ = open_file(bounds, path, shown)
     with os.fdopen(fd, "rb") as file:
         mime = picture_type(file.read(16))
-    if mime is None:
+    if not mime:
         return None
-    return Image(mime, load(bounds, path, shown, MAX_IMAGE, halt).data)
-
-
-def picture_type(head: bytes) -> str | None:
-    """The MIME type that the first bytes of a file tell."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return None
+    data = load(bounds, path, shown, MAX_IMAGE, halt).data
+    if wrong := flaw(mime, data):
+        raise BadInput(f"{shown} cannot be shown as {mime}: {wrong}")
+    return Image(mime, data)
 
 
 def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> tuple[str, Stamp]:

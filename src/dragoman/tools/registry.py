@@ -13,15 +13,18 @@ from .edit import Edit
 from .glob import Glob
 from .grep import Grep
 from .ls import Ls
+from .nested import Nested
 from .output import Outputs
 from .plan import Plan
+from .propose import ProposePlan
 from .read import Read
 from .reads import Reads
 from .web import WebFetch
 from .write import Write
 
 NAMES = tuple(
-    "ask_user bash bash_kill bash_output edit glob grep ls plan read web_fetch write".split()
+    "ask_user bash bash_kill bash_output edit glob grep ls plan propose_plan read web_fetch "
+    "write".split()
 )
 ALIASES: Mapping[str, str] = {"shell": "bash"}
 Closer = Callable[[], Awaitable[None]]
@@ -90,13 +93,15 @@ class Registry:
         allow_env: Sequence[str] = (),
         extra_env: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] = ALIASES,
+        context_files: bool = True,
+        search: Tool | None = None,
     ) -> None:
         """`bounds` gives the boundary of a call; `outputs` is a private directory of ours."""
         self.aliases = dict(aliases)
         self.jobs = Jobs()
         reads = Reads()
         built: Sequence[Tool] = (
-            Read(bounds, reads),
+            Read(bounds, reads, Nested() if context_files else None),
             Write(bounds, confine, reads),
             Edit(bounds, confine, reads),
             Ls(bounds),
@@ -116,11 +121,17 @@ class Registry:
             BashKill(self.jobs),
             AskUser(),
             Plan(),
+            ProposePlan(bounds),
             WebFetch(),
+            *((search,) if search is not None else ()),
         )
         self._built = {tool.spec.name: tool for tool in built}
         # Those that an agent has only when its list of tools names them.
         self._named = {**self._built, "escalate_to_human": EscalateToHuman()}
+
+    def find(self, name: str) -> Tool | None:
+        """A built-in tool by itself."""
+        return self._built.get(name)
 
     def toolbox(
         self, names: Iterable[str] | None = None, extra: Iterable[Tool] = (), session: str = ""

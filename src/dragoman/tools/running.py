@@ -24,7 +24,7 @@ _LOOK = 0.1  # seconds between two looks at how many processes there are
 log = get_log("command")
 
 
-class Command:
+class CommandRun:
     """Runs a launch, feeds its output to a capture and a progress, and ends all it started."""
 
     def __init__(self, launch: Launch, mark: str, capture: Capture, progress: Progress) -> None:

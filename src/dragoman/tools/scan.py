@@ -5,15 +5,16 @@ could do anything meanwhile. Here it can be ended. Only the standard library is 
 comes as JSON on standard input, the directory as an open descriptor, the answer leaves as JSON.
 """
 
-import fnmatch
 import json
 import os
 import re
 import stat
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def _beside(name: str) -> ModuleType:
@@ -22,27 +23,89 @@ def _beside(name: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = loader.path
     sys.modules[name] = module
-    exec(compile(loader.get_data(loader.path), loader.path, "exec"), module.__dict__)
+    code = loader.get_code(name)  # compiled already, as a rule
+    assert code is not None
+    exec(code, module.__dict__)
     return module
 
 
 trees = _beside("trees")
 _LOOK = 8192
 _LONG = 500  # characters of a line that are shown
+_PIECE = 1 << 16
+_COMMON = 2_000  # files with a match, after which it is not worth while to look into all of them
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# What looks beyond its line, or gives nothing back once taken, may find less in a whole text.
+_LINE_ONLY = re.compile(r"\(\?(?!:)|\\[AZzWD]|\[\^|[*+?}]\+")
+
+
+class Candidate(NamedTuple):
+    """A file that may have something in it."""
+
+    newest: int  # the younger, the smaller
+    path: str
+
+
+class Sieve:
+    """Tells quickly of most files that nothing is in them. It may err on the other side only."""
+
+    def __init__(self, pattern: str, ignore_case: bool) -> None:
+        self.needle = required(pattern, ignore_case).encode("utf-8", "surrogatepass")
+        self.lower = ignore_case
+        self.whole: re.Pattern[str] | None = None
+        if not self.needle and not _LINE_ONLY.search(pattern):
+            flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
+            self.whole = re.compile(pattern, flags)
+
+    def passes(self, data: bytes) -> bool:
+        if self.needle:
+            if not self.lower:
+                return self.needle in data
+            # Beyond ASCII there are letters with several small or large ones.
+            return not data.isascii() or self.needle in data.lower()
+        if self.whole is None or len(data) > _PIECE or b"\r" in data:
+            return True
+        return self.whole.search(data.decode("utf-8", "replace")) is not None
+
+
+def required(pattern: str, ignore_case: bool) -> str:
+    """The longest text that every match has in it; empty when there is none to be sure of."""
+    parsed = import_module("re._parser").parse(pattern)
+    if parsed.state.flags & re.IGNORECASE:
+        return ""
+    found = max(_runs(parsed), key=len, default="")
+    if "\ufffd" in found:
+        return ""  # stands for any byte that is no text
+    if ignore_case:
+        return found.lower() if found.isascii() else ""
+    return found
+
+
+def _runs(parsed: Any) -> Iterator[str]:
+    """The texts of an expression that must be there, one after the other."""
+    run = ""
+    for what, value in parsed:
+        if str(what) == "LITERAL":
+            run += chr(value)
+            continue
+        yield run
+        run = ""
+        if str(what) == "SUBPATTERN" and not value[1] and not value[2]:
+            yield from _runs(value[3])
+    yield run
 
 
 class Search:
     def __init__(self, request: dict[str, Any]) -> None:
         flags = re.IGNORECASE if request["ignore_case"] else 0
         self.expression = re.compile(request["pattern"], flags)
-        # Plain words are looked for in the bytes first, which is much quicker.
-        plain = not flags and re.fullmatch(r"[\w /=<>\",;:@#%&~-]+", request["pattern"])
-        self.needle = request["pattern"].encode() if plain else b""
-        self.globs: list[str] = request["globs"]
+        self.sieve = Sieve(request["pattern"], request["ignore_case"])
+        self.prefix: str = request["prefix"]  # the way from the working directory to the top
+        self.wanted = _named(request["globs"], self.prefix)
         self.context: int = request["context"]
         self.limit: int = request["limit"]
         self.largest: int = request["largest"]
-        self.denied: set[str] = set(request["denied"])  # relative to the top
+        self.denied = frozenset(request["denied"])  # relative to the top
         self.hidden = {tuple(pair) for pair in request["hidden"]}  # device and inode
         self.lines: list[str] = []
         self.matches = 0
@@ -51,8 +114,12 @@ class Search:
 
     def tree(self, top: int, request: dict[str, Any]) -> None:
         """Search the newest files first; what nobody wants is not even entered."""
-        files = self.candidates(top, request)
-        for _, path in sorted(files, key=lambda one: (-one[0], one[1])):
+        above = trees.Above() if request["ignored"] else trees.rules_above(request["top"])
+        if request["names"] is None:
+            found = self.walked(top, above, request["ignored"])
+        else:
+            found = self.given(top, above, request["names"], request["ignored"])
+        for _, path in sorted(found):
             try:
                 self.file(top, path)
             except OSError:
@@ -61,55 +128,70 @@ class Search:
                 self.note = f"... [stopped at {self.limit} matches]"
                 return
 
-    def candidates(self, top: int, request: dict[str, Any]) -> list[tuple[int, str]]:
-        """When each file that may be meant was changed, and its path."""
-        if request["names"] is None:
-            ignored = request["ignored"]
-            above = () if ignored else trees.rules_above(request["top"])
-            denied = frozenset(self.denied)
-            found = []
-            for entry in trees.walk(top, ignored=ignored, denied=denied, above=above):
-                if not entry.is_dir and self.wanted(entry.path):
-                    try:
-                        when = entry.entry.stat(follow_symlinks=False).st_mtime_ns
-                    except OSError:
-                        continue
-                    found.append((when, entry.path))
-            return found
-        found = []
-        for path in request["names"]:
-            if self.wanted(path) and path not in self.denied:
-                try:
-                    when = os.stat(path, dir_fd=top, follow_symlinks=False).st_mtime_ns
-                except OSError:
+    def walked(self, top: int, above: Any, ignored: bool) -> Iterator[Candidate]:
+        """Looks into every file on the way, where its directory is open; when many have a match,
+        the newest of the rest are enough to look into."""
+        passed = 0
+        for entry in trees.walk(top, ignored=ignored, denied=self.denied, above=above):
+            if not entry.entry.is_file(follow_symlinks=False):
+                continue
+            if self.wanted is not None and not self.wanted(entry.path):
+                continue
+            try:
+                if passed < _COMMON and not self.promising(entry.entry.name, entry.directory):
                     continue
-                found.append((when, path))
-        return found
+                found = entry.entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            passed += 1
+            yield Candidate(-found.st_mtime_ns, entry.path)
 
-    def wanted(self, path: str) -> bool:
-        if not self.globs:
-            return True
-        name = path.rpartition("/")[2]
-        return any(
-            fnmatch.fnmatchcase(path if "/" in glob else name, glob)
-            or ("**/" in glob and fnmatch.fnmatchcase(path, glob.replace("**/", "")))
-            for glob in self.globs
-        )
+    def given(
+        self, top: int, above: Any, names: Sequence[str], ignored: bool
+    ) -> Iterator[Candidate]:
+        """Those that another program named, as far as our own walk would come to them."""
+        verdicts = None if ignored else trees.Verdicts(top, above)
+        for path in names:
+            if path in self.denied or (self.wanted is not None and not self.wanted(path)):
+                continue
+            if verdicts is not None and not verdicts.reached(path):
+                continue
+            try:
+                found = os.stat(path, dir_fd=top, follow_symlinks=False)
+            except OSError:
+                continue
+            yield Candidate(-found.st_mtime_ns, path)
+
+    def promising(self, name: str, directory: int) -> bool:
+        """Whether a file can have a match, by its bytes."""
+        fd = os.open(name, _OPEN, dir_fd=directory)
+        try:
+            data = os.read(fd, _PIECE)
+            if b"\0" in data[:_LOOK]:
+                return False
+            if len(data) == _PIECE:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode) or found.st_size > self.largest:
+                    return False
+                while piece := os.read(fd, self.largest):
+                    data += piece
+        finally:
+            os.close(fd)
+        return self.sieve.passes(data)
 
     def file(self, top: int, path: str) -> None:
         """Open it step by step: a link on the way is not followed."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         *folders, name = path.split("/")
         here = os.dup(top)
         try:
             for folder in folders:
-                below = os.open(folder, flags | os.O_DIRECTORY, dir_fd=here)
+                below = os.open(folder, _OPEN | os.O_DIRECTORY, dir_fd=here)
                 os.close(here)
                 here = below
-            fd = os.open(name, flags, dir_fd=here)
+            fd = os.open(name, _OPEN, dir_fd=here)
         finally:
             os.close(here)
-        self.descriptor(fd, path)
+        self.descriptor(fd, self.prefix + path)
 
     def descriptor(self, fd: int, shown: str) -> None:
         with open(fd, "rb") as file:
@@ -119,11 +201,8 @@ class Search:
             if (found.st_dev, found.st_ino) in self.hidden:
                 return
             data = file.read(self.largest)
-        if b"\0" in data[:_LOOK]:
-            return
-        if self.needle and self.needle not in data:
-            return
-        self.text(data.decode("utf-8", "replace"), shown)
+        if b"\0" not in data[:_LOOK] and self.sieve.passes(data):
+            self.text(data.decode("utf-8", "replace"), shown)
 
     def text(self, text: str, shown: str) -> None:
         shown = os.fsencode(shown).decode("utf-8", "replace")
@@ -152,6 +231,21 @@ class Search:
                 line = line if len(line) <= _LONG else line[:_LONG] + "…"
                 self.lines.append(f"{shown}{mark}{number + 1}{mark} {line}")
                 last = number
+
+
+def _named(globs: Sequence[str], prefix: str) -> Callable[[str], object] | None:
+    """Whether a path is meant: by its name, from the top, or from the working directory."""
+    if not globs:
+        return None
+    matches = re.compile("|".join(f"(?:{_path(glob)})" for glob in globs), re.DOTALL).fullmatch
+    return lambda path: matches(path) or (prefix and matches(prefix + path))
+
+
+def _path(glob: str) -> str:
+    """A glob as an expression over paths; without a slash it is about the name."""
+    if "/" not in glob:
+        return "(?:.*/)?" + str(trees.translated(glob))
+    return str(trees.translated(glob.removeprefix("./").removeprefix("/")))
 
 
 def main() -> None:

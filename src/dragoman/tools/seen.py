@@ -1,7 +1,5 @@
 """Files as a human saw them before a call was allowed: hashed, and compared before they change."""
 
-from hashlib import sha256
-
 from dragoman.engine.ask import Seen
 from dragoman.engine.faults import Changed
 from dragoman.engine.ports import ToolEnv
@@ -9,6 +7,8 @@ from dragoman.engine.ports import ToolEnv
 
 def seen(path: str, data: bytes | None) -> Seen:
     """A file as it is now; None when there is none."""
+    from hashlib import sha256  # loads a library, and is needed when something is written
+
     return Seen(path, "" if data is None else sha256(data).hexdigest())
 
 

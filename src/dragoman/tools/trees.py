@@ -6,7 +6,7 @@ Directories are opened by descriptor and links are not followed, so that nothing
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 # Nobody means these when they look for something, whether or not a .gitignore says so.
@@ -17,13 +17,17 @@ JUNK = frozenset(
 _RULES = 1 << 20  # bytes of one .gitignore that are read
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _STARS = 3  # ** in one rule; with more it could cost time without end
+_BLANK = (" ", "\t", "\r")
+_CLASS = re.compile(r"\[([!^]?+)((?:\\.|[^\\])(?:\\.|[^\]\\])*)\]", re.DOTALL)
+_IN_CLASS = re.compile(r"\\(.)|([\[&~|])", re.DOTALL)  # said by a backslash, or special to Python
+_REMEMBERED = 4_096  # names
 _DEEPEST = 200  # directories within each other; each is held open on the way
 
 
-class Rules:
+class IgnoreRules:
     """What one .gitignore says about names below its directory."""
 
-    __slots__ = ("base", "groups")
+    __slots__ = ("_named", "base", "groups")
 
     def __init__(self, text: str, base: str) -> None:
         """`base` is the directory relative to the top of the walk, with / at its end; may be ''.
@@ -31,31 +35,23 @@ class Rules:
         For a directory above the top it is '^' and what the top is called from there.
         """
         self.base = base
-        self.groups: list[tuple[bool, re.Pattern[str]]] = []  # the last rule that matches counts
-        waiting: list[str] = []
+        self.groups: list[_Group] = []  # the last rule that matches counts
+        self._named: dict[str, int] = {}  # the first group whose rules about names match
+        waiting: list[tuple[str, bool]] = []
         negated = False
-        for line in text.splitlines():
+        # Other line ends than these are part of a rule.
+        for line in text.split("\n"):
             made = _expression(line)
             if made is None:
                 continue
             if made[0] != negated and waiting:
-                self._group(negated, waiting)
+                self.groups.append(_grouped(negated, waiting))
                 waiting = []
             negated = made[0]
-            waiting.append(made[1])
+            waiting.append(made[1:])
         if waiting:
-            self._group(negated, waiting)
+            self.groups.append(_grouped(negated, waiting))
         self.groups.reverse()
-
-    def _group(self, negated: bool, parts: list[str]) -> None:
-        try:
-            self.groups.append((negated, re.compile("|".join(parts), re.DOTALL)))
-        except re.error:  # one of them is no pattern: the others still count
-            for part in parts:
-                try:
-                    self.groups.append((negated, re.compile(part, re.DOTALL)))
-                except re.error:
-                    continue
 
     def says(self, path: str) -> bool | None:
         """Whether a path (relative to the top, / at the end of a directory) is left out."""
@@ -63,16 +59,59 @@ class Rules:
             path = self.base[1:] + path
         else:
             path = path[len(self.base) :]
-        for negated, expression in self.groups:
-            if expression.fullmatch(path):
-                return not negated
+        if not path.isascii():
+            path = as_bytes(path)
+        name = path[path.rfind("/", 0, -1) + 1 :]
+        first = self._named.get(name)
+        if first is None:
+            first = self._by_name(name)
+        for number, group in enumerate(self.groups):
+            if number == first or (group.paths is not None and group.paths.fullmatch(path)):
+                return not group.negated
         return None
 
+    def _by_name(self, name: str) -> int:
+        """Names come again and again in a tree: what is said of one is remembered."""
+        found = len(self.groups)
+        for number, group in enumerate(self.groups):
+            if group.names is not None and group.names.fullmatch(name):
+                found = number
+                break
+        if len(self._named) < _REMEMBERED:
+            self._named[name] = found
+        return found
 
-def _expression(line: str) -> tuple[bool, str] | None:
-    """A line of a .gitignore: whether it takes back, and what it matches."""
-    stripped = line.rstrip("\r\n")
-    while stripped.endswith(" ") and not stripped.endswith("\\ "):
+
+class _Group(NamedTuple):
+    """Rules that follow each other and say the same: leave out, or take back."""
+
+    negated: bool
+    names: re.Pattern[str] | None  # of rules without a slash: about the last name only
+    paths: re.Pattern[str] | None
+
+
+def _grouped(negated: bool, rules: list[tuple[str, bool]]) -> _Group:
+    names = [made for made, anchored in rules if not anchored]
+    paths = [made for made, anchored in rules if anchored]
+    return _Group(negated, _any(names), _any(paths))
+
+
+def _any(parts: list[str]) -> re.Pattern[str] | None:
+    """One expression for all parts that are one."""
+    good = []
+    for part in parts:
+        try:
+            re.compile(part, re.DOTALL)
+        except re.error:
+            continue  # no pattern: the others still count
+        good.append(part)
+    return re.compile("|".join(good), re.DOTALL) if good else None
+
+
+def _expression(line: str) -> tuple[bool, str, bool] | None:
+    """A line of a .gitignore: whether it takes back, what it matches, whether a whole path."""
+    stripped = line if line.isascii() else as_bytes(line)
+    while stripped.endswith(_BLANK) and not stripped.endswith("\\ "):
         stripped = stripped[:-1]
     if not stripped or stripped.startswith("#"):
         return None
@@ -80,14 +119,36 @@ def _expression(line: str) -> tuple[bool, str] | None:
     if negated:
         stripped = stripped[1:]
     only_directories = stripped.endswith("/")
-    body = stripped.rstrip("/") if only_directories else stripped
+    body = stripped.removesuffix("/")
     anchored = "/" in body
-    body = body.lstrip("/") if body.startswith("/") else body
+    body = body.removeprefix("/")
     if not body or body.count("**") > _STARS:
         return None
-    made = translated(body)
-    start = "" if anchored else "(?:.*/)?"
-    return negated, f"{start}{made}{'/' if only_directories else '/?'}"
+    # Braces are nothing special to git, but they are to rg: both ways have to find the same.
+    made = "|".join(map(translated, alternatives(body) or [body]))
+    return negated, f"(?:{made}){'/' if only_directories else '/?'}", anchored
+
+
+def as_bytes(text: str) -> str:
+    """A character for every byte: to rules, ? and [!a] stand for one byte, as they do to git."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def alternatives(pattern: str, most: int = 64) -> list[str]:
+    """The patterns that braces stand for: `{a,b}c` is `ac` and `bc`; none: too many."""
+    waiting, done = [pattern], []
+    while waiting:
+        text = waiting.pop(0)
+        close = text.find("}")
+        start = text.rfind("{", 0, close) if close >= 0 else -1
+        if start < 0:
+            done.append(text)
+        else:
+            inner = text[start + 1 : close].split(",")
+            waiting += [text[:start] + part + text[close + 1 :] for part in inner]
+        if len(waiting) + len(done) > most:
+            return []
+    return list(dict.fromkeys(done))
 
 
 def translated(pattern: str) -> str:
@@ -120,11 +181,10 @@ def _name(part: str) -> str:
         elif char == "?":
             pieces[-1] += "[^/]"
             at += 1
-        elif char == "[" and (close := part.find("]", at + 2)) > 0:
-            inner = part[at + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
-            inner = "^" + inner[1:] if inner[0] in "!^" else inner
-            pieces[-1] += f"(?!/)[{inner}]"
-            at = close + 1
+        elif char == "[" and (found := _CLASS.match(part, at)):
+            inner = _IN_CLASS.sub(lambda one: re.escape(one[1] or one[2]), found[2])
+            pieces[-1] += f"(?!/)[{'^' if found[1] else ''}{inner}]"
+            at = found.end()
         elif char == "\\" and at + 1 < end:
             pieces[-1] += re.escape(part[at + 1])
             at += 2
@@ -137,29 +197,36 @@ def _name(part: str) -> str:
     return first + "".join(f"(?>[^/]*?{piece})" for piece in middle) + "[^/]*" + last
 
 
-def rules_of(directory: int, base: str) -> Rules | None:
-    """The rules of a directory; None when it has none that can be read."""
+def rules_of(directory: int, base: str, below: str = "") -> IgnoreRules | None:
+    """The rules of a directory, or of one below it; None when it has none that can be read."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        fd = os.open(".gitignore", flags, dir_fd=directory)
+        fd = os.open(below + ".gitignore", flags, dir_fd=directory)
     except OSError:
         return None
     try:
         with open(fd, "rb") as file:
-            found = Rules(file.read(_RULES).decode("utf-8", "replace"), base)
+            found = IgnoreRules(file.read(_RULES).decode("utf-8", "replace"), base)
     except OSError:  # a directory of that name
         return None
     return found if found.groups else None
 
 
-def rules_above(top: str) -> tuple[Rules, ...]:
+class Above(NamedTuple):
+    """What lies above the top of a walk."""
+
+    rules: tuple[IgnoreRules, ...] = ()  # the outermost first
+    repository: bool = True  # whether the top is in one; then others within it have their own rules
+
+
+def rules_above(top: str) -> Above:
     """The rules of the directories above, up to the root of the repository when there is one."""
-    found: list[Rules] = []
+    found: list[IgnoreRules] = []
     directory, below = os.path.abspath(top), ""
     while not os.path.lexists(os.path.join(directory, ".git")):
         parent, name = os.path.split(directory)
         if parent == directory:
-            break
+            return Above(tuple(reversed(found)), False)
         directory, below = parent, f"{name}/{below}"
         try:
             fd = os.open(directory, _OPEN)
@@ -171,10 +238,10 @@ def rules_above(top: str) -> tuple[Rules, ...]:
             os.close(fd)
         if rules is not None:
             found.append(rules)
-    return tuple(reversed(found))
+    return Above(tuple(reversed(found)))
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A name in the tree. `directory` is open while the walk stands here."""
 
     path: str  # relative to the top
@@ -183,7 +250,7 @@ class Entry(NamedTuple):
     directory: int
 
 
-def left_out(rules: Sequence[Rules], path: str) -> bool:
+def left_out(rules: Sequence[IgnoreRules], path: str) -> bool:
     """Whether the rules, the innermost first, leave a path out."""
     for one in reversed(rules):
         said = one.says(path)
@@ -197,19 +264,22 @@ def walk(
     *,
     ignored: bool = False,
     denied: frozenset[str] = frozenset(),
-    above: tuple[Rules, ...] = (),
+    above: Above = Above(),  # noqa: B008 (a tuple)
+    named: Callable[[str], object] | None = None,
     deepest: int = _DEEPEST,
-) -> Iterator[Entry]:
+) -> Iterator[TreeEntry]:
     """All names below an open directory, but for junk and what is ignored or denied.
 
-    `ignored`: those too. What cannot be read is passed over.
+    `ignored`: those too. `named`: only files whose names it takes; most are done with by that.
+    What cannot be read is passed over.
     """
+    asked = _Asked(ignored, denied, above.repository, named)
     frames: list[_Frame] = []
     try:
-        frame = _Frame(os.dup(top), "", list(above), [])
+        frame = _Frame(os.dup(top), "", list(above.rules), [])
         while True:
             frames.append(frame)
-            yield from _names(frame, ignored, denied)
+            yield from _names(frame, asked)
             following = None
             while frames and following is None:
                 last = frames[-1]
@@ -225,12 +295,21 @@ def walk(
             os.close(left.fd)
 
 
+class _Asked(NamedTuple):
+    """What a walk leaves out."""
+
+    ignored: bool
+    denied: frozenset[str]
+    repository: bool
+    named: Callable[[str], object] | None
+
+
 class _Frame(NamedTuple):
     """An open directory on the way down."""
 
     fd: int
     here: str  # its path with / at the end; '' for the top
-    rules: list[Rules]  # the outermost first; its own are added when it is read
+    rules: list[IgnoreRules]  # the outermost first; its own are added when it is read
     below: list[str]  # directories that are still to be entered
 
 
@@ -242,14 +321,11 @@ def _entered(frame: _Frame, name: str) -> _Frame | None:
     return _Frame(fd, f"{frame.here}{name}/", list(frame.rules), [])
 
 
-def _names(frame: _Frame, ignored: bool, denied: frozenset[str]) -> Iterator[Entry]:
+def _names(frame: _Frame, asked: _Asked) -> Iterator[TreeEntry]:
     fd, here, rules, below = frame
+    ignored, denied, repository, named = asked
     if not ignored:
-        own = rules_of(fd, here)
-        if here and rules and _exists(fd, ".git"):
-            rules.clear()  # another repository: the rules of this one end here
-        if own is not None:
-            rules.append(own)
+        rules[:] = _with_own(fd, here, rules, repository)
     try:
         entries = os.scandir(fd)
     except OSError:
@@ -257,19 +333,93 @@ def _names(frame: _Frame, ignored: bool, denied: frozenset[str]) -> Iterator[Ent
     with entries:
         for entry in entries:
             name = entry.name
-            path = here + name
-            if path in denied or name == ".git":
-                continue
             is_dir = entry.is_dir(follow_symlinks=False)
+            if named is not None and not is_dir and not named(name):
+                continue
+            path = here + name
+            if name == ".git" or (denied and path in denied):
+                continue
             if not ignored and (
                 (is_dir and name in JUNK)
                 or (rules and left_out(rules, path + "/" if is_dir else path))
             ):
                 continue
-            yield Entry(path, is_dir, entry, fd)
+            yield TreeEntry(path, is_dir, entry, fd)
             if is_dir:
                 below.append(name)
     below.sort(reverse=True)
+
+
+def _with_own(
+    fd: int, here: str, rules: Sequence[IgnoreRules], repository: bool
+) -> list[IgnoreRules]:
+    """The rules for what is in an open directory: those above and its own."""
+    own = rules_of(fd, here)
+    # In a repository within a repository the rules of the outer one end.
+    other = repository and here and rules and _exists(fd, ".git")
+    kept = [] if other else list(rules)
+    return kept if own is None else [*kept, own]
+
+
+class Verdicts:
+    """Says of single paths whether a walk would come to them."""
+
+    def __init__(self, top: int, above: Above, ruled: Collection[str] | None = None) -> None:
+        """`ruled`: the directories (with / at the end) that have rules; None: look into each."""
+        self._top = top
+        self._above = above
+        self._ruled = ruled
+        self._known: dict[str, Sequence[IgnoreRules] | None] = {}  # None: it is left out
+        self._roots: dict[str, bool] = {}  # whether a repository begins in a directory
+
+    def reached(self, path: str) -> bool:
+        """Whether a file (relative to the top) is found by a walk that minds the rules."""
+        if path.count("/") >= _DEEPEST:
+            return False
+        here = path[: path.rfind("/") + 1]
+        rules = self._inside(here)
+        return rules is not None and not self._left_out(rules, path, here)
+
+    def _inside(self, here: str) -> Sequence[IgnoreRules] | None:
+        """The rules for what is in a directory, given with / at its end; '' is the top."""
+        if here in self._known:
+            return self._known[here]
+        rules: Sequence[IgnoreRules] | None = self._above.rules
+        if here:
+            name = here[here.rfind("/", 0, -1) + 1 : -1]
+            parent = here[: len(here) - len(name) - 1]
+            rules = self._inside(parent)
+            if name in JUNK or (rules is not None and self._left_out(rules, here, parent)):
+                rules = None
+        if rules is not None and (self._ruled is None or here in self._ruled):
+            own = rules_of(self._top, here, here)
+            rules = rules if own is None else [*rules, own]
+        self._known[here] = rules
+        return rules
+
+    def _left_out(self, rules: Sequence[IgnoreRules], path: str, here: str) -> bool:
+        """Whether rules leave out what is in a directory, as far as they reach it."""
+        for one in reversed(rules):
+            said = one.says(path)
+            if said is not None:
+                return said and not self._ends(one.base, here)
+        return False
+
+    def _ends(self, base: str, here: str) -> bool:
+        """Whether a repository of its own begins on the way from rules to a directory.
+
+        Few paths are left out of those we are given: only these are worth a look.
+        """
+        if not self._above.repository:
+            return False
+        base = "" if base.startswith("^") else base
+        while len(here) > len(base):
+            if here not in self._roots:
+                self._roots[here] = _exists(self._top, here + ".git")
+            if self._roots[here]:
+                return True
+            here = here[: here.rfind("/", 0, -1) + 1]
+        return False
 
 
 def _exists(directory: int, name: str) -> bool:

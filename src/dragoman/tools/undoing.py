@@ -8,26 +8,31 @@ What is new or changed is put aside for its owner to see, and what was there is 
 
 import contextlib
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.policy.guarded import GIT, is_guarded, repositories
+from dragoman.policy.gitlinks import linked
+from dragoman.policy.guarded import GIT, is_guarded, is_repository, repositories
+from dragoman.policy.opening import walk_directory
 from dragoman.policy.repository import harmless_change
 
 _DEPTH = 2  # levels of folders below a workspace that are looked at
 _FOLDERS = 128  # and how many of them
 _ENTRIES = 512
 _LARGEST = 1 << 18  # bytes of a file whose content can be put back
+_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 _HEAVY = frozenset(
     "node_modules .venv venv .tox .nox target dist build __pycache__ .mypy_cache .cache .svn "
     "vendor bower_components .gradle .terraform".split()
 )
 _SAID = 8  # paths that are named
+_LINKED = 256  # submodules that are looked into
 
 
-class Kept(NamedTuple):
+class FoundEntry(NamedTuple):
     """One entry as it was found. `data`: of a file or link; None when it is too large to keep."""
 
     kind: int
@@ -36,12 +41,13 @@ class Kept(NamedTuple):
     sign: tuple[int, int, int] = (0, 0, 0)
 
 
-class Watch:
+class GuardedEntries:
     """The guarded entries of some workspaces, as they are now."""
 
     def __init__(self, roots: Sequence[str], agreed: Sequence[str] = ()) -> None:
         """`agreed`: what a human said may be written, and what the command cannot have written."""
-        tops = [root for root in dict.fromkeys(roots) if os.path.isdir(root)]
+        real = dict.fromkeys(map(os.path.realpath, roots))  # no link is followed from here on
+        tops = [root for root in real if os.path.isdir(root)]
         self._roots = [one for one in tops if not any(_in(one, o) for o in tops if o != one)]
         self._agreed = tuple(agreed)
         self._before = dict(self._look())
@@ -59,8 +65,7 @@ class Watch:
                 said.append(f"{path} could not be put back as it was")
         made = [p for p in after if after[p].kind == stat.S_IFDIR and p not in self._before]
         for path in sorted(made if said else (), key=len, reverse=True):
-            with contextlib.suppress(OSError):  # there is something in it that matters to nobody
-                os.rmdir(path)
+            _remove(path)
         if not said:
             return []
         named = "; ".join(said[:_SAID])
@@ -73,7 +78,7 @@ class Watch:
     def _may(self, path: str) -> bool:
         return any(path == one or path.startswith(f"{one}/") for one in self._agreed)
 
-    def _matters(self, path: str, after: dict[str, Kept]) -> bool:
+    def _matters(self, path: str, after: dict[str, FoundEntry]) -> bool:
         old, new = self._before.get(path), after[path]
         if self._may(path):
             return False
@@ -82,38 +87,46 @@ class Watch:
         if old is not None and old == new:
             return False
         name = os.path.basename(path)
-        if name in ("config", "config.worktree") and "/.git/" in path:
+        gits = _gits(path)
+        if name in ("config", "config.worktree") and gits:
             past = old.data if old is not None and old.data else b""
             plain = new.kind == stat.S_IFREG and new.data is not None
-            return not (plain and harmless_change(past, new.data or b"", fresh=old is None))
+            sub = "/.git/modules/" in path  # which says where its files lie
+            return not (
+                plain and harmless_change(past, new.data or b"", fresh=old is None, submodule=sub)
+            )
         if name == ".git" and new.kind == stat.S_IFREG:
             return not self._own_repository(path, new.data or b"")
-        if "/.git/" in path and name in ("commondir", "gitdir"):  # of a worktree, made by git
+        if gits and name in ("commondir", "gitdir"):  # of a worktree, made by git
             return old is not None or "/worktrees/" not in path
-        if "/.git/" not in path and new.data:  # a copy, as worktrees and clones have them
+        if not gits and new.data:  # a copy, as worktrees and clones have them
             known = (one for at, one in self._before.items() if os.path.basename(at) == name)
             if any(one.kind == new.kind and one.data == new.data for one in known) and not old:
                 return False
-        return not ("/.git/info/" in path and name in ("exclude", "sparse-checkout", "refs"))
+        return not (gits and "/info/" in path and name in ("exclude", "sparse-checkout", "refs"))
 
     def _own_repository(self, path: str, data: bytes) -> bool:
         """Whether a file `.git` names a place in the workspace's own repository."""
         named = os.fsdecode(data.partition(b"gitdir:")[2].strip())
         real = os.path.realpath(os.path.join(os.path.dirname(path), named)) if named else ""
         own = [place for root in self._roots for place in repositories(root)]
-        return any(real == place or _in(real, place) for place in own)
+        return real in own  # those are looked at, and nothing else in there is
 
     # --- looking ---
 
-    def _look(self) -> Iterator[tuple[str, Kept]]:
+    def _look(self) -> Iterator[tuple[str, FoundEntry]]:
+        links: set[str] = set()
         for root in self._roots:
             waiting, seen = deque([(root, 0)]), 0
             while waiting and seen < _FOLDERS:
                 folder, depth = waiting.popleft()
                 seen += 1
+                if is_repository(folder):  # a bare one, which nobody expects there
+                    yield from _settings(folder)
+                    continue
                 for entry in _entries(folder):
                     if entry.name.casefold() == ".git":
-                        yield from _git(entry.path)
+                        yield from _git(entry.path, links)
                     elif is_guarded(entry.name):
                         yield from _tree(entry.path)
                     elif depth < _DEPTH and entry.name not in _HEAVY:
@@ -125,6 +138,12 @@ def _in(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 
 
+def _gits(path: str) -> bool:
+    """Whether a path lies in a repository's own folder."""
+    above = os.path.dirname(path)
+    return "/.git/" in path or is_repository(above) or is_repository(os.path.dirname(above))
+
+
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
@@ -133,7 +152,8 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []  # gone, or not ours to see
 
 
-def _git(path: str) -> Iterator[tuple[str, Kept]]:
+def _git(path: str, links: set[str]) -> Iterator[tuple[str, FoundEntry]]:
+    """`links`: submodules that were looked into, wherever they lie."""
     kept = _kept(path)
     if kept is None:
         return
@@ -141,14 +161,52 @@ def _git(path: str) -> Iterator[tuple[str, Kept]]:
     if kept.kind != stat.S_IFDIR:
         return
     for place in repositories(os.path.dirname(path)):
-        for name in GIT:
-            for found, one in _tree(os.path.join(place, name)):
-                # Git itself never runs a sample.
-                if not (name == "hooks" and found.endswith(".sample")):
-                    yield found, one
+        yield from _settings(place)
+        for inner in _linked(place):
+            if inner not in links and len(links) < _LINKED:
+                links.add(inner)
+                yield from _git(inner, links)
 
 
-def _tree(top: str) -> Iterator[tuple[str, Kept]]:
+def _linked(place: str) -> Iterator[str]:
+    """The `.git` of what a repository's index calls its submodules."""
+    try:
+        names = linked(place)
+    except ValueError:
+        return  # git cannot read it either
+    top = _files_of(place) if names else ""
+    for name in names if top else ():
+        inner = os.path.normpath(os.path.join(top, name, ".git"))
+        if os.path.lexists(inner) and _in(inner, top):
+            yield inner
+
+
+def _files_of(place: str) -> str:
+    """Where the files of a repository lie; empty: not known."""
+    if os.path.basename(place) == ".git":
+        return os.path.dirname(place)
+    try:  # of a worktree
+        with open(os.path.join(place, "gitdir"), encoding="utf-8", errors="replace") as file:
+            return os.path.dirname(os.path.realpath(file.read(4096).strip()))
+    except OSError:
+        pass
+    try:  # of a submodule
+        with open(os.path.join(place, "config"), encoding="utf-8", errors="replace") as file:
+            said = _WORKTREE.search(file.read(_LARGEST))
+    except OSError:
+        return ""
+    return os.path.realpath(os.path.join(place, said.group(1))) if said else ""
+
+
+def _settings(place: str) -> Iterator[tuple[str, FoundEntry]]:
+    for name in GIT:
+        for found, one in _tree(os.path.join(place, name)):
+            # Git itself never runs a sample.
+            if not (name == "hooks" and found.endswith(".sample")):
+                yield found, one
+
+
+def _tree(top: str) -> Iterator[tuple[str, FoundEntry]]:
     waiting, seen = deque([top]), 0
     while waiting and seen < _ENTRIES:
         path = waiting.popleft()
@@ -161,23 +219,32 @@ def _tree(top: str) -> Iterator[tuple[str, Kept]]:
             waiting.extend(entry.path for entry in _entries(path))
 
 
-def _kept(path: str) -> Kept | None:
+def _kept(path: str) -> FoundEntry | None:
+    """What is there. A folder on the way that became a link meanwhile leads to nothing."""
+    folder, name = os.path.split(path)
     try:
-        about = os.lstat(path)
+        at = walk_directory(folder)
+    except OSError:
+        return None
+    try:
+        about = os.stat(name, dir_fd=at, follow_symlinks=False)
         kind = stat.S_IFMT(about.st_mode)
         data: bytes | None = b""
         if kind == stat.S_IFLNK:
-            data = os.fsencode(os.readlink(path))
+            data = os.fsencode(os.readlink(name, dir_fd=at))
         elif kind == stat.S_IFREG:
-            data = _content(path) if about.st_size <= _LARGEST else None
+            data = _content(name, at) if about.st_size <= _LARGEST else None
     except OSError:
         return None
+    finally:
+        os.close(at)
     sign = (about.st_size, about.st_mtime_ns, about.st_ino) if data is None else (0, 0, 0)
-    return Kept(kind, stat.S_IMODE(about.st_mode) if kind == stat.S_IFREG else 0, data, sign)
+    return FoundEntry(kind, stat.S_IMODE(about.st_mode) if kind == stat.S_IFREG else 0, data, sign)
 
 
-def _content(path: str) -> bytes | None:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _content(name: str, at: int) -> bytes | None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(name, flags, dir_fd=at)
     try:
         data = os.read(fd, _LARGEST + 1)
     finally:
@@ -188,40 +255,62 @@ def _content(path: str) -> bytes | None:
 # --- undoing ---
 
 
-def _take(path: str, kept: Kept, aside: str) -> list[str]:
+def _take(path: str, kept: FoundEntry, aside: str) -> list[str]:
     """Put an entry aside; what was done, in words."""
     target = os.path.join(aside, path.lstrip("/").replace("/", "%"))
+    folder, name = os.path.split(path)
+    at = -1
     try:
         os.makedirs(aside, mode=0o700, exist_ok=True)
+        at = walk_directory(folder)  # another command may put a link in its place right now
         if kept.data is None:
-            os.replace(path, target)
+            os.replace(name, target, src_dir_fd=at)
         else:
             fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(fd, "wb") as file:
                 file.write(kept.data)
-            os.unlink(path)
+            os.unlink(name, dir_fd=at)
     except OSError as problem:
         return [f"{path} could not be put aside: {problem.strerror}"]
+    finally:
+        if at >= 0:
+            os.close(at)
     return [f"{path} was written"]
 
 
-def _put(path: str, kept: Kept) -> bool:
+def _remove(path: str) -> None:
+    """Remove a folder, unless there is something in it, which then matters to nobody."""
+    folder, name = os.path.split(path)
+    with contextlib.suppress(OSError):
+        at = walk_directory(folder)
+        try:
+            os.rmdir(name, dir_fd=at)
+        finally:
+            os.close(at)
+
+
+def _put(path: str, kept: FoundEntry) -> bool:
     """Put back what was there; False when it cannot be."""
-    folder = os.path.dirname(path)
-    if os.path.realpath(folder) != folder or not os.path.isdir(folder):
-        return False  # the whole folder went, or leads elsewhere
+    folder, name = os.path.split(path)
     if kept.data is None:
         return False
     try:
+        at = walk_directory(folder)
+    except OSError:
+        return False  # the whole folder went, or leads elsewhere
+    try:
         if kept.kind == stat.S_IFDIR:
-            os.makedirs(path, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=at)
         elif kept.kind == stat.S_IFLNK:
-            os.symlink(os.fsdecode(kept.data), path)
+            os.symlink(os.fsdecode(kept.data), name, dir_fd=at)
         elif kept.kind == stat.S_IFREG:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            with os.fdopen(os.open(name, flags, 0o600, dir_fd=at), "wb") as file:
                 file.write(kept.data)
                 os.fchmod(file.fileno(), kept.mode)
     except OSError:
         return False
+    finally:
+        os.close(at)
     return True

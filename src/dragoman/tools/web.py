@@ -5,10 +5,11 @@ those very addresses: a name that leads elsewhere a moment later leads nowhere.
 """
 
 import asyncio
-import ipaddress
+import codecs
+import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -25,6 +26,8 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_TEXT = 51_200
 _SECONDS = 30.0
 _REDIRECTS = 5
+_TRIED = 4  # addresses of a host
+_PATIENCE = 8.0  # seconds for one of them
 _HEAD = 64 * 1024
 _AGENT = "dragoman (web_fetch)"
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")
@@ -79,11 +82,11 @@ class WebFetch:
         try:
             async with asyncio.timeout(_SECONDS):
                 for _ in range(_REDIRECTS + 1):
-                    page = await self._get(url)
+                    page = await self.get(url)
                     target = page.headers.get("location", "")
                     if page.status not in (301, 302, 303, 307, 308) or not target:
                         break
-                    before, url = url, urljoin(url, target)
+                    before, url = url, _joined(url, target)
                     notes.append(f"[{before} redirects to {url}]")
                     if host_of(url) != host:
                         said = f"{notes[-1]}\n[another host: fetch that address to go on]"
@@ -96,7 +99,8 @@ class WebFetch:
         head = [*notes, f"[{page.status} {url}]"]
         return Outcome((Text("\n".join([*head, "", shown])),), is_error=page.status >= 400)
 
-    async def _get(self, url: str) -> Page:
+    async def get(self, url: str, more: Sequence[tuple[str, str]] = ()) -> Page:
+        """One answer, redirects as they are; `more` are further headers."""
         parts = urlsplit(url)
         host = host_of(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -110,18 +114,38 @@ class WebFetch:
         trust: ssl.SSLContext | None = None
         if parts.scheme == "https":
             trust = self._trust or await asyncio.to_thread(_context)
+        reader, writer = await _connected(host, found[:_TRIED], port, trust)
         try:
-            reader, writer = await asyncio.open_connection(
-                found[0], port, ssl=trust, server_hostname=host if trust else None, limit=_HEAD
-            )
-        except (OSError, ssl.SSLError) as error:
-            raise BadInput(f"{host} cannot be reached: {error}.") from error
-        try:
-            return await _exchange(reader, writer, parts, host)
+            return await _exchange(reader, writer, parts, host, more)
         except (OSError, asyncio.IncompleteReadError) as error:
             raise BadInput(f"{host} broke off: {error}.") from error
         finally:
             writer.close()
+
+
+async def _connected(
+    host: str, found: Sequence[str], port: int, trust: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the first of the addresses that takes one."""
+    problem: OSError | None = None
+    for address in found:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await asyncio.open_connection(
+                    address, port, ssl=trust, server_hostname=host if trust else None, limit=_HEAD
+                )
+        except ssl.SSLError as error:
+            raise BadInput(f"{host} cannot be reached: {error}.") from error
+        except OSError as error:  # a time that is over, too
+            problem = error
+    raise BadInput(f"{host} cannot be reached: {problem or 'no answer'}.") from problem
+
+
+def _joined(url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        raise BadInput(f"{url} redirects to what is no address: {brief(target)}") from None
 
 
 def host_of(url: str) -> str:
@@ -152,6 +176,8 @@ async def addresses(host: str, port: int) -> list[str]:
 
 def is_public(address: str) -> bool:
     """Whether an address is one of the public internet, however it is wrapped."""
+    import ipaddress
+
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -162,6 +188,10 @@ def is_public(address: str) -> bool:
             return is_public(str(inner))
         if found in ipaddress.ip_network("64:ff9b::/96"):
             return is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
+        # Only this part was ever given out; what lies beyond wraps others, or is used within nets.
+        given_out = found in ipaddress.ip_network("2000::/3")
+        if not given_out or found in ipaddress.ip_network("3fff::/20"):
+            return False
     return found.is_global and not found.is_multicast
 
 
@@ -174,7 +204,11 @@ def _context() -> ssl.SSLContext:
 
 
 async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parts: Any, host: str
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    parts: Any,
+    host: str,
+    more: Sequence[tuple[str, str]],
 ) -> Page:
     import h11
 
@@ -188,6 +222,7 @@ async def _exchange(
         ("Accept", "text/html,text/plain,application/json;q=0.9,*/*;q=0.5"),
         ("Accept-Encoding", "identity"),
         ("Connection", "close"),
+        *more,
     ]
     try:
         request = h11.Request(method="GET", target=_escaped(target), headers=headers)
@@ -220,16 +255,60 @@ def _escaped(target: str) -> str:
 
 
 async def _shown(page: Page, url: str) -> str:
-    kind = page.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
+    kind, _, more = page.headers.get("content-type", "text/plain").partition(";")
+    kind = kind.strip().lower()
+    packed = page.headers.get("content-encoding", "identity").strip().lower()
+    body, cut = page.body, page.cut
+    if packed in ("gzip", "x-gzip", "deflate"):  # nobody asked for it
+        body, cut = _unpacked(body, url, cut)
+    elif packed not in ("", "identity"):
+        return f"[{kind} packed as {brief(packed)}, {len(body)} bytes: not shown]"
     if kind in ("text/html", "application/xhtml+xml"):
-        made = await extracted("html", page.body, MAX_TEXT, url)
+        # Without a header the page says itself what it is written in; a mark says it before that.
+        if _CHARSET.search(more):
+            body = b"\xef\xbb\xbf" + _decoded(body, more).encode("utf-8", "replace")
+        made = await extracted("html", body, MAX_TEXT, url)
     elif kind == "application/pdf":
-        made = await extracted("pdf", page.body, MAX_TEXT, url)
+        made = await extracted("pdf", body, MAX_TEXT, url)
     elif kind.startswith(_TEXTUAL) or kind.endswith(("+json", "+xml")):
-        made = page.body.decode("utf-8", "replace")
+        made = _decoded(body, more)
     else:
-        return f"[{kind}, {len(page.body)} bytes: not shown]"
-    if len(made.encode()) > MAX_TEXT or page.cut:
+        return f"[{kind}, {len(body)} bytes: not shown]"
+    if len(made.encode()) > MAX_TEXT or cut:
         made = made.encode()[:MAX_TEXT].decode("utf-8", "ignore")
-        made += f"\n... [truncated at {MAX_TEXT} bytes]"
+        made += f"\n... [truncated at {len(made.encode())} bytes]"
     return made or "[the page is empty]"
+
+
+def _unpacked(data: bytes, url: str, cut: bool) -> tuple[bytes, bool]:
+    """Packed bytes, as many as may be, and whether there are more."""
+    import zlib
+
+    raw = zlib.decompressobj(-zlib.MAX_WBITS)
+    either = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        try:
+            made = either.decompress(data, MAX_BYTES)
+        except zlib.error:  # what some servers call deflate has no head
+            either, made = raw, raw.decompress(data, MAX_BYTES)
+    except zlib.error as error:
+        raise BadInput(f"{url} is not packed as it says: {error}.") from error
+    return made, cut or bool(either.unconsumed_tail)
+
+
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
+_ENCODINGS = (
+    *("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "iso2022", "cp", "mac", "koi8", "big5"),
+    *("gb", "hz", "euc", "shift_jis", "johab", "tis"),
+)
+
+
+def _decoded(data: bytes, said: str) -> str:
+    """Text by the encoding that a header names, or UTF-8: others than of pages are not taken."""
+    found = _CHARSET.search(said)
+    try:
+        name = codecs.lookup(found[1]).name if found else "utf-8"
+    except LookupError:
+        name = "utf-8"
+    named = name if name.startswith(_ENCODINGS) else "utf-8"
+    return data.decode(named, "replace").removeprefix("\ufeff")

@@ -30,6 +30,25 @@ def is_ours(
     return _socket(peer, here) == found
 
 
+def is_refused(
+    peer: tuple[str, int], here: tuple[str, int], refuses: Callable[[int | None], bool]
+) -> bool:
+    """Whether a program that `refuses` names holds the other end, or may hold it.
+
+    Where nobody of our own user can be seen to hold it, everybody may. An end that is gone already
+    was held by somebody who does not wait for an answer, as no browser does.
+    """
+    if not os.path.exists("/proc/net/tcp"):
+        return False  # not this system: nobody is known
+    found = _socket(peer, here)
+    if found is None:
+        return ip_address(_normal(peer)[0]).is_loopback  # else it is another machine's
+    if found[0] != os.geteuid():
+        return False  # another user's: a proxy, say
+    holders = _holders(found[1]) or [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return any(refuses(pid) for pid in holders)
+
+
 def _socket(peer: tuple[str, int], here: tuple[str, int]) -> tuple[int, int] | None:
     """The user and the number of the socket at the other end."""
     want, other = _normal(peer), _normal(here)

@@ -10,16 +10,104 @@ when it takes nothing for `stall` seconds it is cut off.
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from dragoman.wire.lines import Lines
-from dragoman.wire.link import Blob, Hearer, Peer, tell_overlong
+from dragoman.wire.link import Blob, Hearer, Opener, Peer, tell_overlong
 
-from .terms import BOUND, STALL, Identify, Slow, Terms, framer_of, tick_of
+BOUND = 16 * 1024 * 1024
+STALL = 120.0
 
-__all__ = ["BOUND", "STALL", "Identify", "Pump", "Terms"]
 
-# A byte is found in bytes as a number; as bytes it is found too, many times slower.
-_CR, _LF = b"\r\n"
+class Flushed(Protocol):
+    """What has something to write at the end of a turn of the loop."""
+
+    def flush(self) -> None: ...
+
+
+class Tick:
+    """Flushes the connections that were written to during this turn of the loop."""
+
+    __slots__ = ("_due", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._due: list[Flushed] = []
+
+    def add(self, one: Flushed) -> None:
+        """Have this connection flushed at the end of the turn."""
+        if not self._due:
+            self.loop.call_soon(self._flush)
+        self._due.append(one)
+
+    def _flush(self) -> None:
+        due, self._due = self._due, []
+        for one in due:
+            one.flush()
+
+
+_tick: Tick | None = None
+
+
+def tick_of(loop: asyncio.AbstractEventLoop) -> Tick:
+    global _tick
+    if _tick is None or _tick.loop is not loop:
+        _tick = Tick(loop)
+    return _tick
+
+
+Identify = Callable[[asyncio.BaseTransport], Peer | None]
+"""Says who connected; None refuses the connection."""
+
+
+class Terms:
+    """What all connections of one listener have in common."""
+
+    __slots__ = ("bound", "identify", "open", "stall", "ticking")
+
+    def __init__(
+        self,
+        open: Opener,
+        identify: Identify | Peer,
+        *,
+        bound: int = BOUND,
+        stall: float = STALL,
+    ) -> None:
+        self.open = open
+        self.identify = identify
+        self.bound = bound
+        self.stall = stall
+        self.ticking: Tick  # of the loop, once there is a connection
+
+
+class Slow:
+    """What is kept of a client only while it does not read what it is sent."""
+
+    __slots__ = ("seen", "throttled", "timer", "waiting", "written")
+
+    def __init__(self) -> None:
+        self.throttled = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.waiting: list[Callable[[], None]] = []
+        self.written = 0  # since the timer was set
+        self.seen = 0  # how much waited when the timer was set
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+_idle: dict[tuple[int, bool, int], Lines] = {}  # framers that hold nothing, by their limits
+
+
+def framer_of(hearer: Hearer) -> Lines:
+    """What cuts a connection into the lines that its dialect takes."""
+    return Lines(
+        hearer.max_line,
+        counts_newline=hearer.limit_counts_newline,
+        max_pending=hearer.max_pending,
+    )
 
 
 class Pump(asyncio.Protocol):
@@ -99,25 +187,21 @@ class Pump(asyncio.Protocol):
         try:
             hearer = self._hearer
             assert hearer is not None
-            size = len(data)
-            cut = data.find(b"\n") + 1
-            if (
-                self._framer is not None
-                or size > hearer.max_line
-                or (cut != size and data[-1] != _LF)
-                or _CR in data
-            ):
-                self._frame(data)
-            # Whole lines, none of them too long: there is nothing to keep or to measure.
-            elif cut == size:
-                if size > 1:
-                    hearer.hear([data[:-1]])
+            framer = self._framer
+            if framer is None:  # one that holds nothing serves all: making one takes 2 µs
+                limits = (hearer.max_line, hearer.limit_counts_newline, hearer.max_pending)
+                framer = _idle.pop(limits, None) or framer_of(hearer)
+            lines = framer.feed(data)
+            if framer.overlong:
+                self._framer = None if framer.idle else framer
+                self._hear_between(lines, framer)
             else:
-                lines = data.split(b"\n")
-                lines.pop()
-                if all(lines):
-                    hearer.hear(lines)
-                elif lines := [line for line in lines if line]:
+                if framer.idle:
+                    self._framer = None
+                    _idle[framer.limits] = framer
+                else:
+                    self._framer = framer
+                if lines:
                     hearer.hear(lines)
         finally:
             self._hearing = False
@@ -212,8 +296,9 @@ class Pump(asyncio.Protocol):
         queue = self._queue
         if queue is None:
             self._queue = [message]
-            if not self._hearing:
-                self._arrange()
+            if not self._hearing and not self._due:
+                self._due = True
+                self._terms.ticking.add(self)
         elif isinstance(queue, list):
             queue.append(message)
         else:
@@ -225,8 +310,9 @@ class Pump(asyncio.Protocol):
         queue = self._queue
         if queue is None:
             self._queue = blob
-            if not self._hearing:
-                self._arrange()
+            if not self._hearing and not self._due:
+                self._due = True
+                self._terms.ticking.add(self)
         elif isinstance(queue, list):
             queue.append(blob.body)
         else:
@@ -261,20 +347,6 @@ class Pump(asyncio.Protocol):
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _frame(self, data: bytes) -> None:
-        """Hear the lines that end in a chunk, and keep what is unfinished."""
-        framer, hearer = self._framer, self._hearer
-        assert hearer is not None
-        if framer is None:
-            framer = self._framer = framer_of(hearer)
-        lines = framer.feed(data)
-        if framer.idle:
-            self._framer = None
-        if framer.overlong:
-            self._hear_between(lines, framer)
-        elif lines:
-            hearer.hear(lines)
-
     def _take_end(self) -> None:
         framer = self._framer
         assert framer is not None
@@ -307,12 +379,6 @@ class Pump(asyncio.Protocol):
             if self._outlet.get_write_buffer_size() and not self._is_watched():
                 self._watch()  # a closing client that never reads must not stay for ever
             self._outlet.close()
-
-    def _arrange(self) -> None:
-        """Have what was sent written at the end of this turn of the loop."""
-        if not self._due:
-            self._due = True
-            self._terms.ticking.add(self)
 
     def flush(self) -> None:
         """Write everything that is queued, in one go."""

@@ -15,7 +15,7 @@ from dragoman.wire.frames import (
     frame,
     text_frame,
 )
-from dragoman.wire.link import Blob, Opener, Peer
+from dragoman.wire.link import Blob, Opener, Peer, tell_overlong
 
 from .pump import BOUND, STALL, Identify, Pump, Terms
 
@@ -129,7 +129,8 @@ class WebSocketLink(Pump):
         failure = self._frames.failure
         if failure is not None and not self._closing:
             if failure.code == Code.TOO_BIG and self._hearer is not None:
-                self._hearer.overlong(failure.size)  # the dialect answers, then it is over
+                # The dialect answers, then it is over.
+                tell_overlong(self._hearer, failure.size, (failure.head, b""))
             self._say_close(close_payload(failure.code, failure.reason))
             self._closing = True
 
@@ -182,8 +183,9 @@ class WebSocketLink(Pump):
             queue.append(framed)
         else:
             self._queue = [framed]
-            if not self._hearing:
-                self._arrange()
+            if not self._hearing and not self._due:
+                self._due = True
+                self._terms.ticking.add(self)
 
 
 def attach(transport: asyncio.Transport, link: WebSocketLink, rest: bytes = b"") -> WebSocketLink:

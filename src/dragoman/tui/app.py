@@ -2,11 +2,14 @@
 
 import asyncio
 import gc
+import os
+import signal
 import time
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 
@@ -16,9 +19,9 @@ from .asking import Asking
 from .choices import Choice
 from .conversation import Conversation
 from .curtain import WELCOME
-from .desk import Desk
+from .desk import ShownSession
 from .inbox import Inbox
-from .link import Link
+from .link import ScreenLink
 from .piece import Piece
 from .question import Question
 from .rows import Row
@@ -28,7 +31,13 @@ from .wish import Wish
 from .writing import Writing
 
 _FRAME = 0.1  # seconds between two drawings while text streams
+_LATEST = 0.3  # the same while somebody types, at most
+_TYPING = 0.25  # seconds after a key in which the next one is expected
 _TWICE = 2.0  # seconds in which a second ctrl+c leaves
+_OF_THE_CONVERSATION = frozenset(
+    ("end", "stop", "board", "thoughts", "open_all", "edit", "search", "paste_image", "page",
+     "top", "bottom")
+)  # fmt: skip
 
 
 class Terminal(App[int]):
@@ -61,8 +70,8 @@ class Terminal(App[int]):
         super().__init__(ansi_color=True)
         self.theme = "ansi-light" if light else "ansi-dark"
         self.wish = wish
-        self.link = Link(wish.config_dir, self._link_told)
-        self.desk = Desk(self.link, wish, self.changed)
+        self.link = ScreenLink(wish.config_dir, self._link_told)
+        self.desk = ShownSession(self.link, wish, self.changed)
         self.inbox = Inbox(self.link, self.changed)
         self.view = Conversation(self.desk.story, id="story")
         self.writing = Writing(wish.cwd, wish.config_dir, vi=wish.vi)
@@ -71,9 +80,11 @@ class Terminal(App[int]):
         self.question = Question(id="question")
         self.asking = Asking(self, self.question)
         self.failed = ""
+        self.shells: list[asyncio.Task[None]] = []  # commands of the user's own that run
         self._jobs: set[asyncio.Task[Any]] = set()
         self._due = False
         self._drawn_at = 0.0
+        self._typed_at = 0.0
         self._last_leave = 0.0
         self._windows: dict[str, int] = {}
         self._spin: Any = None
@@ -92,6 +103,23 @@ class Terminal(App[int]):
         self.job(self.inbox.keep())
         self.job(self._begin())
         self.call_after_refresh(_collect)
+        if not self.is_headless:
+            self._heed_signals()
+
+    def _heed_signals(self) -> None:
+        """The terminal was closed, or we are told to end: no command of the user's goes on."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, lambda: self.job(self._hung_up()))
+        loop.add_signal_handler(signal.SIGTERM, lambda: self.exit(return_code=143))
+
+    async def _hung_up(self) -> None:
+        if running := list(self.shells):
+            for shell in running:
+                shell.cancel()
+            await asyncio.wait(running)
+        # Nothing can be drawn or put back any more: end as everybody does.
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
 
     def job(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something beside; a fault of the host is shown."""
@@ -150,7 +178,28 @@ class Terminal(App[int]):
         if not self._due:
             self._due = True
             loop = asyncio.get_running_loop()
-            loop.call_at(max(loop.time(), self._drawn_at + _FRAME), self._draw)
+            loop.call_at(max(loop.time(), self._drawn_at + _FRAME), self._ripe)
+
+    def _ripe(self) -> None:
+        """Draw what is due; while somebody types, after the next key, which would wait for it."""
+        loop = asyncio.get_running_loop()
+        latest = min(self._typed_at + _TYPING, self._drawn_at + _LATEST)
+        if self._due and loop.time() < latest:
+            loop.call_at(latest, self._ripe)
+        else:
+            self._draw_due()
+
+    def _draw_due(self) -> None:
+        if self._due:
+            self._draw()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key):
+            self._typed_at = asyncio.get_running_loop().time()
+            self.asking.typed(event.key)
+            if self._due and self._typed_at >= self._drawn_at + _FRAME:
+                self.call_after_refresh(self._draw_due)
+        await super().on_event(event)
 
     def _draw(self) -> None:
         self._due = False
@@ -188,7 +237,12 @@ class Terminal(App[int]):
         self.changed()
 
     def notice(self, text: str) -> None:
-        """A word in the status line, for a moment."""
+        """A word in the status line, for a moment; the board has a line of its own."""
+        if len(self.screen_stack) > 1:
+            from .board import Board
+
+            if isinstance(self.screen, Board):
+                self.screen.tell(text)
         self.status.notice = text
         self.status.refresh()
 
@@ -242,9 +296,6 @@ class Terminal(App[int]):
 
     # --- what was said ---
 
-    def on_key(self) -> None:
-        self.asking.typed_at = time.monotonic()
-
     def on_editor_vi_changed(self) -> None:
         self._show_facts()
 
@@ -262,10 +313,17 @@ class Terminal(App[int]):
     def on_question_words(self, event: Question.Words) -> None:
         self.asking.in_words(event.ask)
 
+    def on_question_keys_moved(self) -> None:
+        self._show_facts()
+
     def on_question_left(self) -> None:
-        self.editor.focus()
+        self.asking.put_off()
 
     # --- keys ---
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the conversation mean nothing on the board, which has its own."""
+        return len(self.screen_stack) <= 1 or action not in _OF_THE_CONVERSATION
 
     def action_leave(self) -> None:
         """ctrl+c: copy what is selected, else empty the editor, else leave at the second time."""
@@ -274,7 +332,7 @@ class Terminal(App[int]):
             self.screen.clear_selection()
             self.notice("copied")
             return
-        if self.editor.text:
+        if self.editor.text and len(self.screen_stack) <= 1:
             self.editor.put("")
             self._last_leave = 0.0
             return
@@ -292,8 +350,12 @@ class Terminal(App[int]):
             self.exit(0)
 
     def action_stop(self) -> None:
-        """esc: back from a question's words, else stop the turn."""
-        if not self.asking.back() and self.desk.story.turn:
+        """esc: back from a question's words, else stop the user's own command, else the turn."""
+        if self.asking.back():
+            return
+        if self.shells:
+            self.shells.pop().cancel()
+        elif self.desk.story.turn:
             self.job(self._interrupt())
 
     async def _interrupt(self) -> None:
@@ -316,7 +378,7 @@ class Terminal(App[int]):
         self.writing.search()
 
     def action_paste_image(self) -> None:
-        self.job(self.writing.paste_image())
+        self.job(self.writing.paste_clipboard())
 
     def action_page(self, pages: int) -> None:
         if self.question.has_focus and not self.question.read:
@@ -331,6 +393,7 @@ class Terminal(App[int]):
         self.view.to_end()
 
     def action_redraw(self) -> None:
+        self.view.redraw()
         self.refresh(repaint=True, layout=True)
 
     def action_board(self) -> None:
@@ -352,7 +415,7 @@ class Terminal(App[int]):
 
     async def on_conversation_needs_older(self) -> None:
         count = await self.desk.older()
-        if count:
+        if count and self.view.story is self.desk.story:
             self.view.prepended(count)
 
     def on_conversation_scrolled(self) -> None:

@@ -5,7 +5,7 @@ from rich.text import Text
 from dragoman.engine.content import Image
 from dragoman.engine.content import Text as TextBlock
 
-from .rows import safe
+from .rows import cut, safe
 
 _MOST = 20
 
@@ -24,16 +24,19 @@ class Bag:
         """Take the last one out; False when there is none."""
         return bool(self.things) and self.things.pop() is not None
 
-    def clear(self) -> None:
-        self.things.clear()
+    def take(self) -> list[tuple[str, TextBlock | Image]]:
+        """Take everything out."""
+        found, self.things = self.things, []
+        return found
 
-    def blocks(self) -> list[TextBlock | Image]:
-        return [block for _, block in self.things]
+    def give_back(self, things: list[tuple[str, TextBlock | Image]]) -> None:
+        """What was taken out goes before what was added since."""
+        self.things = [*things, *self.things][-_MOST:]
 
     def shown(self) -> Text:
         found = Text("  ")
         for name, block in self.things:
             mark = "▣" if isinstance(block, Image) else "≡"
-            found.append(f"{mark} {safe(name)}  ", "cyan")
+            found.append(f"{mark} {cut(' '.join(safe(name).split()), 40)}  ", "cyan")
         found.append("goes along; backspace drops it", "dim")
         return found

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shlex
 import sys
 from typing import Any
 
@@ -20,7 +21,10 @@ def begin(args: Any) -> int:
 
         return talk(wish)
     light = bool(args.light) or (not args.dark and is_light(os.environ))
-    os.environ.setdefault("TEXTUAL_FPS", "120")  # a key is drawn within 9 ms; we draw text at 10
+    os.environ.setdefault("TEXTUAL_FPS", "400")  # a key is drawn within 3 ms; we draw text at 10
+    for stale in ("COLUMNS", "LINES"):  # Textual would believe them; the terminal knows better
+        os.environ.pop(stale, None)
+    sys.setswitchinterval(0.0005)  # keys are read, and the screen is written, by threads
     gc.disable()  # loading makes no garbage worth looking for; the first frame turns it on again
     with Curtain(welcome=not (wish.newest or wish.session or wish.pick)):
         from .app import Terminal
@@ -29,7 +33,17 @@ def begin(args: Any) -> int:
             sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
         app = Terminal(wish, light=light)
         code = app.run()
+    if back := way_back(app.desk.session, wish.config_dir):
+        print(back)
     return app.return_code or code or 0
+
+
+def way_back(session: str, config_dir: str | None) -> str:
+    """How to open the session again that was left; nothing when there was none."""
+    if not session:
+        return ""
+    where = f" --config-dir {shlex.quote(config_dir)}" if config_dir else ""
+    return f"come back with: dragoman{where} -r {session[:8]}"
 
 
 def wish_of(args: Any) -> Wish:
@@ -55,5 +69,6 @@ def wish_of(args: Any) -> Wish:
         agent=args.agent or "",
         model=args.model or "",
         mode=args.mode,
+        worktree=bool(args.worktree),
         vi=bool(args.vi) or os.environ.get("DRAGOMAN_KEYS") == "vi",
     )

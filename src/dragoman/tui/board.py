@@ -21,13 +21,14 @@ from dragoman.engine.faults import Fault, UnknownAgent
 
 from .boarding import columns, doing, line, needs, order
 from .conversation import Conversation
-from .desk import Desk
+from .desk import ShownSession
 from .inbox import Inbox
-from .link import Link
+from .link import ScreenLink
 from .rows import safe
 from .strips import strip
 from .wish import Wish
 
+_FRAME = 0.1  # seconds between two drawings of the session that is watched
 _SOON = 0.3  # seconds in which changes are gathered
 _AGAIN = 2.0  # seconds after which it is read again: who is attached is told to nobody else
 _WIDE = 140
@@ -99,7 +100,8 @@ class Board(Screen[str]):
     Board #both.wide { layout: horizontal; }
     Board #watched { display: none; height: 1fr; width: 1fr; border-top: solid ansi_bright_black; }
     Board #both.wide #watched { border-top: none; border-left: solid ansi_bright_black; }
-    Board #top, Board #keys { height: 1; }
+    Board #top { height: 1; }
+    Board #keys { height: auto; max-height: 2; }
     Board Input { display: none; height: 1; border: none; padding: 0; background: transparent; }
     """
     BINDINGS: ClassVar = [
@@ -118,7 +120,7 @@ class Board(Screen[str]):
         Binding("slash", "filter", show=False),
     ]
 
-    def __init__(self, link: Link, inbox: Inbox, here: str) -> None:
+    def __init__(self, link: ScreenLink, inbox: Inbox, here: str) -> None:
         super().__init__()
         self._link = link
         self._inbox = inbox
@@ -128,11 +130,12 @@ class Board(Screen[str]):
         self._keys = Static(_KEYS, id="keys")
         self._input = Input(compact=True)
         self._asked = ""  # what the input is for
-        self._desk = Desk(link, Wish(cwd=""), self._told)
+        self._desk = ShownSession(link, Wish(cwd=""), self._told)
         self._view = Conversation(self._desk.story)
         self._words = ""
         self._answer: Answer | None = None
         self._due = False
+        self._stale = False  # the watched session has something that is not drawn
         self._tasks: set[asyncio.Task[None]] = set()
 
     def compose(self) -> ComposeResult:
@@ -199,14 +202,32 @@ class Board(Screen[str]):
             try:
                 await work
             except Fault as fault:
-                self._keys.update(Text(f" {fault}", "red"))
+                self._keys.update(Text(f" {safe(str(fault))}", "red"))
 
         task = asyncio.get_running_loop().create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _told(self) -> None:
+        """Something new in the session that is watched: drawn soon, with what else comes."""
+        if not self._stale:
+            self._stale = True
+            self.set_timer(_FRAME, self._draw_watched)
+
+    def _draw_watched(self) -> None:
+        self._stale = False
         self._view.update_story()
+
+    async def on_conversation_needs_older(self, event: Conversation.NeedsOlder) -> None:
+        event.stop()
+        if count := await self._desk.older():
+            self._view.prepended(count)
+
+    def on_conversation_scrolled(self, event: Conversation.Scrolled) -> None:
+        event.stop()
+
+    def tell(self, words: str) -> None:
+        self._keys.update(Text(f" {safe(words)}", "bold"))
 
     # --- keys ---
 
@@ -254,7 +275,7 @@ class Board(Screen[str]):
 
     async def _interrupt(self, session: str) -> None:
         await self._link.host.cancel(session)
-        self._keys.update(Text(" stopped", "yellow"))
+        self.tell("stopped")
 
     def action_fork(self) -> None:
         if (row := self._list.chosen) is not None:

@@ -31,8 +31,13 @@ def order(row: BoardRow) -> tuple[int, int]:
     return rank, -row.session.updated_at
 
 
-def doing(row: BoardRow) -> str:
+def _status(row: BoardRow) -> str:
+    """A session that rests after a turn that failed has failed, as `dragoman sessions` says."""
     info = row.session
+    return "failed" if info.error and info.status == "idle" else info.status
+
+
+def doing(row: BoardRow) -> str:
     if row.asks:
         return "asks you"
     words = {
@@ -42,7 +47,7 @@ def doing(row: BoardRow) -> str:
         "interrupting": "stops",
         "interrupted": "stopped",
         "failed": "failed",
-    }.get(info.status, "rests")
+    }.get(_status(row), "rests")
     return f"{words}, {row.queued} queued" if row.queued else words
 
 
@@ -82,7 +87,7 @@ def columns(width: int) -> Text:
 
 def line(row: BoardRow, width: int, *, chosen: bool, here: bool) -> Text:
     info = row.session
-    mark, style = _MARKS.get(info.status, ("·", "dim"))
+    mark, style = _MARKS.get(_status(row), ("·", "dim"))
     if row.asks:
         mark, style = "?", "bold yellow"
     sizes = _sizes(width)

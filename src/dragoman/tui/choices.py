@@ -37,6 +37,8 @@ class Choices(Widget):
 
     def put(self, found: list[Choice], mark: str = "") -> None:
         """Show these; none closes the list."""
+        if not found and not self.found:
+            return  # the usual key: nothing to lay out anew
         self.found, self.at, self.mark = found, 0, mark
         self.display = bool(found)
         self.styles.height = min(len(found), _ROWS)
@@ -50,9 +52,13 @@ class Choices(Widget):
     def chosen(self) -> str:
         return self.found[self.at].value if self.found else ""
 
+    @property
+    def _top(self) -> int:
+        """The first that is shown, so that the chosen one is in sight."""
+        return min(max(self.at - _ROWS + 1, 0), max(len(self.found) - _ROWS, 0))
+
     def render_line(self, y: int) -> Strip:
-        start = min(max(self.at - _ROWS + 1, 0), max(len(self.found) - _ROWS, 0))
-        at = start + y
+        at = self._top + y
         if at >= len(self.found):
             return strip(Text(""))
         choice, width = self.found[at], self.size.width
@@ -67,6 +73,6 @@ class Choices(Widget):
         return strip(text)
 
     def on_click(self, event: events.Click) -> None:
-        start = min(max(self.at - _ROWS + 1, 0), max(len(self.found) - _ROWS, 0))
-        if start + event.y < len(self.found):
-            self.post_message(self.Picked(self.found[start + event.y].value))
+        at = self._top + event.y
+        if at < len(self.found):
+            self.post_message(self.Picked(self.found[at].value))

@@ -53,14 +53,17 @@ class Splitter:
                     start = at = place
                     opener, tight = inside, not at_blank
                     continue
-            line = tail[at : end + 1]
-            at = end + 1
+            line, before = tail[at : end + 1], inside
+            begin, at = at, end + 1
             mark = _FENCE.match(line) if "``" in line or "~~" in line else None
             if mark is not None:
                 if not inside:
                     inside = f"{mark[1]}{mark[2].strip()}"
                 elif mark[1][0] == inside[0] and not mark[2].strip():
                     inside = "" if len(mark[1]) >= _ticks(inside) else inside
+            if at - start > MOST and begin > start:
+                ready.append(Chunk(tail[start:begin], opener, tight))
+                start, opener, tight = begin, before, True
             if at - start > MOST:
                 cut = _spaces(tail, start, at)
                 ready += (Chunk(tail[a:b], opener, tight or a > start) for a, b in cut)

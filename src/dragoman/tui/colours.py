@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from dragoman.engine.reading import counted
+
 
 def is_light(env: Mapping[str, str]) -> bool:
     """By COLORFGBG ("foreground;background"), which many terminals set; dark when unknown."""
-    back = env.get("COLORFGBG", "").rpartition(";")[2]
-    return back.isdigit() and int(back) in (7, 9, 10, 11, 12, 13, 14, 15)
+    back = counted(env.get("COLORFGBG", "").rpartition(";")[2])
+    return back in (7, 9, 10, 11, 12, 13, 14, 15)

@@ -60,9 +60,7 @@ async def _mode(app: "Terminal", words: str) -> None:
 
 async def _effort(app: "Terminal", words: str) -> None:
     if not words:
-        app.writing.offer(
-            "effort", [Choice(name) for name in ("off", "low", "medium", "high", "max")]
-        )
+        app.writing.offer("effort", [Choice(name) for name in _EFFORTS])
         return
     await app.link.host.set_reasoning(_session(app), words)
 
@@ -107,8 +105,9 @@ async def _undo(app: "Terminal", words: str) -> None:
         if not found:
             app.notice("no turn changed a file that was kept")
             return
-        app.writing.words_for("enter goes back to before that turn, esc leaves all as it is")
-        app.writing.offer("undo", [Choice(one.turn, _files(one.files)) for one in reversed(found)])
+        offered = [Choice(one.turn, _files(one.files)) for one in reversed(found)]
+        words = "enter goes back to before that turn, esc leaves all as it is"
+        app.writing.offer("undo", offered, words)
         return
     done = await host.undo(session, words)
     app.notice(f"undone: {_files(done.files)}")
@@ -155,11 +154,10 @@ async def _rules(app: "Terminal", words: str) -> None:
     if not rows:
         app.notice("no answer is remembered")
         return
-    app.writing.words_for("enter withdraws a rule, esc leaves them")
-    app.writing.offer(
-        "rules",
-        [Choice(row.id, f"{'never' if row.deny else 'always'} {row.sentence}") for row in rows],
-    )
+    offered = [
+        Choice(row.id, f"{'never' if row.deny else 'always'} {row.sentence}") for row in rows
+    ]
+    app.writing.offer("rules", offered, "enter withdraws a rule, esc leaves them")
 
 
 async def _thoughts(app: "Terminal", words: str) -> None:
@@ -187,6 +185,7 @@ def _session(app: "Terminal") -> str:
 _EFFORTS = ("off", "low", "medium", "high", "max")
 _MODES = (
     ("readonly", "looks, changes nothing"),
+    ("plan", "looks, writes a plan, asks whether to go on"),
     ("supervised", "asks before it changes something"),
     ("full", "asks only where a rule says so"),
 )
@@ -224,6 +223,6 @@ up, down     what you said before        ctrl+r  search in it
 esc          stop the turn               ctrl+c twice, ctrl+d  leave
 ctrl+s       the board of all sessions   ctrl+n  the next that needs you
 ctrl+t       thinking                    ctrl+o  whole outputs
-ctrl+g       $EDITOR                     ctrl+v  paste a picture
+ctrl+g       $EDITOR                     ctrl+v  paste a picture or text
 pageup, pagedown, wheel                  ctrl+home, ctrl+end
 mouse        select text, ctrl+c copies it"""

@@ -31,12 +31,18 @@ _NOTHING = Style.null()
 
 
 class Drawn(NamedTuple):
-    """The rows of a piece, and how they are painted at a place: made once, used in every frame."""
+    """The rows of a piece, and how they are painted: made once, used in every frame.
 
+    The piece is held, so that no other one can have its `id` meanwhile. A strip is known by its
+    row within the piece, with the row of the whole at which it was painted: pieces move when the
+    height of one above them becomes known, or older ones are read.
+    """
+
+    piece: Piece
     stamp: int
     width: int
     rows: list[Row]
-    strips: dict[int, Strip]
+    strips: dict[int, tuple[int, Strip]]
 
 
 class Conversation(Widget, can_focus=False):
@@ -71,6 +77,7 @@ class Conversation(Widget, can_focus=False):
         """Another story, from its end."""
         self.story = story
         self._drawn.clear()
+        self.look.open_calls.clear()
         self.follow = True
         self._restart()
 
@@ -81,11 +88,11 @@ class Conversation(Widget, can_focus=False):
         if dirty is None:
             return False
         self.story.dirty = None
-        before, top = self._shown_of(dirty), self.top
+        before, place = self._shown_of(dirty), (self.top, self._tops[dirty])
         self._measure(dirty)
         self._settle(paint_all=False)
-        first = 0
-        if self.top == top and dirty < len(self._true):
+        first, top = 0, self.top
+        if (top, self._tops[dirty]) == place and dirty < len(self._true):
             first = max(self._tops[dirty] + _same(before, self._rows(dirty).rows) - top, 0)
         height, width = self.size.height, self.size.width
         if first < height:
@@ -93,10 +100,18 @@ class Conversation(Widget, can_focus=False):
         return True
 
     def _shown_of(self, at: int) -> list[Row]:
+        """What stands on the screen of a piece that has changed; nothing where that is not known.
+
+        When something beside was drawn since the change, the new rows are held already, but only
+        the lines of that were written to the screen.
+        """
         if at >= len(self._true) or at >= len(self.story.pieces):
             return []
-        known = self._drawn.get(id(self.story.pieces[at]))
-        return known.rows if known is not None and known.width == self._width else []
+        piece = self.story.pieces[at]
+        known = self._drawn.get(id(piece))
+        if known is None or known.width != self._width or known.stamp == piece.stamp:
+            return []
+        return known.rows
 
     def prepended(self, count: int) -> None:
         """So many pieces were put before all others."""
@@ -175,11 +190,11 @@ class Conversation(Widget, can_focus=False):
         if found is not None and found.stamp == piece.stamp and found.width == self._width:
             return found
         rows = paint.rows(piece, self._width, self.look)
-        strips: dict[int, Strip] = {}
+        strips: dict[int, tuple[int, Strip]] = {}
         if found is not None and found.width == self._width:  # it grew: what stands stays painted
-            last = self._tops[at] + _same(found.rows, rows)
-            strips = {row: strip for row, strip in found.strips.items() if row < last}
-        found = self._drawn[key] = Drawn(piece.stamp, self._width, rows, strips)
+            last = _same(found.rows, rows)
+            strips = {within: known for within, known in found.strips.items() if within < last}
+        found = self._drawn[key] = Drawn(piece, piece.stamp, self._width, rows, strips)
         self._drawn.move_to_end(key)
         while len(self._drawn) > _DRAWN:
             self._drawn.popitem(last=False)
@@ -188,6 +203,10 @@ class Conversation(Widget, can_focus=False):
     def _place(self) -> tuple[int, int]:
         at = max(bisect_right(self._tops, self.top) - 1, 0)
         return at, self.top - self._tops[min(at, len(self._tops) - 1)]
+
+    def _first(self) -> int:
+        """The piece at the top of the screen; there must be one."""
+        return min(max(bisect_right(self._tops, self.top) - 1, 0), len(self._true) - 1)
 
     def _settle(self, *, paint_all: bool = True) -> None:
         """Draw what is in view, so that its height is true."""
@@ -203,28 +222,46 @@ class Conversation(Widget, can_focus=False):
                 at -= 1
             self.top = max(self.total - height, 0)
         elif count:
-            first = min(max(bisect_right(self._tops, self.top) - 1, 0), count - 1)
-            self.top += self._draw(first)  # it came in from above: its end stays where it is
-            at = first + 1
-            while at < count and self._tops[at] < self.top + height:
-                self._draw(at)
-                at += 1
-            self.top = max(min(self.top, self.total - height), 0)
+            while not self._settled(height):
+                pass  # another piece came into view
         if paint_all:
             self.refresh()
         if self.top < height and count:
             self.post_message(self.NeedsOlder())
 
+    def _settled(self, height: int) -> bool:
+        """Draw from the top of the screen on; False when that has moved the top."""
+        first = self._first()
+        if not self._true[first]:  # it came in from above: its end stays where it is
+            self.top = max(self.top + self._draw(first), 0)
+            return False
+        at = first + 1
+        while at < len(self._true) and self._tops[at] < self.top + height:
+            self._draw(at)
+            at += 1
+        top, self.top = self.top, max(min(self.top, self.total - height), 0)
+        return self.top == top
+
     # --- scrolling ---
 
     def scroll_rows(self, rows: int) -> None:
         """Up (negative) or down."""
+        self._draw_above(-rows)
         last = max(self.total - self.size.height, 0)
         self.top = max(min(self.top + rows, last), 0)
         self._set_follow(False)
         self._settle()
         if self.top >= max(self.total - self.size.height, 0):
             self._set_follow(True)
+
+    def _draw_above(self, rows: int) -> None:
+        """Know so many rows above the top of the screen, so that no guess is scrolled over."""
+        if not self._true or rows <= 0:
+            return
+        at = self._first()
+        while at > 0 and self._tops[at] > self.top - rows:
+            at -= 1
+            self.top += self._draw(at)
 
     def scroll_page(self, pages: float) -> None:
         self.scroll_rows(int(pages * max(self.size.height - 2, 1)))
@@ -235,6 +272,8 @@ class Conversation(Widget, can_focus=False):
 
     def to_start(self) -> None:
         self._set_follow(False)
+        if self._true:
+            self._draw(0)
         self.top = 0
         self._settle()
 
@@ -300,14 +339,18 @@ class Conversation(Widget, can_focus=False):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows as they are: there is no border or padding to be put around them."""
-        strips = [self.render_line(y) for y in crop.line_range]
+        selection = self.text_selection  # asked once: it is looked for in all of the screen
+        strips = [self._line(y, selection) for y in crop.line_range]
         if crop.column_span != (0, self._across):
             strips = [strip.crop(*crop.column_span) for strip in strips]
         return strips
 
     def render_line(self, y: int) -> Strip:
+        return self._line(y, self.text_selection)
+
+    def _line(self, y: int, selection: Selection | None) -> Strip:
         row = self.top + y
-        strip = self._strip(row) if row < self.total else self._greeting(y)
+        strip = self._strip(row, selection) if row < self.total else self._greeting(y)
         if self.follow and not self._dragging:
             return strip
         width = self._across
@@ -324,21 +367,20 @@ class Conversation(Widget, can_focus=False):
             strip = strip.apply_filter(filter, self.background_colors[1])
         return strip
 
-    def _strip(self, row: int) -> Strip:
+    def _strip(self, row: int, selection: Selection | None) -> Strip:
         at = bisect_right(self._tops, row) - 1
         drawn = self._rows(at)
         within = row - self._tops[at]
         if within >= len(drawn.rows):
             return Strip.blank(self._across, _NOTHING)
-        selection = self.text_selection
         if selection is not None and (span := selection.get_span(row)) is not None:
             marked = self._marked(drawn.rows[within].shown, span)
             return self._painted(marked).apply_offsets(0, row)
-        strip = drawn.strips.get(row)
-        if strip is None:
+        known = drawn.strips.get(within)
+        if known is None or known[0] != row:
             strip = self._painted(strip_of(drawn.rows[within].shown)).apply_offsets(0, row)
-            drawn.strips[row] = strip
-        return strip
+            known = drawn.strips[within] = (row, strip)
+        return known[1]
 
     def _marked(self, text: Text, span: tuple[int, int]) -> Strip:
         text = text.copy()
@@ -369,8 +411,9 @@ class Conversation(Widget, can_focus=False):
                 continue
             span = selection.get_span(row)
             text = _part(rows[within], span) if span is not None else ""
-            if rows[within].joins and found:
-                found[-1] = f"{found[-1]} {text}" if text else found[-1]
+            joins = rows[within].joins
+            if joins is not None and found:
+                found[-1] = f"{found[-1]}{joins}{text}" if text else found[-1]
             else:
                 found.append(text)
         return "\n".join(found).strip("\n"), "\n"

@@ -10,19 +10,19 @@ from dragoman.engine.events import Event, TurnBegan
 from dragoman.engine.faults import Fault, NothingRunning
 from dragoman.engine.info import SessionInfo
 
-from .link import Link
+from .link import ScreenLink
 from .story import Story
 from .wish import Wish
 
 _PAGE = 400  # kept events that are read at once, from the end backwards
 
 
-class Desk:
+class ShownSession:
     """The session that is shown. `changed` is called when there is something new to draw."""
 
     def __init__(
         self,
-        link: Link,
+        link: ScreenLink,
         wish: Wish,
         changed: Callable[[], None],
         heard: Callable[[Event], None] = lambda event: None,
@@ -156,8 +156,9 @@ class Desk:
                 host = await self.link.ready()
                 wish = self.wish
                 made = await host.open(
-                    agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode
-                )
+                    agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode,
+                    title=wish.prompt[:60] if wish.worktree else "", worktree=wish.worktree,
+                )  # fmt: skip
                 self.session, self.info, self._first = made.id, made, 1
                 self._begin(made.id, 0)
             return self.session
@@ -193,10 +194,9 @@ class Desk:
         return True
 
     async def newest(self) -> str:
-        """The newest session of the folder, or nothing."""
-        host = await self.link.ready()
-        rows = await host.list(cwd=self.wish.cwd, limit=1)
-        return rows[0].id if rows else ""
+        """The newest conversation of the folder, or nothing."""
+        found = await (await self.link.ready()).newest(self.wish.cwd)
+        return found.id if found is not None else ""
 
     async def find(self, given: str) -> str:
         """The whole id for a beginning of one. Raises the host's Fault."""

@@ -3,8 +3,13 @@
 from collections.abc import Callable
 
 from textual import events
+from textual.geometry import Region
 from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.widgets import TextArea
+
+from dragoman.engine.visible import harmless
 
 from .past import Past
 from .vi import Vi
@@ -65,8 +70,23 @@ class Editor(TextArea):
         self.choosing = False  # the list of completions is open
         # A key for the list: up, down, accept, enter, close. At once, before the next key is read.
         self.choose: Callable[[str], None] = lambda act: None
+        self.catch_up: Callable[[], None] = lambda: None  # makes the list fit the text
         self.busy = False  # a turn runs
-        self._quiet = False
+        self._given = ""  # text that was put here: nothing of it is to be completed
+        self._styled: object = None  # the theme that has the colours of the style sheet
+
+    # --- drawing ---
+
+    def notify_style_update(self) -> None:
+        self._styled = None
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """As a TextArea does, which reads its style sheet at every key: half of what one costs."""
+        if self._styled is not self._theme:
+            self._theme.apply_css(self)
+            self._styled = self._theme
+        return ScrollView.render_lines(self, crop)
 
     # --- keys ---
 
@@ -85,6 +105,8 @@ class Editor(TextArea):
 
     def _special(self, key: str) -> bool:
         if self.choosing and key in ("up", "down", "tab", "enter", "escape"):
+            self.catch_up()
+        if self.choosing and key in ("up", "down", "tab", "enter", "escape"):
             act = {"tab": "accept", "escape": "close"}.get(key, key)
             self.choose(act)
             return True
@@ -96,7 +118,7 @@ class Editor(TextArea):
             return True
         if key == "tab":
             if self.busy and self.text.strip():
-                self.post_message(self.Sent(self.text, queued=True))
+                self.send(queued=True)
             return True
         if key == "up" and self.cursor_at_first_line and self.past is not None:
             return self._walk(self.past.older(self.text))
@@ -105,8 +127,6 @@ class Editor(TextArea):
         if key == "backspace" and not self.text:
             self.post_message(self.Emptied())
             return True
-        if key in ("pageup", "pagedown"):
-            return False
         return False
 
     def _type(self, text: str) -> None:
@@ -119,7 +139,13 @@ class Editor(TextArea):
         if column == len(line) and line.endswith("\\"):  # as in a shell: the line goes on
             self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
             return
-        self.post_message(self.Sent(self.text))
+        self.send()
+
+    def send(self, queued: bool = False) -> None:
+        """Let go of the text at once: what is typed next belongs to the next."""
+        text = self.text
+        self.put("")
+        self.post_message(self.Sent(text, queued))
 
     def _walk(self, text: str | None) -> bool:
         if text is None:
@@ -129,16 +155,14 @@ class Editor(TextArea):
 
     def put(self, text: str) -> None:
         """Replace all text; the cursor goes to its end."""
-        self._quiet = True
+        self._given = text = _written(text)
         self.load_text(text)
         self.move_cursor(self.document.end)
-        self._quiet = False
-        self.post_message(self.Completing("", ""))
 
     # --- pasting ---
 
     async def _on_paste(self, event: events.Paste) -> None:
-        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        text = _written(event.text)
         event.prevent_default()
         event.stop()
         if len(text) > _LONG_PASTE or text.count("\n") > _LONG_LINES or _is_path(text):
@@ -149,11 +173,15 @@ class Editor(TextArea):
     # --- completing ---
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        if not self._quiet:
-            self.post_message(self.Completing(*self.word()))
+        event.stop()
+        if self.text != self._given:
+            self._given = ""
+        self.post_message(self.Completing(*self.word()))
 
     def word(self) -> tuple[str, str]:
         """The mark (`@`, `/`) and the letters at the cursor that may be completed."""
+        if self._given and self.text == self._given:
+            return "", ""
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
         if row == 0 and before.startswith("/") and " " not in before:
@@ -167,8 +195,15 @@ class Editor(TextArea):
         """Put the chosen word in the place of what was typed."""
         row, column = self.cursor_location
         begin = (row, column - len(word) - len(mark))
+        chosen = _written(chosen)
         shown = f'@"{chosen}"' if mark == "@" and " " in chosen else f"{mark}{chosen}"
         self.replace(f"{shown} ", begin, (row, column), maintain_selection_offset=False)
+
+
+def _written(text: str) -> str:
+    """Text from elsewhere as one could have typed it: what steers a terminal is left out."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return harmless(text).replace("\N{REPLACEMENT CHARACTER}", "")
 
 
 def _is_path(text: str) -> bool:

@@ -4,6 +4,8 @@ import asyncio
 import os
 from collections.abc import Iterable
 
+from dragoman.observe.programs import find
+
 _MOST = 50_000
 _DEEPEST = 12
 _SKIPPED = {".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache"}
@@ -11,9 +13,13 @@ _SKIPPED = {".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pyt
 
 async def listed(folder: str) -> list[str]:
     """Paths below the folder, those that Git ignores left out."""
+    git = find("git", [folder])  # an agent may have written a git of its own in there
+    if not git:
+        return await asyncio.to_thread(walked, folder)
     try:
         process = await asyncio.create_subprocess_exec(
-            "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate",
+            git, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "ls-files", "-z",
+            "--cached", "--others", "--exclude-standard", "--deduplicate",
             cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip

@@ -7,13 +7,13 @@ from dragoman.engine import events as ev
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import Fault
 
-from .link import Link
+from .link import ScreenLink
 
 
 class Inbox:
     """All open questions, kept up to date by the kept events of all sessions."""
 
-    def __init__(self, link: Link, changed: Callable[[], None]) -> None:
+    def __init__(self, link: ScreenLink, changed: Callable[[], None]) -> None:
         self.asks: dict[str, Ask] = {}
         self.names: dict[str, str] = {}  # of sessions that ask
         self.listeners: list[Callable[[Event], None]] = []

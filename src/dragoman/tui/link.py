@@ -19,7 +19,7 @@ _PATIENCE = 3.0  # seconds in which somebody else may bring a daemon back that w
 _START = 15.0  # seconds in which a daemon that was started must answer
 
 
-class Link:
+class ScreenLink:
     """One connection that asks. `tell` hears of its states: up, down, starting, trouble."""
 
     def __init__(self, config_dir: str | None, tell: Callable[[str, str], None]) -> None:

@@ -2,6 +2,8 @@
 
 import difflib
 import os
+import re
+from collections import Counter
 from typing import Any
 
 from rich.text import Text
@@ -14,7 +16,12 @@ from .rows import Row, beside, cut, plain, safe, wrap
 
 GUTTER = 2
 _OUTPUT_LINES = 6
+_SCRIPT_LINES = 20  # of a command that is shown in a closed card
 _MOST_LINES = 2_000  # of one opened card; the rest is in the export
+_LONGEST_COPY = 10_000  # characters of one line of output that are copied
+_PAIRS = 50_000  # equal lines in two files; with more, lines that are everywhere are not compared
+_WRITTEN = 4_000  # characters of a thought that are shown while it is being thought
+_STEERING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _MARKS = {
     "": ("○", "dim"),
     "running": ("◐", "yellow"),
@@ -68,41 +75,38 @@ def _you(piece: Piece, width: int, look: Look) -> list[Row]:
     if piece.outcome == "steered":
         said = f"{said}, into the running turn" if said else "into the running turn"
     if said:
-        found.append(Row(Text(f"  {safe(said)}", "dim"), ""))
+        found.append(Row(Text(cut(f"  {' '.join(safe(said).split())}", width + GUTTER), "dim"), ""))
     return found
 
 
 def _said(piece: Piece, width: int, look: Look) -> list[Row]:
-    return beside(prose.rows(piece.text, width, piece.opener), _NO_GUTTER, _NO_GUTTER)
+    drawn = prose.rows(piece.text, width, piece.opener, grows=piece.grows)
+    return beside(drawn, _NO_GUTTER, _NO_GUTTER)
 
 
 def _thought(piece: Piece, width: int, look: Look) -> list[Row]:
-    words = len(piece.text.split())
     if not look.open_thoughts:
         verb = "thought" if piece.outcome else "thinking"
-        return [Row(Text(f"∴ {verb}, {words} words", "dim italic"), "")]
-    body = wrap(Text(safe(piece.text.strip()), "dim italic"), width)
+        words = piece.words or len(piece.text.split())
+        return [Row(Text(cut(f"∴ {verb}, {words} words", width + GUTTER), "dim italic"), "")]
+    text = piece.text
+    if piece.grows and len(text) > _WRITTEN:
+        text = f"… {text[-_WRITTEN:].partition(' ')[2]}"
+    body = wrap(Text(safe(text.strip()), "dim italic"), width)
     return beside(body, Text("∴ ", "dim"), _NO_GUTTER)
 
 
 def _call(piece: Piece, width: int, look: Look) -> list[Row]:
     mark, style = _MARKS.get(piece.outcome, ("●", ""))
-    head = Text(no_wrap=True)
-    head.append(f"{mark} ", style)
-    head.append(safe(piece.name), "bold")
-    brief = safe(told(piece.name, piece.args))
-    first, _, more = brief.partition("\n")
-    took = _took(piece)
+    head = Text(safe(piece.name), "bold")
+    first, _, more = safe(told(piece.name, piece.args)).partition("\n")
     if first:
-        head.append(f" {first}")
-    found = [
-        Row(line.shown, line.copy.removeprefix(f"{mark} "), line.joins)
-        for line in wrap(head, width + GUTTER)
-    ]
+        head = Text.assemble(head, f" {first}")
+    if took := _took(piece):
+        head.append(f"  {took}", "dim")
+    found = beside(wrap(head, width), Text(f"{mark} ", style), _NO_GUTTER)
     if more:
-        found += beside(prose.code(more, "", width), Text("  "), Text("  "))
-    if took:
-        found[-1].shown.append(f"  {took}", "dim")
+        found += _script(more, width, look.opened(piece))
     bar = Text("│ ", "dim")
     if piece.diffs:
         for diff in piece.diffs:
@@ -114,36 +118,52 @@ def _call(piece: Piece, width: int, look: Look) -> list[Row]:
     return found
 
 
+def _script(text: str, width: int, whole: bool) -> list[Row]:
+    """The further lines of a command."""
+    lines = text.split("\n")
+    room = _MOST_LINES if whole else _SCRIPT_LINES
+    found = beside(prose.code("\n".join(lines[:room]), "", width - 2), _NO_GUTTER, _NO_GUTTER)
+    if len(lines) > room:
+        found += beside([_more(len(lines) - room, width, whole)], _NO_GUTTER, _NO_GUTTER)
+    return found
+
+
 def _took(piece: Piece) -> str:
     seconds = (piece.ended_at - piece.at) / 1000 if piece.ended_at and piece.at else 0
     return f"{seconds:.1f} s" if seconds >= 1 else ""
 
 
 def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
-    text = safe(piece.text.strip("\n"))
+    text = piece.text.strip("\n")
     if not text:
         return []
     style = "red" if piece.outcome == "failed" else "dim"
-    lines = text.split("\n")
     running = piece.outcome in ("", "running")
-    if whole:
-        room = _MOST_LINES
-        shown = lines[-room:] if running else lines[:room]
-    else:
-        room = _OUTPUT_LINES
-        shown = lines[-room:] if running else lines[:room]
+    room = _MOST_LINES if whole else _OUTPUT_LINES
+    shown = text.rsplit("\n", room)[-room:] if running else text.split("\n", room)[:room]
     found: list[Row] = []
-    for line in shown:
+    for line in map(_last_said, shown):
         if whole:
             found += wrap(Text(line, style), width)
         else:
-            found.append(Row(Text(cut(line, width), style), line))
-    left = len(lines) - len(shown)
+            found.append(Row(Text(cut(line[: 4 * width], width), style), line[:_LONGEST_COPY]))
+    left = text.count("\n") + 1 - len(shown)
     if left > 0:
-        hint = f"… {left} more line{'s' if left > 1 else ''}" + ("" if whole else ", ctrl+o opens")
-        row = plain(hint, "dim italic")
+        row = _more(left, width, whole)
         found = [row, *found] if running else [*found, row]
-    return [row if row.copy or row.joins else row for row in found]
+    return found
+
+
+def _more(lines: int, width: int, whole: bool) -> Row:
+    hint = f"… {lines} more line{'s' if lines > 1 else ''}{'' if whole else ', ctrl+o opens'}"
+    return plain(cut(hint, width), "dim italic")
+
+
+def _last_said(line: str) -> str:
+    """A line of output as a terminal would leave it: without its colours, the last overwriting."""
+    if line.isprintable():
+        return line
+    return safe(_STEERING.sub("", line).rstrip("\r").rpartition("\r")[2])
 
 
 def told(name: str, args: dict[str, Any] | None) -> str:
@@ -167,10 +187,13 @@ def diff_rows(diff: Diff, width: int, most: int = _MOST_LINES) -> list[Row]:
     old = (diff.old or "").splitlines()
     new = diff.new.splitlines()
     body: list[Row] = []
-    added = removed = 0
+    added = removed = left = 0
     for line, style, number in _changes(old, new):
         added += style == "green"
         removed += style == "red"
+        if len(body) >= most:
+            left += 1
+            continue
         label = f"{number:>4} " if number else "     "
         for at, row in enumerate(wrap(Text(safe(line), style), width - 5)):
             mark = Text(label if at == 0 else "     ", "dim")
@@ -178,9 +201,9 @@ def diff_rows(diff: Diff, width: int, most: int = _MOST_LINES) -> list[Row]:
     verb = "new file" if diff.old is None else f"+{added} −{removed}"
     head = Text(cut(safe(name), max(width - 14, 10)), "bold")
     head.append(f"  {verb}", "dim")
-    found = [Row(head, name), *body[:most]]
-    if len(body) > most:
-        found.append(plain(f"… {len(body) - most} more lines, ctrl+o opens", "dim italic"))
+    found = [Row(head, name), *body]
+    if left:
+        found.append(_more(left, width, most == _MOST_LINES))
     return found
 
 
@@ -191,8 +214,8 @@ def _changes(old: list[str], new: list[str]) -> "list[tuple[str, str, int]]":
             (f"+{line}", "green", n) for n, line in enumerate(new, 1)
         ]
     found: list[tuple[str, str, int]] = []
-    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3)
-    for group in groups:
+    coarse = _alike(old, new) > _PAIRS
+    for group in difflib.SequenceMatcher(None, old, new, coarse).get_grouped_opcodes(3):
         if found:
             found.append(("⋯", "dim", 0))
         for tag, a, b, c, d in group:
@@ -202,6 +225,12 @@ def _changes(old: list[str], new: list[str]) -> "list[tuple[str, str, int]]":
             found += ((f"-{line}", "red", n) for n, line in enumerate(old[a:b], a + 1))
             found += ((f"+{line}", "green", n) for n, line in enumerate(new[c:d], c + 1))
     return found
+
+
+def _alike(old: list[str], new: list[str]) -> int:
+    """How many pairs of equal lines there are: what comparing costs."""
+    before = Counter(old)
+    return sum(before[line] for line in new)
 
 
 def _plan(piece: Piece, width: int, look: Look) -> list[Row]:
@@ -239,12 +268,13 @@ def _ended(piece: Piece, width: int, look: Look) -> list[Row]:
 
 
 def _shell(piece: Piece, width: int, look: Look) -> list[Row]:
-    head = wrap(Text(safe(piece.name), "bold"), width)
+    head = Text(safe(piece.name), "bold")
+    if piece.outcome == "running":
+        head = Text.assemble(head, ("  runs, esc stops it", "dim"))
+    elif piece.outcome not in ("done", ""):
+        head = Text.assemble(head, (f"  {piece.outcome}", "red"))
     bar = Text("│ ", "dim")
-    code = "" if piece.outcome in ("done", "running", "") else f" {piece.outcome}"
-    found = beside(head, Text("! ", "magenta"), _NO_GUTTER)
-    if code:
-        found[-1].shown.append(code, "red")
+    found = beside(wrap(head, width), Text("! ", "magenta"), _NO_GUTTER)
     return found + beside(_output(piece, width, look.opened(piece)), bar, bar)
 
 

@@ -13,8 +13,8 @@ class Piece:
     """One thing that was said or done. `stamp` changes with it."""
 
     __slots__ = (
-        "args", "at", "call_id", "diffs", "ended_at", "kind", "name", "opener", "outcome", "plan",
-        "stamp", "text", "tight",
+        "args", "at", "call_id", "diffs", "ended_at", "grows", "kind", "name", "opener", "outcome",
+        "plan", "stamp", "text", "tight", "words",
     )  # fmt: skip
 
     def __init__(self, kind: Kind, text: str = "", *, at: int = 0, name: str = "") -> None:
@@ -25,12 +25,14 @@ class Piece:
         self.name = name  # who spoke, which tool, which level
         self.opener = ""
         self.tight = False
+        self.grows = False  # its end is still being written
         self.args: dict[str, Any] | None = None
         self.call_id = ""
         self.outcome = ""
         self.diffs: tuple[Diff, ...] = ()
         self.plan: tuple[PlanEntry, ...] = ()
         self.stamp = 0
+        self.words = 0  # of a thought that was counted as it came
 
 
 def said_by(content: tuple[Any, ...], name: str, at: int) -> Piece:

@@ -5,55 +5,100 @@ Nothing is drawn over, nothing moves: every line is said once, beginning with wh
 
 import asyncio
 import os
+import signal
 import sys
 
 from dragoman.client import attachments
+from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine import events as ev
 from dragoman.engine.ask import Ask, Verdict
 from dragoman.engine.content import ToolCall
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
+from dragoman.engine.reading import counted
+from dragoman.engine.visible import on_a_line
 
-from .desk import Desk
-from .link import Link
+from .begin import way_back
+from .desk import ShownSession
+from .link import ScreenLink
 from .paint import told
 from .question import ask_rows, options
 from .rows import safe
+from .story import noted
 from .wish import Wish
 
+_LOOK = 0.5  # seconds in which a line is no answer to a question that was put just now
 _HELP = """\
 Type what the agent is to do. Lines of your own that mean something else:
 /stop stops the turn. /new begins another session. /sessions lists them. /resume ID opens one.
-/quit or ctrl+d leaves. A question is answered with y, n, a and a number (always), or with words."""
+/quit or ctrl+d leaves, ctrl+c stops the turn and leaves at the second time.
+A question is answered with y, n, a and a number (always), or with words."""
 
 
-class Plain:
+class PlainScreen:
     """One conversation on standard input and output."""
 
     def __init__(self, wish: Wish) -> None:
-        self.link = Link(wish.config_dir, self._told)
-        self.desk = Desk(self.link, wish, lambda: None, self._take)
+        self.link = ScreenLink(wish.config_dir, self._told)
+        self.desk = ShownSession(self.link, wish, lambda: None, self._take)
         self.wish = wish
         self._mid_line = ""
         self._asks: dict[str, Ask] = {}
+        self._invited = ""  # the question that the next line answers
+        self._inviting: asyncio.TimerHandle | None = None
+        self._warned = False  # the next ctrl+c leaves
+        self._stopping: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
-        keeper = asyncio.ensure_future(self.link.keep())
+        loop = asyncio.get_running_loop()
+        keeper = loop.create_task(self.link.keep())
         lines = _Lines()
+        talk = loop.create_task(self._talk(lines))
+        loop.add_signal_handler(signal.SIGINT, self._ctrl_c, talk)
         try:
-            await self._begin()
-            while (text := await lines.next()) is not None:
-                try:
-                    if not await self._line(text):
-                        break
-                except Fault as fault:
-                    self._say(f"problem: {fault}")
+            await asyncio.wait({talk})
+            if not talk.cancelled():
+                talk.result()
         finally:
+            loop.remove_signal_handler(signal.SIGINT)
             lines.close()
+            left = self.desk.session
             self.desk.leave()
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
+            ended = [keeper] if self._stopping is None else [keeper, self._stopping]
+            for task in ended:
+                task.cancel()
+            await asyncio.gather(*ended, return_exceptions=True)
+        if back := way_back(left, self.wish.config_dir):
+            self._say(back)
         return 0
+
+    async def _talk(self, lines: "_Lines") -> None:
+        await self._begin()
+        while (text := await lines.next()) is not None:
+            self._warned = False
+            try:
+                if not await self._line(text):
+                    break
+            except Fault as fault:
+                self._say(f"problem: {fault}")
+
+    def _ctrl_c(self, talk: "asyncio.Task[None]") -> None:
+        """Stop the turn; leave at the second time, when no line was typed in between."""
+        sys.stdout.write("\n")  # after the ^C that the terminal shows
+        self._mid_line = ""
+        if self._warned:
+            talk.cancel()
+            return
+        self._warned = True
+        self._stopping = asyncio.ensure_future(self._stop())
+
+    async def _stop(self) -> None:
+        try:
+            stopped = await self.desk.interrupt()
+        except Fault as fault:
+            self._say(f"problem: {fault}")
+            stopped = False
+        self._say(f"{'the turn is stopped; ' if stopped else ''}ctrl+c again leaves")
 
     async def _begin(self) -> None:
         await self.link.ready()
@@ -77,8 +122,8 @@ class Plain:
         name, _, words = text.strip().partition(" ")
         if not text.strip():
             return True
-        if self._asks and name not in ("/quit", "/stop"):
-            await self._answer(next(iter(self._asks.values())), text.strip())
+        if self._asks and name not in ("/quit", "/exit", "/stop", "/help"):
+            await self._take_answer(next(iter(self._asks.values())), text.strip())
         elif name in ("/quit", "/exit"):
             return False
         elif name == "/help":
@@ -99,23 +144,42 @@ class Plain:
             await self.desk.send(attachments.prompt(text, self.desk.cwd))
         return True
 
+    async def _take_answer(self, ask: Ask, said: str) -> None:
+        """A line that was on its way when the question came was meant for something else."""
+        if self._invited != ask.id:
+            self._say(f"not taken as an answer, it came too soon: {safe(said)}")
+            self._put_question(ask)
+            return
+        try:
+            await self._answer(ask, said)
+        except (ConnectionGone, NotRunning):
+            self._asks = {ask.id: ask, **self._asks}
+            raise
+        finally:
+            if left := next(iter(self._asks.values()), None):
+                self._put_question(left)
+
     async def _answer(self, ask: Ask, said: str) -> None:
-        self._asks.pop(ask.id, None)
         word = said.lower()
         if ask.kind == "question":
-            if said.isdigit() and 0 < int(said) <= len(ask.choices):
+            if 0 < (counted(said) or 0) <= len(ask.choices):
                 said = ask.choices[int(said) - 1]
             await self._settle(ask, "answer", text=said)
         elif word in ("y", "yes"):
             await self._settle(ask, "allow")
-        elif word[:1] == "a" and word[1:].strip().isdecimal() and options(ask):
-            chosen = options(ask)[min(int(word[1:]), len(options(ask))) - 1]
-            await self._settle(ask, "allow_always", scope=chosen[1].id, lasts=chosen[2])
+        elif word[:1] == "a" and (number := counted(word[1:].strip())) is not None:
+            found = options(ask)
+            if not 0 < number <= len(found):
+                self._say(f"there is no a{number}; nothing was answered")
+                return
+            _, scope, lasts = found[number - 1]
+            await self._settle(ask, "allow_always", scope=scope.id, lasts=lasts)
         else:
             comment = "" if word in ("n", "no") else said
             await self._settle(ask, "deny", comment=comment)
 
     async def _settle(self, ask: Ask, verdict: Verdict, **more: str) -> None:
+        self._asks.pop(ask.id, None)
         await self.link.host.answer(ask.id, verdict, digest=ask.digest, **more)
 
     # --- what is said ---
@@ -133,32 +197,56 @@ class Plain:
                 self._fresh()
                 for block in content:
                     if isinstance(block, ToolCall):
-                        self._say(f"tool: {block.name} {safe(told(block.name, block.args))}")
+                        self._say(f"tool: {safe(f'{block.name} {told(block.name, block.args)}')}")
             case ev.Progress(text=text):
                 self._stream("output: ", text)
             case ev.CallEnded(name=name, outcome=outcome, is_error=wrong):
-                self._say(f"tool: {name} {'failed' if wrong else outcome}")
+                self._say(f"tool: {safe(name)} {'failed' if wrong else outcome}")
             case ev.TurnBegan(by=by) if by is not None and by.name != self.link.name:
-                self._say(f"{by.name or by.dialect}: {safe(_text(body))}")
+                self._say(safe(f"{by.name or by.dialect}: {_text(body)}"))
             case ev.TurnEnded(outcome=outcome, error=error):
                 self._say(f"turn {outcome}{f': {safe(error)}' if error else ''}")
             case ev.Asked(ask=ask):
                 self._question(ask)
             case ev.Settled(ask_id=ask_id, verdict=verdict, by=by):
-                if self._asks.pop(ask_id, None) is not None:
-                    self._say(f"answered elsewhere: {verdict} by {safe(str(by or 'the host'))}")
-            case ev.Noted(title=title, text=text):
-                self._say(f"note: {safe(title)} {safe(text)}")
+                self._settled(ask_id, f"{verdict} by {safe(str(by or 'the host'))}")
+            case ev.Noted():
+                self._say(f"note: {safe(noted(body))}")
+
+    def _settled(self, ask_id: str, how: str) -> None:
+        first = next(iter(self._asks), "")
+        if self._asks.pop(ask_id, None) is None:
+            return  # we answered it
+        self._say(f"answered elsewhere: {how}")
+        if first == ask_id and (left := next(iter(self._asks.values()), None)):
+            self._put_question(left)
 
     def _question(self, ask: Ask) -> None:
+        """Ask; one after the other, so that it is clear what the next line answers."""
         self._asks[ask.id] = ask
-        self._say(f"question: {safe(ask.title)}")
+        if len(self._asks) == 1:
+            self._put_question(ask)
+        else:
+            self._say(f"another question waits: {on_a_line(ask.title)}")
+
+    def _put_question(self, ask: Ask) -> None:
+        self._invited = ""
+        self._say(f"question: {on_a_line(ask.title)}")
         for row in ask_rows(ask, 10_000):
             self._say(f"  {row.shown.plain}")
         for number, choice in enumerate(ask.choices, 1):
-            self._say(f"  {number}. {safe(choice)}")
+            self._say(f"  {number}. {on_a_line(choice)}")
         for number, (words, _, _) in enumerate(options(ask), 1):
             self._say(f"  a{number}: always {words}")
+        if self._inviting is not None:
+            self._inviting.cancel()
+        self._inviting = asyncio.get_running_loop().call_later(_LOOK, self._invite, ask)
+
+    def _invite(self, ask: Ask) -> None:
+        """Say that the next line is the answer, when the question could be read."""
+        if next(iter(self._asks), "") != ask.id:
+            return  # it was answered elsewhere
+        self._invited = ask.id
         if ask.kind == "question":
             self._say("answer: a number or words")
         else:
@@ -192,6 +280,7 @@ class _Lines:
         self._queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._data = b""
         asyncio.get_running_loop().add_reader(0, self._read)
+        os.set_blocking(0, True)  # what is printed goes to the same terminal, and must all arrive
 
     def _read(self) -> None:
         try:
@@ -221,6 +310,6 @@ def talk(wish: Wish) -> int:
     """Hold the conversation; returns the exit code."""
 
     async def run() -> int:
-        return await Plain(wish).run()
+        return await PlainScreen(wish).run()
 
     return asyncio.run(run())

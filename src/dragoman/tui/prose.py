@@ -1,5 +1,6 @@
 """Markdown as rows of the screen."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
+Colour = Callable[[str, str], list[Text]]
 _BULLETS = "•◦▪"
 _CODE = Style.parse("cyan")
 _NARROWEST = 6  # columns of a table's cell
@@ -22,11 +24,16 @@ _NARROWEST = 6  # columns of a table's cell
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    # What is nested deeper than the parser's own limit would not be shown at all.
+    options = {"html": False, "maxNesting": 1_000}
+    return MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
 
 
-def rows(text: str, width: int, opener: str = "") -> list[Row]:
-    """The rows of one piece of Markdown; `opener` is the fence that it begins inside of."""
+def rows(text: str, width: int, opener: str = "", *, grows: bool = False) -> list[Row]:
+    """The rows of one piece of Markdown; `opener` is the fence that it begins inside of.
+
+    `grows`: more of it will come, and it will be drawn again.
+    """
     from markdown_it.tree import SyntaxTreeNode
 
     text = safe(text)
@@ -36,9 +43,26 @@ def rows(text: str, width: int, opener: str = "") -> list[Row]:
         return wrap(Text(text.strip("\n")), width)
     try:
         tree = SyntaxTreeNode(_parser().parse(text))
+        if grows and tree.children and tree.children[-1].type == "fence":
+            *before, last = tree.children
+            above = _many(before, width, 0)
+            return above + [BLANK] * bool(above) + _fence(last, width, coloured_so_far)
+        return _fitting(_many(tree.children, width, 0), width)
     except RecursionError:  # nested deeper than anybody can read
         return wrap(Text(text), width)
-    return _many(tree.children, width, 0)
+
+
+def _fitting(rows: list[Row], width: int) -> list[Row]:
+    """Rows that lists in lists have pushed out of the screen are wrapped once more."""
+    found: list[Row] = []
+    for row in rows:
+        if row.shown.cell_len <= width:
+            found.append(row)
+            continue
+        first, *more = wrap(row.shown, width)
+        found.append(Row(first.shown, row.copy, row.joins))
+        found += (Row(one.shown, "", "") for one in more)
+    return found
 
 
 def _simple(text: str) -> bool:
@@ -70,7 +94,7 @@ def _one(node: "SyntaxTreeNode", width: int, depth: int) -> list[Row]:
         style = "bold underline" if node.tag == "h1" else "bold" if node.tag < "h4" else "italic"
         return wrap(_inline(node, style), width)
     if kind in ("fence", "code_block"):
-        return code(node.content, node.info.split()[0] if node.info.strip() else "", width)
+        return _fence(node, width, highlighted)
     if kind in ("bullet_list", "ordered_list"):
         return _list(node, width, depth)
     if kind == "blockquote":
@@ -86,6 +110,11 @@ def _one(node: "SyntaxTreeNode", width: int, depth: int) -> list[Row]:
     if node.children:
         return _many(node.children, width, depth)
     return wrap(Text(node.content), width) if node.content else []
+
+
+def _fence(node: "SyntaxTreeNode", width: int, colour: "Colour") -> list[Row]:
+    language = node.info.split()[0] if node.info.strip() else ""
+    return code(node.content, language, width, colour)
 
 
 def _dimmed(text: Text) -> Text:
@@ -177,7 +206,7 @@ def _cells(line: list[tuple[Text, str]], widths: list[int], head: bool) -> list[
             shown.append(" " * max(gap - left, 0))
         if head:
             shown.stylize("bold")
-        found.append(Row(shown, copied if at == 0 else "", at > 0))
+        found.append(Row(shown, copied) if at == 0 else Row(shown, "", ""))
     return found
 
 
@@ -196,9 +225,7 @@ def _append(into: Text, nodes: "list[SyntaxTreeNode]", style: str) -> None:
             into.append(node.content, style or None)
         elif kind == "code_inline":
             into.append(node.content, _CODE if not style else f"{style} cyan")
-        elif kind == "softbreak":
-            into.append("\n")
-        elif kind == "hardbreak":
+        elif kind in ("softbreak", "hardbreak"):
             into.append("\n")
         elif kind in ("strong", "em", "s"):
             own = {"strong": "bold", "em": "italic", "s": "strike"}[kind]
@@ -220,15 +247,14 @@ def _link(into: Text, node: "SyntaxTreeNode", style: str) -> None:
         into.append(f" ({target})", "dim")
 
 
-def code(text: str, language: str, width: int) -> list[Row]:
+def code(text: str, language: str, width: int, colour: "Colour | None" = None) -> list[Row]:
     """A code block: indented, coloured, its lines wrapped; the copy is the code."""
     if language in ("diff", "patch"):
         lines = [_diff_line(line) for line in text.rstrip("\n").split("\n")]
     else:
-        lines = highlighted(text.rstrip("\n"), language)
+        lines = (colour or highlighted)(text.rstrip("\n"), language)
     found: list[Row] = []
     for line in lines:
-        line.expand_tabs(4)
         found += wrap(line, width - 2)
     return beside(found, Text("  "), Text("  ")) if found else [plain("")]
 
@@ -243,15 +269,59 @@ def highlighted(text: str, language: str) -> list[Text]:
     lexer = _lexer(language)
     if lexer is None or len(text) > 64_000:
         return [Text(line) for line in text.split("\n")]
+    return _coloured(lexer, text)[0]
+
+
+def _coloured(lexer: Any, text: str) -> tuple[list[Text], int]:
+    """The lines, and how many of them end outside of anything that goes over several lines."""
+    from pygments.token import Text as Blank
+
     found = [Text()]
+    settled = 0
     for kind, value in lexer.get_tokens(text):
         style = _colour(kind)
         first, *more = value.split("\n")
         found[-1].append(first, style or None)
+        if more and kind in Blank:
+            settled = len(found)
         for part in more:
             found.append(Text(part, style))
     wanted = text.count("\n") + 1
-    return found[:wanted]
+    return found[:wanted], min(settled, wanted - 1)
+
+
+class _SoFar:
+    """The code that is being written now: lines that were coloured are not coloured again."""
+
+    def __init__(self) -> None:
+        self.language = ""
+        self.text = ""  # of the lines that stand, each with its end
+        self.lines: list[Text] = []
+
+    def coloured(self, text: str, language: str) -> list[Text]:
+        lexer = _lexer(language)
+        if lexer is None:
+            return highlighted(text, language)
+        if language != self.language or not text.startswith(self.text):
+            self.language, self.text, self.lines = language, "", []
+        rest = text[len(self.text) :]
+        fresh, settled = _coloured(lexer, rest)
+        for line in fresh[:settled]:
+            end = rest.index("\n") + 1
+            self.text, rest = self.text + rest[:end], rest[end:]
+            self.lines.append(line)
+        return self.lines + fresh[settled:]
+
+
+_so_far = _SoFar()
+
+
+def coloured_so_far(text: str, language: str) -> list[Text]:
+    """Like `highlighted`, for a text that grows: only its new end is looked at.
+
+    A language with sections of other ones may be coloured wrongly until the whole is drawn.
+    """
+    return _so_far.coloured(text, language)
 
 
 @cache

@@ -1,16 +1,16 @@
 """A question to the user: all that is asked about, and one key per answer.
 
 Nothing can be allowed before its end was on the screen, and an answer for always names its scope.
+A key that was on its way when a question came up does not answer it: for a moment none does.
 """
 
-import time
+from collections.abc import Callable
 
-from rich.console import Group
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
 from textual.message import Message
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -19,9 +19,12 @@ from dragoman.engine.ask import LASTING, Ask, Lasts, Scope
 from dragoman.engine.visible import on_a_line, visible
 
 from .rows import Row, beside, wrap
+from .sheet import Sheet
 
 _RISKS = {"high": "bold red", "medium": "yellow", "low": "green"}
 _LONGEST_MENU = 9  # answers by one digit
+_LOOK = 0.4  # seconds without a key before one counts as an answer
+_MOVES = ("up", "down", "pageup", "pagedown", "space")
 
 
 class Question(Widget, can_focus=True):
@@ -31,7 +34,6 @@ class Question(Widget, can_focus=True):
     Question {
         height: auto; max-height: 70%; width: 1fr; display: none; padding: 0 1;
         border: round ansi_yellow;
-        & #asked { height: auto; scrollbar-size-vertical: 1; }
         & Static { height: auto; }
     }
     Question:focus { border: heavy ansi_yellow; }
@@ -55,6 +57,9 @@ class Question(Widget, can_focus=True):
             super().__init__()
             self.ask = ask
 
+    class KeysMoved(Message):
+        """The keys go to the question now, or no longer."""
+
     class Left(Message):
         """The user goes back to the editor without an answer."""
 
@@ -64,11 +69,14 @@ class Question(Widget, can_focus=True):
         self.where = ""
         self.waiting = 1
         self._choosing = False  # the menu of scopes is open
-        self._at = 0.0
+        self._listens = False  # a key answers
+        self._soon: Timer | None = None
+        self._sent = False  # an answer is on its way
+        # A letter of somebody who was about to write a prompt when the question came up.
+        self.typed: Callable[[str], None] | None = None
         self._head = Static()
-        self._body = Static()
         self._keys = Static()
-        self._scroll = VerticalScroll(self._body, id="asked", can_focus=False)
+        self._scroll = Sheet(id="asked")
 
     def compose(self) -> ComposeResult:
         yield self._head
@@ -77,15 +85,40 @@ class Question(Widget, can_focus=True):
 
     def put(self, ask: Ask | None, where: str = "", waiting: int = 1) -> None:
         """Show a question, or none. `where` names another session."""
-        if ask is not None and self.ask is not None and ask.id == self.ask.id:
+        same = ask is not None and self.ask is not None and ask.id == self.ask.id
+        if same and waiting == self.waiting:
             return
         self.ask, self.where, self.waiting = ask, where, waiting
-        self._choosing = False
-        self._at = time.monotonic()
         self.display = ask is not None
+        if not same:
+            self._choosing = self._sent = False
         if ask is not None:
-            self._scroll.scroll_home(animate=False)
+            if not same:
+                self._scroll.scroll_home(animate=False)
+                self._hush()
             self._draw()
+
+    def again(self) -> None:
+        """The answer did not arrive: another one can be given."""
+        self._sent = False
+        self._hush()
+
+    def _hush(self) -> None:
+        """No key answers for a moment: the question came up, or a key came too early."""
+        self._listens = False
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(_LOOK, self._listen)
+
+    def _listen(self) -> None:
+        self._listens = True
+        self._draw_keys()
+
+    def on_focus(self) -> None:
+        self.post_message(self.KeysMoved())
+
+    def on_blur(self) -> None:
+        self.post_message(self.KeysMoved())
 
     def on_resize(self, event: events.Resize) -> None:
         if self.ask is not None:
@@ -110,7 +143,7 @@ class Question(Widget, can_focus=True):
         rows = ask_rows(ask, width)
         below = len(self._options(ask)) + 2 if self._choosing else 1
         self._scroll.styles.max_height = max(size.height * 7 // 10 - 5 - below, 3)
-        self._body.update(Group(*(row.shown for row in rows)))
+        self._scroll.put(rows)
         self._keys.update(keys)
         self.call_after_refresh(self._draw_keys)
 
@@ -124,6 +157,10 @@ class Question(Widget, can_focus=True):
         return self._scroll.scroll_offset.y >= self._scroll.max_scroll_y
 
     def _choices(self, ask: Ask, width: int) -> Text:
+        if self._sent:
+            return Text("answered …", "dim")
+        if not self._listens:
+            return Text("… in a moment a key answers", "dim")
         found = Text()
         if not self.read:
             left = self._scroll.max_scroll_y - self._scroll.scroll_offset.y
@@ -162,26 +199,42 @@ class Question(Widget, can_focus=True):
         if ask is None:
             return
         key = event.character or event.key
-        if self._choosing:
-            self._choose(ask, key, event.key)
-        elif event.key in ("up", "down", "pageup", "pagedown", "space"):
+        if event.key in _MOVES and not self._choosing:
             self._move(event.key)
-        elif event.key == "escape":
+        elif event.key == "escape" and not self._choosing:
             self.post_message(self.Left())
+        elif not self._listens:
+            self._too_early(event)
+        elif self._choosing:
+            self._choose(ask, key, event.key)
         elif key == "w":
             self.post_message(self.Words(ask))
         elif ask.kind == "question" and key.isdecimal() and 0 < int(key) <= len(ask.choices):
-            self.post_message(self.Answered(ask, "answer", ask.choices[int(key) - 1]))
+            self._answer(self.Answered(ask, "answer", ask.choices[int(key) - 1]))
         elif ask.kind == "tool" and key == "n":
-            self.post_message(self.Answered(ask, "deny"))
+            self._answer(self.Answered(ask, "deny"))
         elif ask.kind == "tool" and key == "y" and self.read:
-            self.post_message(self.Answered(ask, "allow"))
+            self._answer(self.Answered(ask, "allow"))
         elif ask.kind == "tool" and key == "a" and self.read and ask.scopes and not ask.firm:
             self._choosing = True
             self._draw()
         else:
             return
         event.stop()
+
+    def _answer(self, answered: "Question.Answered") -> None:
+        self._sent, self._listens = True, False
+        self._draw_keys()
+        self.post_message(answered)
+
+    def _too_early(self, event: events.Key) -> None:
+        """The key was meant for what was here before: a prompt, or the question before this one."""
+        if self._sent:
+            return
+        if self.typed is not None and event.is_printable and event.character:
+            self.typed(event.character)
+        else:
+            self._hush()
 
     def _move(self, key: str) -> None:
         page = max(self._scroll.size.height - 1, 1)
@@ -196,7 +249,7 @@ class Question(Widget, can_focus=True):
         found = self._options(ask)
         if key.isdecimal() and 0 < int(key) <= len(found):
             _, scope, lasts = found[int(key) - 1]
-            self.post_message(self.Answered(ask, "allow_always", scope=scope.id, lasts=lasts))
+            self._answer(self.Answered(ask, "allow_always", scope=scope.id, lasts=lasts))
         elif name == "escape":
             self._choosing = False
             self._draw()

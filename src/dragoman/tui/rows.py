@@ -1,5 +1,6 @@
 """Lines of the screen: what is drawn, and what is copied."""
 
+import re
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -7,6 +8,10 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from dragoman.engine.visible import harmless
+
+# Has no width and no shape: terminals do not agree on how to draw it.
+_SHAPELESS = re.compile("[\r\u00ad\u200b\u200e\u200f\u2060-\u2065\ufeff\U000e0020-\U000e01ef]")
 console = Console(width=10_000, legacy_windows=False, no_color=True)
 
 
@@ -15,7 +20,7 @@ class Row(NamedTuple):
 
     shown: Text
     copy: str
-    joins: bool = False  # goes on the line before: no line break when copied
+    joins: str | None = None  # goes on the line before, with this between them when copied
 
 
 def plain(text: str, style: str = "") -> Row:
@@ -32,10 +37,22 @@ def wrap(text: Text, width: int) -> list[Row]:
         return _wrap_plain(text.plain, width, text.style)
     rows: list[Row] = []
     for line in text.split("\n", allow_blank=True):
-        parts = line.wrap(console, width, tab_size=4) if line.cell_len > width else [line]
-        for at, part in enumerate(parts):
-            part.rstrip()
-            rows.append(Row(part, part.plain, at > 0))
+        if line.cell_len <= width:
+            line.rstrip()
+            rows.append(Row(line, line.plain))
+        else:
+            rows += _wrapped(line, width)
+    return rows
+
+
+def _wrapped(line: Text, width: int) -> list[Row]:
+    rows: list[Row] = []
+    whole, end = line.plain, 0
+    for part in line.wrap(console, width, no_wrap=False):
+        part.rstrip()
+        start = whole.find(part.plain, end)
+        rows.append(Row(part, part.plain, whole[end:start] if rows else None))
+        end = start + len(part.plain)
     return rows
 
 
@@ -44,17 +61,20 @@ def _wrap_plain(text: str, width: int, style: str | Style) -> list[Row]:
     rows: list[Row] = []
     for line in text.split("\n"):
         start, end = 0, len(line)
+        gap: str | None = None
         while end - start > width:
             cut = line.rfind(" ", start, start + width + 1)
             stop = cut if cut > start else start + width
             part = line[start:stop].rstrip()
-            rows.append(Row(Text(part, style, no_wrap=True), part, start > 0))
+            rows.append(Row(Text(part, style, no_wrap=True), part, gap))
+            done = start + len(part)
             start = stop + (cut > start)
             while start < end and line[start] == " ":
                 start += 1
+            gap = line[done:start]
         part = line[start:].rstrip()
         if part or start == 0:
-            rows.append(Row(Text(part, style, no_wrap=True), part, start > 0))
+            rows.append(Row(Text(part, style, no_wrap=True), part, gap))
     return rows
 
 
@@ -67,7 +87,7 @@ def beside(
         mark = first if at == 0 else rest
         said = ("" if copied is None else copied[0] if at == 0 else copied[1]) + row.copy
         shown = Text.assemble(mark, row.shown, no_wrap=True)
-        found.append(Row(shown, row.copy if row.joins else said, row.joins))
+        found.append(Row(shown, said if row.joins is None else row.copy, row.joins))
     return found
 
 
@@ -85,8 +105,4 @@ def safe(text: str) -> str:
     """What a model or a tool wrote, without the power to steer the terminal."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char == "\n" or char.isprintable() or char == "\u200d" or char == "\ufe0f"
-        else "    " if char == "\t" else "" if char == "\r" else "\N{REPLACEMENT CHARACTER}"
-        for char in text
-    )  # fmt: skip
+    return harmless(_SHAPELESS.sub("", text.replace("\t", "    ")))

@@ -1,5 +1,6 @@
 """What becomes of what was typed: a prompt, a word into the turn, a command, a shell command."""
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -31,15 +32,18 @@ async def taken(app: "Terminal", text: str, queued: bool) -> None:
 
 async def send(app: "Terminal", text: str, queued: bool) -> None:
     """Say it into the running turn, or give it as a prompt that waits its turn."""
-    bag, desk = app.writing.bag, app.desk
-    content = attachments.prompt(text, desk.cwd, *bag.blocks())
-    simple = len(content) == 1 and not text.startswith("/")
-    if desk.story.turn and not queued and simple and await desk.steer(text):
-        app.notice("told; the agent hears it at its next step")
-        return
-    await desk.send(content)
-    bag.clear()
-    app.writing.show_bag()
+    desk = app.desk
+    along = app.writing.take_bag()  # at once: what is added from now on goes with the next prompt
+    try:
+        content = attachments.prompt(text, desk.cwd, *(block for _, block in along))
+        simple = len(content) == 1 and not text.startswith("/")
+        if desk.story.turn and not queued and simple and await desk.steer(text):
+            app.notice("told; the agent hears it at its next step")
+            return
+        await desk.send(content)
+    except Fault:
+        app.writing.give_back_bag(along)
+        raise
     app.changed()
 
 
@@ -55,5 +59,15 @@ async def _shell(app: "Terminal", command: str) -> None:
         app.changed()
 
     changed()
-    await run(command, app.desk.cwd, piece, changed)
+    running = asyncio.ensure_future(run(command, app.desk.cwd, piece, changed))
+    app.shells.append(running)
+    try:
+        await asyncio.wait({running})  # esc may stop it, and that is no fault of ours
+    finally:
+        if running in app.shells:
+            app.shells.remove(running)
+        running.cancel()
+        await asyncio.wait({running})
+    if not running.cancelled():
+        running.result()
     app.writing.carry(f"output of {command}", attachments.context(f"$ {command}", piece.text))

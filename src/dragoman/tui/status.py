@@ -25,6 +25,7 @@ class Status(Widget):
         self.waits = ""  # what the turn waits for; empty: no turn runs
         self.began = 0.0  # when the turn began, by the wall clock
         self.asking = False
+        self.put_off = False  # the keys go elsewhere than to the question
         self.notice = ""  # a word to the user, for a moment
         self.model = self.mode = self.folder = ""
         self.context = 0
@@ -68,11 +69,12 @@ class Status(Widget):
     def _left(self) -> Text:
         found = Text(no_wrap=True)
         if self.state:
-            found.append(f"◌ {self.state}", "yellow")
+            found.append(f"◌ {safe(self.state)}", "yellow")
         elif self.notice:
-            found.append(self.notice, "bold")
+            found.append(safe(self.notice).replace("\n", " "), "bold")
         elif self.asking:
             found.append("? waits for your answer", "bold yellow")
+            found.append(" (ctrl+n)" if self.put_off else "", "bold yellow")
         elif self.waits:
             spin = _SPIN[int(time.monotonic() * 4) % len(_SPIN)]
             found.append(f"{spin} ", "yellow")

@@ -17,7 +17,7 @@ from dragoman.engine.content import (
 )
 from dragoman.engine.events import Ask, Event, Who
 
-from .chunks import Splitter, split
+from .chunks import Chunk, Splitter, split
 from .piece import Piece, said_by
 
 _OUTPUT = 200_000  # characters of one call's output that are held for the screen
@@ -44,6 +44,7 @@ class Story:
         self._kept = 0  # pieces before this stand for kept events
         self._splitter = Splitter()
         self._fresh: list[str] = []  # text that no piece holds yet
+        self._musings: list[str] = []  # the same of a thought
         self._streamed: list[str] = []  # all text of the running step
         self._tail: Piece | None = None  # holds what the splitter has not let go of
         self._thought: Piece | None = None
@@ -54,7 +55,14 @@ class Story:
     def take(self, event: Event) -> None:
         body = event.body
         if type(body) is ev.TextDelta:
+            if self._musings:
+                self.gather()
             self._fresh.append(body.text)
+            return
+        if type(body) is ev.ThoughtDelta:
+            if self._fresh:
+                self.gather()
+            self._musings.append(body.text)
             return
         self.gather()
         found = _TAKERS.get(type(body))
@@ -65,6 +73,9 @@ class Story:
 
     def gather(self) -> None:
         """Put the text that has come since into pieces."""
+        if self._musings:
+            self._muse("".join(self._musings))
+            self._musings.clear()
         if not self._fresh:
             return
         text = "".join(self._fresh)
@@ -76,18 +87,22 @@ class Story:
         ready = self._splitter.feed(text)
         for chunk in ready:
             piece = self._tail or self._add(Piece("said"))
-            piece.text, piece.opener, piece.tight = chunk
-            self._touch(piece)
+            self._fill(piece, chunk)
             self._tail = None
         if self._splitter.tail.strip():
             piece = self._tail or self._add(Piece("said"))
-            piece.text, piece.opener, piece.tight = self._splitter.last
+            self._fill(piece, self._splitter.last, grows=True)
             self._tail = piece
-            self._touch(piece)
+
+    def _fill(self, piece: Piece, chunk: Chunk, *, grows: bool = False) -> None:
+        piece.text, piece.opener, piece.tight = chunk
+        piece.grows = grows
+        self._touch(piece)
 
     def drop_draft(self) -> None:
         """Forget what was only streamed: it will be told again, or is lost."""
         self._fresh.clear()
+        self._musings.clear()
         self._forget_step()
         self.waits = ""
 
@@ -173,18 +188,21 @@ class Story:
         self._forget_step()
         self.waits = "the model"
 
-    def _thought_delta(self, body: ev.ThoughtDelta, at: int) -> None:
+    def _muse(self, text: str) -> None:
         piece = self._thought
         if piece is None:
-            piece = self._thought = self._add(Piece("thought", at=at))
-            self._drafting = True
-        piece.text += body.text
+            piece = self._thought = self._add(Piece("thought"))
+            piece.grows = self._drafting = True
+        halves = piece.text[-1:].strip() and text[:1].strip()  # of one word
+        piece.words += len(text.split()) - bool(halves)
+        piece.text += text
         self._touch(piece)
         self.waits = "thinking"
 
     def _end_thought(self) -> None:
         if self._thought is not None:
             self._thought.outcome = "done"
+            self._thought.grows = False
             self._touch(self._thought)
             self._thought = None
 
@@ -195,9 +213,7 @@ class Story:
 
     def _flush_tail(self) -> None:
         for chunk in self._splitter.end():
-            piece = self._tail or self._add(Piece("said"))
-            piece.text, piece.opener, piece.tight = chunk
-            self._touch(piece)
+            self._fill(self._tail or self._add(Piece("said")), chunk)
         self._tail = None
 
     def _spoke(self, body: ev.Spoke, at: int) -> None:
@@ -334,7 +350,7 @@ class Story:
         self._add(Piece("note", "the agent has forgotten what is above", at=at, name="info"))
 
     def _noted(self, body: ev.Noted, at: int) -> None:
-        self._add(Piece("note", f"{body.title} {body.text}".strip(), at=at, name=body.level))
+        self._add(Piece("note", noted(body), at=at, name=body.level))
 
     def _retrying(self, body: ev.Retrying, at: int) -> None:
         self.waits = f"another try in {body.delay:.0f} s ({body.reason})"
@@ -350,13 +366,19 @@ class Story:
         self._add(Piece("note", "this session was deleted", at=at, name="error"))
 
 
+def noted(body: ev.Noted) -> str:
+    """A note in words; its title is left out where the text says it, too."""
+    if body.title.lower() in body.text.partition("\n")[0].lower():
+        return body.text
+    return f"{body.title} {body.text}".strip()
+
+
 _TAKERS: dict[type, Any] = {
     ev.Opened: Story._opened,
     ev.Seeded: Story._seeded,
     ev.TurnBegan: Story._turn_began,
     ev.Steered: Story._steered,
     ev.StepBegan: Story._step_began,
-    ev.ThoughtDelta: Story._thought_delta,
     ev.CallDrafted: Story._call_drafted,
     ev.Spoke: Story._spoke,
     ev.CallStarted: Story._call_started,

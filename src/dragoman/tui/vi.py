@@ -44,7 +44,8 @@ class Vi:
         if self.inserting:
             if key == "escape":
                 self.inserting = False
-                area.action_cursor_left()
+                if area.cursor_location[1]:  # never onto the line before
+                    area.action_cursor_left()
                 return True
             return False
         char = character or ""
@@ -54,7 +55,7 @@ class Vi:
             return took
         if len(key) > 1 and not char.isprintable() or not char:
             return False
-        if char.isdigit() and (char != "0" or self.count):
+        if char in "0123456789" and (char != "0" or self.count):
             self.count = (self.count + char)[-3:]
             return True
         times = int(self.count or 1)

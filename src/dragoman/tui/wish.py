@@ -16,3 +16,4 @@ class Wish(NamedTuple):
     model: str = ""
     mode: str | None = None
     vi: bool = False
+    worktree: bool = False

@@ -5,14 +5,16 @@ import os
 import shlex
 import subprocess
 import tempfile
+import time
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.events import Paste
 from textual.message import Message
 from textual.widgets import Static
 
 from dragoman.client import attachments
-from dragoman.engine.content import Image, Text
+from dragoman.engine.content import Image, Text, picture_type
 from dragoman.engine.faults import Fault
 
 from . import clipboard, commands, files
@@ -22,6 +24,8 @@ from .editor import Editor
 from .past import Past
 from .rows import safe
 from .vi import Vi
+
+_FILES_STAND = 5.0  # seconds in which a list of files is good enough
 
 
 class Writing(Vertical):
@@ -54,16 +58,18 @@ class Writing(Vertical):
         self.choices = Choices(id="choices")
         self.bag = Bag()
         self.offered: list[Choice] = []  # slash commands of the folder, beside our own
-        self.has_undo = False
         self._beside = Static(id="beside")
         self._mark = Static("›", id="mark")
         self._folder = folder
         self._files: list[str] = []
         self._files_at = ""
+        self._listed = 0.0
         self._offer = ""  # the command whose argument is being chosen; "past" while searching
         self._draft = ""  # what stood in the editor before the search
+        self._fits = ""  # the text of the editor that the list was made for
         self.editor.past = Past(folder, config_dir)
         self.editor.choose = self._chose
+        self.editor.catch_up = self._catch_up
 
     def compose(self) -> ComposeResult:
         yield self.choices
@@ -81,7 +87,7 @@ class Writing(Vertical):
     def words_for(self, what: str) -> None:
         """Show what the next words are for; nothing: a prompt."""
         self._mark.update("?" if what else "›")
-        self.editor.placeholder = what
+        self.editor.placeholder = safe(what)
 
     # --- what is typed ---
 
@@ -93,7 +99,6 @@ class Writing(Vertical):
         past = self.editor.past
         if past is not None and (problem := past.add(text)):
             self.post_message(self.Trouble(problem))
-        self.editor.put("")
         self.post_message(self.Said(text, event.queued))
 
     def give_back(self, text: str) -> None:
@@ -105,27 +110,39 @@ class Writing(Vertical):
 
     async def on_editor_completing(self, event: Editor.Completing) -> None:
         event.stop()
-        if self._offer == "past":
-            self._find_past()
+        if event.mark == "@":
+            await self._list_files()
+        self._catch_up()
+
+    async def _list_files(self) -> None:
+        """Know the files of the folder; agents make new ones, so not for ever."""
+        now = time.monotonic()
+        if self._files_at != self._folder:
+            self._files_at, self._files = self._folder, []
+        elif now - self._listed < _FILES_STAND:
             return
-        self._offer = ""
-        found: list[Choice] = []
-        if event.mark == "/":
-            found = self._slash(event.word)
-        elif event.mark == "@":
-            if self._files_at != self._folder:
-                self._files_at = self._folder
-                self._files = await files.listed(self._folder)
-                if self.editor.word() != (event.mark, event.word):
-                    return  # the user typed on meanwhile
-            found = [Choice(name) for name in files.matching(self._files, event.word)]
-        self._show(found, event.mark)
+        self._listed = now
+        self._files = await files.listed(self._folder)
+
+    def _catch_up(self) -> None:
+        """Make the list fit what stands in the editor now: keys may be ahead of it."""
+        text, (mark, word) = self.editor.text, self.editor.word()
+        if self._offer == "past":
+            if text != self._fits or not self.editor.choosing:
+                self._find_past()
+        elif self._offer and text == self._fits:
+            return  # a list that was asked for
+        elif mark == "/":
+            self._show(self._slash(word), mark)
+        elif mark == "@":
+            self._show([Choice(name) for name in files.matching(self._files, word)], mark)
+        else:
+            self._close()
 
     def _slash(self, word: str) -> list[Choice]:
         own = [
             Choice(name, f"{one.about}{f'  {one.hint}' if one.hint else ''}")
             for name, one in commands.OWN.items()
-            if name != "undo" or self.has_undo
         ]
         known = {choice.value for choice in own}
         every = own + [one for one in self.offered if one.value not in known]
@@ -135,11 +152,18 @@ class Writing(Vertical):
         return begin + [one for one in every if word and word in one.value and one not in begin]
 
     def _show(self, found: list[Choice], mark: str) -> None:
-        self.choices.put(found[:100], mark)
+        found = found[:100]
+        if found != self.choices.found or mark != self.choices.mark:
+            self.choices.put(found, mark)
+        self._offer = ""
+        self._fits = self.editor.text
         self.editor.choosing = bool(found)
 
-    def offer(self, command: str, found: list[Choice]) -> None:
-        """Let the user choose what a command is to be given."""
+    def offer(self, command: str, found: list[Choice], words: str = "") -> None:
+        """Let the user choose what a command is to be given; not over what is being typed."""
+        if self.editor.text:
+            return
+        self.words_for(words)
         self._show(found, "")
         self._offer = command
 
@@ -148,7 +172,7 @@ class Writing(Vertical):
             self.choices.move(-1 if act == "up" else 1)
         elif act == "enter" and self._typed_whole():
             self._close()
-            self.editor.post_message(Editor.Sent(self.editor.text))
+            self.editor.send()
         elif act in ("accept", "enter"):
             self._accept(self.choices.chosen)
         else:
@@ -167,8 +191,8 @@ class Writing(Vertical):
         self.editor.focus()
 
     def _close(self) -> None:
-        self._offer = ""
-        self.words_for("")
+        if self._offer:
+            self.words_for("")
         self._show([], "")
 
     def _accept(self, chosen: str) -> None:
@@ -202,6 +226,7 @@ class Writing(Vertical):
         past = self.editor.past
         found = past.search(self.editor.text) if past is not None else []
         self.choices.put([Choice(text) for text in found])
+        self._fits = self.editor.text
         self.editor.choosing = True
 
     # --- what goes along ---
@@ -233,24 +258,42 @@ class Writing(Vertical):
         if self.bag.drop():
             self.show_bag()
 
+    def take_bag(self) -> list[tuple[str, Text | Image]]:
+        """What goes with the prompt that is sent now."""
+        found = self.bag.take()
+        self.show_bag()
+        return found
+
+    def give_back_bag(self, things: list[tuple[str, Text | Image]]) -> None:
+        self.bag.give_back(things)
+        self.show_bag()
+
     def show_bag(self) -> None:
         self._beside.update(self.bag.shown())
         self._beside.display = bool(self.bag.things)
 
-    async def paste_image(self) -> None:
-        """The picture in the clipboard, else its text."""
+    async def paste_clipboard(self) -> None:
+        """The picture in the desktop's clipboard, else its text as if it were pasted."""
         try:
-            data = await asyncio.to_thread(clipboard.picture)
+            found = await asyncio.to_thread(clipboard.content)
         except Fault as fault:
             self.post_message(self.Trouble(str(fault)))
             return
-        self.carry("picture", Image(attachments.image_kind(data), data))
+        if isinstance(found, str):
+            self.editor.post_message(Paste(found))
+        else:
+            self.carry("picture", Image(picture_type(found), found))
 
     # --- elsewhere ---
 
     def edit_outside(self) -> None:
         """Write in $EDITOR; the terminal waits."""
-        words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        said = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            words = shlex.split(said) or ["vi"]
+        except ValueError as problem:
+            self.post_message(self.Trouble(f"$EDITOR is {said}, which is no command: {problem}"))
+            return
         made, path = tempfile.mkstemp(prefix="dragoman-", suffix=".md")
         try:
             with open(made, "w", encoding="utf-8", errors="replace") as file:

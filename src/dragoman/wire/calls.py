@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from .envelope import Id, Response, notification, request
+from .jsonrpc import Id, Response, notification, request
 
 
 class CallFailed(Exception):

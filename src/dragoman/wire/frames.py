@@ -36,17 +36,19 @@ class Code(IntEnum):
 
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
 _KNOWN = frozenset((0, 1, 2, 8, 9, 10))
+_HEAD = 4_096  # bytes shown of a message that is too long
 _SENDABLE = frozenset((1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014))
 
 
 class Violation(Exception):
     """The other side broke the protocol; close with this code."""
 
-    def __init__(self, code: int, reason: str, size: int = 0) -> None:
+    def __init__(self, code: int, reason: str, size: int = 0, head: bytes = b"") -> None:
         super().__init__(reason)
         self.code = code
         self.reason = reason
         self.size = size  # of a message that is too long
+        self.head = head  # as much as is there of its beginning
 
 
 def text_frame(message: bytes) -> bytes:
@@ -182,10 +184,14 @@ class Frames:
                     raise Violation(Code.PROTOCOL_ERROR, "the length is not in its shortest form")
                 body += wide
             if op < 8 and size + len(self._joined) > self._limit:
+                seen = data[body + 4 : body + 4 + _HEAD] if hidden else data[body : body + _HEAD]
+                if hidden and seen:
+                    seen = masked(seen, data[body : body + 4])
                 raise Violation(
                     Code.TOO_BIG,
                     f"a message may have {self._limit} bytes",
                     size + len(self._joined),
+                    bytes(self._joined[:_HEAD]) + seen,
                 )
             if hidden:
                 body += 4

@@ -6,6 +6,7 @@ more line ends would cut JSON strings that hold U+2028 and its like.
 
 _CR = b"\r"[0]
 _ENDS = 4_096  # bytes kept of both ends of a line that is over the limit
+READ_ON = 16  # times its limit: so far an over-long line is read for the id at its end
 
 Ends = tuple[bytes, bytes]
 """The first and the last bytes of a line that was not kept: enough to find whose it was."""
@@ -22,15 +23,17 @@ class Lines:
 
     __slots__ = (
         "_ceiling", "_head", "_last", "_most", "_reported", "_seen", "_skipping", "_tail", "ends",
-        "overlong",
+        "idle", "limits", "overlong",
     )  # fmt: skip
 
     def __init__(self, limit: int, *, counts_newline: bool = False, max_pending: int = 0) -> None:
         if limit < 2:
             raise ValueError("the limit of a line must be at least two bytes")
+        self.limits = (limit, counts_newline, max_pending)
         self._most = limit - 1 if counts_newline else limit  # bytes of a line without its newline
         # A CR before the newline to come is no part of the line: allow one byte for it.
         self._ceiling = max(max_pending, self._most + 1)
+        self.idle = True  # nothing is held: a new one would go on just the same
         self._tail: bytearray | None = None
         self._skipping = False
         self._reported = False
@@ -39,11 +42,6 @@ class Lines:
         """Over-long lines of the last `feed`: (lines returned before it, bytes seen of it)."""
         self.ends: list[Ends] = []  # of each of these
         self._head = self._last = b""
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is held: a new one would go on just the same."""
-        return self._tail is None and not self._skipping
 
     @property
     def pending(self) -> int:
@@ -58,7 +56,7 @@ class Lines:
         if cut < 0:
             self._keep(data, 0)
             return []
-        if self._tail is None and not self._skipping and len(data) <= self._most:
+        if self.idle and len(data) <= self._most:
             # Nothing pending and too short to break the limit: no line needs to be measured.
             if cut == len(data) - 1:
                 if cut and data[cut - 1] == 13:
@@ -68,6 +66,7 @@ class Lines:
             rest = lines.pop()
             if rest:
                 self._tail = bytearray(rest)
+                self.idle = False
             if _CR in data:
                 lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
             return lines if all(lines) else [line for line in lines if line]
@@ -81,6 +80,7 @@ class Lines:
             self._tell(0, self._seen, (self._head, self._last))
         self._tail = None
         self._skipping = self._reported = False
+        self.idle = True
         if line.endswith(b"\r"):
             line = line[:-1]
         if len(line) > self._most:
@@ -90,6 +90,7 @@ class Lines:
 
     def _keep(self, data: bytes, before: int) -> None:
         """Hold the beginning of a line, or count it when the line is over the limit already."""
+        self.idle = False
         if not self._skipping:
             size = self.pending + len(data)
             if size <= self._most + 1:
@@ -120,6 +121,7 @@ class Lines:
     def _measured(self, data: bytes, cut: int) -> list[bytes]:
         lines: list[bytes] = []
         start = 0
+        self.idle = True  # once the last of these lines has ended
         while cut >= 0:
             if self._skipping:
                 if not self._reported:

@@ -16,6 +16,13 @@ _ID = rb'"[iI][dD]"\s*:\s*(' + _NUMBER + rb"|" + _TEXT + rb")\s*"
 _PLAIN = _TEXT + rb"\s*:\s*(?:" + _TEXT + rb"|" + _NUMBER + rb"|true|false|null)\s*,\s*"
 _FIRST = rb"^\s*\{\s*(?:" + _PLAIN + rb")*?" + _ID + rb"[,}]"
 _LAST = rb"[,{]\s*" + _ID + rb"\}\s*$"
+_BEGINNING = rb"^\s*\{\s*((?:" + _PLAIN + rb")+)"
+
+
+def beginning_of(ends: Ends) -> bytes:
+    """The plain members at the line's beginning, as an object; empty when there are none."""
+    found = re.match(_BEGINNING, ends[0])
+    return b"{%b}" % found[1].rstrip().rstrip(b",") if found is not None else b""
 
 
 def id_of(ends: Ends) -> int | float | str | None:

@@ -17,31 +17,28 @@ from typing import Any
 
 from msgspec import UNSET
 
-from .envelope import ABSENT, Batch, Invalid, Message, Request, Response, reply
-from .jsonrpc import BatchReply
+from .jsonrpc import ABSENT, Batch, BatchReply, Invalid, Message, Request, Response, reply
 from .link import Link
 from .verbs import UNREADABLE, After, Cancelled, Crowded, Table, UnknownMethod, Verb, bad_params
 
 Send = Callable[[bytes], None]
+Read = Callable[[list[bytes]], Sequence[Message]]
 _BARE = b"{}"
 
 
 class Call:
     """One request that is not answered on the spot. It is answered once, whoever tries again."""
 
-    __slots__ = ("_send", "_shell", "done", "id", "verb")
+    __slots__ = ("_send", "_shell", "conn", "done", "id", "verb")
 
     def __init__(self, shell: "Shell", verb: Verb, id: Any, send: Send) -> None:
         self._shell = shell
         self._send = send
+        self.conn: Any = shell.party
         self.verb = verb
         self.id = id
         self.done = False
         shell.working += 1
-
-    @property
-    def conn(self) -> Any:
-        return self._shell.party
 
     @property
     def alone(self) -> bool:
@@ -77,11 +74,19 @@ class Call:
                 self._send(answer)
             self.finish()
 
+    def is_followed_by(self, verb: Verb) -> bool:
+        """Whether a request of this kind came already and waits behind it."""
+        lane = self._shell.line(self.verb.order)
+        return any(behind.verb is verb for behind, _ in lane.jobs)
+
     def finish(self) -> None:
         """It needs no answer of the shell's any more."""
         if not self.done:
             self.done = True
-            self._shell.finished(1)
+            shell = self._shell
+            shell.working -= 1
+            if not shell.working and (shell.ended or shell.stopped):
+                shell.party.rested()
 
 
 class Lane:
@@ -127,7 +132,13 @@ class Shell:
         table, party, send = self._table, self.party, self.link.send
         at_hand: str | None = None  # the method whose quick answer is made
         line, takes_none = b"", False
-        for message in self._read(lines):
+        read = table.read
+        assert read is not None
+        try:
+            messages = read(lines)
+        except Exception:
+            messages = self._read_singly(lines, read)
+        for message in messages:
             if type(message) is not Request:
                 at_hand = None
                 self._other(message, send)
@@ -158,16 +169,15 @@ class Shell:
             if self.stopped:
                 return
 
-    def _read(self, lines: list[bytes]) -> Sequence[Message]:
-        read = self._table.read
-        assert read is not None
-        try:
-            return read(lines)
-        except Exception as problem:
-            if len(lines) == 1:
+    def _read_singly(self, lines: list[bytes], read: Read) -> Sequence[Message]:
+        """Read lines of which one breaks the reader: that one is answered, the others are heard."""
+        found: list[Message] = []
+        for line in lines:
+            try:
+                found += read([line])
+            except Exception as problem:
                 self.fail(None, None, problem, self.link.send)
-                return ()
-        return [message for line in lines for message in self._read([line])]
+        return found
 
     def _other(self, message: Message, send: Send) -> None:
         if type(message) is Invalid:
@@ -205,46 +215,37 @@ class Shell:
         except Exception as problem:
             self.fail(verb, id, problem, send)
             return
-        if not verb.simple:
-            self._take(verb, id, params, send)
-            return
-        try:
-            value = verb.run(self.party, params)
-            if type(value) is CoroutineType:  # what is at hand was not enough
-                self._start(Call(self, verb, id, send), value)
-            elif id is not UNSET:
-                answer = self._table.answer
-                send(reply(id, value) if answer is None else answer(self.party, verb, id, value))
-        except Exception as problem:
-            self.fail(verb, id, problem, send)
-
-    def _take(self, verb: Verb, id: Any, params: Any, send: Send) -> None:
-        if verb.order != "free" and (verb.waits or self._must_wait(verb)):
+        if verb.simple:
+            try:
+                value = verb.run(self.party, params)
+                if type(value) is CoroutineType:  # what is at hand was not enough
+                    call = Call(self, verb, id, send)
+                    self._task(self._await(call, value), call)
+                elif id is not UNSET:
+                    said = self._table.answer
+                    send(reply(id, value) if said is None else said(self.party, verb, id, value))
+            except Exception as problem:
+                self.fail(verb, id, problem, send)
+        elif verb.order != "free" and (verb.waits or self._must_wait(verb)):
             self._enqueue(Call(self, verb, id, send), params, verb.order)
         elif verb.waits and self.working >= self._table.at_once:
             self.fail(verb, id, Crowded(self._table.at_once), send)
-        elif verb.direct or verb.waits:
-            self._begin(Call(self, verb, id, send), params)
-        else:
+        elif not (verb.direct or verb.waits):
             try:
                 self.reply(verb, id, verb.run(self.party, params), send)
             except Exception as problem:
                 self.fail(verb, id, problem, send)
-
-    def _begin(self, call: Call, params: Any) -> None:
-        verb = call.verb
-        try:
-            value = verb.run(call if verb.direct else self.party, params)
-        except Exception as problem:
-            call.fail(problem)
-            return
-        if type(value) is CoroutineType:
-            self._start(call, value)
-        elif value is not None or not verb.direct:
-            call.reply(value)
-
-    def _start(self, call: Call, work: Coroutine[Any, Any, Any]) -> None:
-        self._task(self._await(call, work), call)
+        else:
+            call = Call(self, verb, id, send)
+            try:
+                value = verb.run(call if verb.direct else self.party, params)
+            except Exception as problem:
+                call.fail(problem)
+                return
+            if type(value) is CoroutineType:
+                self._task(self._await(call, value), call)
+            elif value is not None or not verb.direct:
+                call.reply(value)
 
     def _task(self, work: Coroutine[Any, Any, None], call: Call | None) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -273,7 +274,7 @@ class Shell:
 
     # --- requests that wait for others ---
 
-    def _lane(self, order: str) -> Lane:
+    def line(self, order: str) -> Lane:
         if self._lanes is None:
             self._lanes = {}
         lane = self._lanes.get(order)
@@ -285,12 +286,12 @@ class Shell:
         """Whether a verb that need not wait has to: something is before it, or not ready."""
         if verb.order == "free":
             return False
-        if self._lanes and verb.order == "serial" and self._lane("serial").workers:
+        if self._lanes and verb.order == "serial" and self.line("serial").workers:
             return True
         return self._table.prepares and not self.party.is_ready()
 
     def _enqueue(self, call: Call, params: Any, order: str) -> None:
-        lane = self._lane(order)
+        lane = self.line(order)
         if lane.workers < lane.width:
             lane.workers += 1
             self._task(self._work(lane, call, params), None)
@@ -360,15 +361,10 @@ class Shell:
 
     def say(self, answer: bytes, send: Send) -> None:
         """Send an answer that is written already, in its place when the order is strict."""
-        if self._table.strict and self._lanes and self._lane("serial").workers:
+        if self._table.strict and self._lanes and self.line("serial").workers:
             self._enqueue(Call(self, _SAID, None, send), answer, "serial")
         else:
             send(answer)
-
-    def finished(self, count: int) -> None:
-        self.working -= count
-        if not self.working and (self.ended or self.stopped):
-            self.party.rested()
 
     # --- stopping ---
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from .envelope import Invalid, Message, Request, Response
+from .jsonrpc import Invalid, Message, Request, Response
 from .link import Link
 
 Order = Literal["free", "serial", "pool"]

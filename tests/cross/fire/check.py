@@ -7,7 +7,9 @@ It knows frames and public histories only. Each rule has a deliberately broken t
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.cross.fire.trace import Ashes, Frame, Kept, Message, Trace
+from tests.cross.fire.trace import Ashes, Deed, Frame, Kept, Message, Trace
+
+_SPARE_SOCKETS = 2  # that a daemon makes after its start, for itself
 
 
 def check(trace: Trace, ashes: Ashes) -> list[str]:
@@ -15,6 +17,7 @@ def check(trace: Trace, ashes: Ashes) -> list[str]:
     return [
         *answers(trace),
         *promises(trace, ashes),
+        *deeds(trace, ashes),
         *order(trace, ashes),
         *approvals(ashes),
         *effects(ashes),
@@ -25,7 +28,9 @@ def check(trace: Trace, ashes: Ashes) -> list[str]:
         *hooks(trace, ashes),
         *relays(trace, ashes),
         *words(trace, ashes),
+        *subscribers(trace, ashes),
         *rest(ashes),
+        *leavings(ashes),
     ]
 
 
@@ -111,6 +116,12 @@ def told_ended(kept: Kept, mark: str) -> bool:
 
 def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:
     """Acknowledged work is in the history once, or its end was told; nothing runs twice."""
+    back = {deed.about for deed in trace.deeds if deed.kind == "retract" and done(trace, deed)}
+    taken = {
+        one.mark
+        for one in trace.promises
+        if not refused(trace, one.wire, one.id) or goes_on(trace, one.wire, one.id)
+    }
     for one in trace.promises:
         kept = ashes.sessions.get(one.session)
         if kept is None:
@@ -119,13 +130,13 @@ def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:
         times = sum(one.mark in text for text in user_texts(kept))
         if times > 1:
             yield f"{one.mark}: stands {times} times in the history of {one.session}"
-        acknowledged = succeeded(trace, one.wire, one.id)
+        acknowledged = succeeded(trace, one.wire, one.id) and one.mark not in back
         if acknowledged and not times and not told_ended(kept, one.mark):
             yield f"{one.mark}: {one.kind} on {one.wire} was acknowledged and is in no history"
         if goes_on(trace, one.wire, one.id):
             if not times and not told_ended(kept, one.mark):
                 yield f"{one.mark}: goes on, as {one.wire} was told, and is in no history"
-        elif refused(trace, one.wire, one.id) and times and not turn_closed(kept, one.mark):
+        elif one.mark not in taken and times and not turn_closed(kept, one.mark):
             yield f"{one.mark}: was refused on {one.wire} and runs all the same"
 
 
@@ -147,16 +158,64 @@ def turn_closed(kept: Kept, mark: str) -> bool:
     )
 
 
+def done(trace: Trace, deed: Deed) -> bool:
+    return succeeded(trace, deed.wire, deed.id)
+
+
+def deeds(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """What was taken back does not begin, an answer that was taken counts, an undo is told."""
+    verdicts: dict[str, list[str]] = {}
+    for kept in ashes.sessions.values():
+        for told in kept.events:
+            if told["event"]["type"] == "settled":
+                verdicts.setdefault(told["event"]["ask_id"], []).append(told["event"]["verdict"])
+    for one in trace.deeds:
+        session = ashes.sessions.get(one.session)
+        if session is None or not done(trace, one):
+            continue
+        if one.kind == "retract":
+            begun = any(one.about in text for text in user_texts(session))
+            stopped = turn_closed(session, one.about) or _began_before(trace, one)
+            if begun and not stopped:
+                yield f"{one.about}: was taken back on {one.wire} and runs all the same"
+        elif one.kind == "answer":
+            settled = verdicts.get(one.about, [])
+            if settled != [one.verdict]:
+                yield f"{one.wire}: answered {one.about} with {one.verdict}, kept is {settled}"
+    for name, kept in ashes.sessions.items():
+        asked = sum(d.kind == "undo" and d.session == name and done(trace, d) for d in trace.deeds)
+        shown = sum("'checkpoint': 'undone'" in str(t["event"].get("data")) for t in kept.events)
+        if shown < asked:
+            yield f"{name}: {asked} undos were acknowledged, {shown} are told"
+
+
+def _began_before(trace: Trace, deed: Deed) -> bool:
+    """Whether this connection was told that the prompt runs before it was told it is taken back:
+    then it was stopped, if it had not just come to its end.
+    """
+    for frame in trace.of(deed.wire):
+        if not frame.out and answered_id(frame.message) == deed.id:
+            return False
+        event = (frame.message.get("params") or {}).get("event") or {}
+        if event.get("type") == "turn_began" and deed.about in str(event["content"]):
+            return True
+    return False
+
+
 def order(trace: Trace, ashes: Ashes) -> Iterator[str]:
     """What one connection queued in one session runs in the order in which it was sent."""
     for session, kept in ashes.sessions.items():
         texts = user_texts(kept)
         for wire in trace.wires:
-            marks = [
+            sent = [
                 p.mark
                 for p in trace.promises
-                if p.wire == wire and p.session == session and p.kind != "steer"
+                if p.wire == wire
+                and p.session == session
+                and p.kind != "steer"
+                and not refused(trace, wire, p.id)
             ]
+            marks = dict.fromkeys(sent)  # what was sent twice has the place of the first
             places = [
                 next(n for n, text in enumerate(texts) if mark in text)
                 for mark in marks
@@ -176,7 +235,7 @@ def approvals(ashes: Ashes) -> Iterator[str]:
         settled: dict[str, str] = {}  # question → verdict
         for told in kept.events:
             event = told["event"]
-            if event["type"] == "asked":
+            if event["type"] == "asked" and event["ask"].get("kind") != "question":
                 asked[event["ask"]["id"]] = event["ask"].get("call_id", "")
             elif event["type"] == "settled":
                 ask = event["ask_id"]
@@ -189,8 +248,13 @@ def approvals(ashes: Ashes) -> Iterator[str]:
                     settled.get(ask, "").startswith("allow") for ask in questions
                 ):
                     yield f"{session}: call {event['call_id']} started without its approval"
-        for ask in asked.keys() - settled.keys():
+        for ask in questions_of(kept) - settled.keys():
             yield f"{session}: question {ask} was never settled"
+
+
+def questions_of(kept: Kept) -> set[str]:
+    events = (told["event"] for told in kept.events)
+    return {event["ask"]["id"] for event in events if event["type"] == "asked"}
 
 
 def effects(ashes: Ashes) -> Iterator[str]:
@@ -251,6 +315,8 @@ def cursors(trace: Trace) -> Iterator[str]:
             message = frame.message
             if not frame.out and "last" in (message.get("result") or {}):
                 place = message["result"]["last"]
+                if wire.since is not None and place != wire.since:
+                    yield f"{name}: came with the place {wire.since} and begins at {place}"
             if frame.out or message.get("method") != "dragoman/event":
                 continue
             told = message["params"]
@@ -308,6 +374,9 @@ def hooks(trace: Trace, ashes: Ashes) -> Iterator[str]:
                 yield f"{name}: was told {count} times of call {key[1]}"
         if wire.cut:
             continue
+        for turn in _queued(frames):
+            if not times[turn]:
+                yield f"{name}: was never told what became of its run {turn}"
         for turn in began:
             if turn in ends and not times[turn]:
                 yield f"{name}: was never told that turn {turn} is over"
@@ -316,10 +385,41 @@ def hooks(trace: Trace, ashes: Ashes) -> Iterator[str]:
                     yield f"{name}: was never told that call {call} ran"
 
 
+def _queued(frames: list[Frame]) -> Iterator[str]:
+    """The runs that an app was promised."""
+    for frame in frames:
+        result = frame.message.get("result")
+        if not frame.out and isinstance(result, dict) and result.get("queued"):
+            yield result["runId"]
+
+
+def subscribers(trace: Trace, ashes: Ashes) -> Iterator[str]:
+    """Who subscribed from the beginning and stayed was told what one who comes late is told."""
+    for name, wire in trace.wires.items():
+        if wire.dialect != "subscriber" or wire.session not in ashes.sessions:
+            continue
+        told = [number for f in trace.of(name) if (number := _numbered(f)) is not None]
+        after = wire.since or 0
+        late = [one["seq"] for one in ashes.sessions[wire.session].told if one["seq"] > after]
+        late = late[: len(told)] if wire.cut else late
+        if told != late:
+            at = next((n for n, (a, b) in enumerate(zip(told, late, strict=False)) if a != b), -1)
+            yield f"{name}: was told {len(told)} of {len(late)} events, different at {at}"
+
+
+def _numbered(frame: Frame) -> int | None:
+    event = (frame.message.get("result") or {}).get("event") or {}
+    return None if frame.out else event.get("seq")
+
+
 def relays(trace: Trace, ashes: Ashes) -> Iterator[str]:
     """A relay that outlived hosts has shown every whole message once, whoever asked for it."""
     for name, wire in trace.wires.items():
-        if wire.dialect != "relay" or wire.cut or wire.session not in ashes.sessions:
+        if (
+            wire.dialect not in ("relay", "bridge")
+            or wire.cut
+            or wire.session not in ashes.sessions
+        ):
             continue
         shown = "".join(_shown(f.message) for f in trace.of(name) if not f.out)
         whole = ""
@@ -339,6 +439,8 @@ def words(trace: Trace, ashes: Ashes) -> Iterator[str]:
         if not wire.whole or wire.cut or wire.session not in ashes.sessions:
             continue
         shown = "".join(_shown(f.message) for f in trace.of(name) if not f.out)
+        if wire.dialect == "acp2":
+            shown = "".join(_messages(trace.of(name)).values())
         told = "".join(_agent_said(ashes.sessions[wire.session]))
         if shown != told:
             at = next((n for n, (a, b) in enumerate(zip(shown, told, strict=False)) if a != b), -1)
@@ -354,6 +456,20 @@ def _shown(message: Message) -> str:
     if update.get("sessionUpdate") == "agent_message_chunk":
         return str(update["content"].get("text", ""))
     return ""
+
+
+def _messages(frames: list[Frame]) -> dict[str, str]:
+    """The agent's messages by their ids, as a client of version 2 has them at last."""
+    found: dict[str, str] = {}
+    for frame in frames:
+        update = (frame.message.get("params") or {}).get("update") or {}
+        id = update.get("messageId", "")
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                found[id] = found.get(id, "") + _shown(frame.message)
+            case "agent_message":
+                found[id] = "".join(block.get("text", "") for block in update["content"])
+    return found
 
 
 def _agent_said(kept: Kept) -> Iterator[str]:
@@ -376,3 +492,10 @@ def rest(ashes: Ashes) -> Iterator[str]:
         for turn in began:
             if ended[turn] != 1:
                 yield f"{session}: turn {turn} ended {ended[turn]} times"
+
+
+def leavings(ashes: Ashes) -> Iterator[str]:
+    """A daemon that everybody left holds no connection any more."""
+    first, last = ashes.sockets
+    if last > first + _SPARE_SOCKETS:
+        yield f"the daemon has {last} sockets, and had {first} at its start"

@@ -8,7 +8,7 @@ import tempfile
 from typing import Any
 
 from tests.cross.fire.check import answered_id
-from tests.cross.fire.trace import Frame, Message, Promise, Trace, Wire
+from tests.cross.fire.trace import Deed, Frame, Message, Promise, Trace, Wire
 
 _LIMIT = 64 * 1024 * 1024
 _HOOKS = ("agent_starting", "agent_completed", "tool_completed")
@@ -20,14 +20,18 @@ class Client:
     dialect = ""
     socket = ""
     lasts = False  # it stays when the daemon ends
+    since: int | None = None  # from where it watches; None: from now on
+    returns = False  # it may come back with the place that it had before
 
     def __init__(self, trace: Trace, number: int, session: str, cwd: str) -> None:
         self.trace = trace
         self.session = session
         self.cwd = cwd
-        self.name = f"{self.dialect}{number}"
+        self.name = f"{self.dialect}-{number}"
         self.wire = trace.wires[self.name] = Wire(self.name, self.dialect, session)
+        self.reached: int | None = None  # the newest place that it was told
         self.asks: list[str] = []  # questions that it was shown and has not answered
+        self.eager = False  # it answers questions at once
         self.open = False
         self._next = 0
         self._waiting: dict[str, asyncio.Future[Message]] = {}
@@ -47,6 +51,9 @@ class Client:
                 if found is not None and not found.done():
                     found.set_result(message)
                 self.hear(message)
+                self.reached = self.place(message) or self.reached
+                if self.eager and self.asks and (said := self.answer(self.asks.pop(), True)):
+                    self.write(said)
         except ConnectionError:
             pass  # the daemon was killed: the end, like any other
         finally:
@@ -98,6 +105,10 @@ class Client:
     def hear(self, message: Message) -> None:
         """Note questions."""
 
+    def place(self, message: Message) -> int | None:
+        """The place that a message names: this client has all up to it."""
+        return None
+
     def prompt(self, mark: str, text: str, kind: str) -> Message | None:
         """A message that sends a prompt, or nothing when the protocol has no such word."""
         return None
@@ -112,16 +123,34 @@ class Client:
         """Something harmless that is answered."""
         return None
 
+    def deed(self, kind: str) -> Message | None:
+        """Something rare: take a prompt back, undo, close."""
+        return None
+
+    def deeds(self, kind: str, message: Message, about: str = "", verdict: str = "") -> Message:
+        made = Deed(kind, self.session, self.name, message["id"], about, verdict)
+        self.trace.deeds.append(made)
+        return message
+
 
 class Native(Client):
     dialect, socket = "native", "daemon"
+    since: int | None = 0
+    returns = True
 
-    since: int | None = 0  # from where it watches
+    def __init__(self, trace: Trace, number: int, session: str, cwd: str) -> None:
+        super().__init__(trace, number, session, cwd)
+        self.marks: list[str] = []  # prompts that it queued
+        self.last: Message = {}  # what it sent last
 
     async def greet(self) -> None:
         await self.ask("initialize", {"protocol_version": 1})
         of = {"session_id": self.session}
         await self.ask("dragoman/watch", of if self.since is None else {**of, "since": self.since})
+
+    def place(self, message: Message) -> int | None:
+        told = message.get("params") or {}
+        return told["seq"] or None if message.get("method") == "dragoman/event" else None
 
     def hear(self, message: Message) -> None:
         event = (message.get("params") or {}).get("event") or {}
@@ -129,11 +158,15 @@ class Native(Client):
             self.asks.append(json.dumps([event["ask"]["id"], event["ask"].get("digest", "")]))
 
     def prompt(self, mark: str, text: str, kind: str) -> Message | None:
-        of = {"session_id": self.session, "text": text}
+        of: Message = {"session_id": self.session, "text": text}
         if kind == "steer":
             return self.promise(mark, "steer", self.request("dragoman/steer", of))
         detach = kind == "queue"
-        return self.promise(mark, kind, self.request("dragoman/prompt", {**of, "detach": detach}))
+        if detach:
+            self.marks.append(mark)
+        of |= {"detach": detach, "key": mark}
+        self.last = of
+        return self.promise(mark, kind, self.request("dragoman/prompt", of))
 
     def cancel(self) -> Message | None:
         return self.request("dragoman/cancel", {"session_id": self.session})
@@ -141,7 +174,23 @@ class Native(Client):
     def answer(self, ask: str, allow: bool) -> Message | None:
         id, digest = json.loads(ask)
         verdict = "allow" if allow else "deny"
-        return self.request("dragoman/answer", {"id": id, "verdict": verdict, "digest": digest})
+        of = {"id": id, "verdict": verdict, "digest": digest}
+        return self.deeds("answer", self.request("dragoman/answer", of), id, verdict)
+
+    def deed(self, kind: str) -> Message | None:
+        of = {"session_id": self.session}
+        if kind == "retract" and self.marks:
+            mark = self.marks.pop()
+            if self.last.get("key") == mark:  # sent again, it would be another one
+                self.last = {}
+            wanted = self.request("dragoman/retract", {**of, "key": mark})
+            return self.deeds("retract", wanted, mark)
+        if kind == "again" and self.last:  # a client in doubt: it is one prompt all the same
+            again = self.request("dragoman/prompt", self.last)
+            return self.promise(self.last["key"], "again", again)
+        if kind == "undo":
+            return self.deeds("undo", self.request("dragoman/undo", of))
+        return self.request("dragoman/close", of) if kind == "close" else None
 
     def noise(self) -> Message | None:
         return self.request("dragoman/session", {"session_id": self.session})
@@ -151,16 +200,22 @@ class Fresh(Native):
     """Watches from now on."""
 
     since = None
+    returns = False
 
 
 class All(Native):
     """Watches all sessions, from now on."""
 
     dialect = "all"
+    since = None
 
     async def greet(self) -> None:
         await self.ask("initialize", {"protocol_version": 1})
-        await self.ask("dragoman/watch", {})
+        await self.ask("dragoman/watch", {} if self.since is None else {"since": self.since})
+
+    def place(self, message: Message) -> int | None:
+        told = message.get("params") or {}
+        return told["gseq"] if super().place(message) else None
 
 
 class Zeroclaw(Client):
@@ -190,13 +245,19 @@ class Zeroclaw(Client):
     def noise(self) -> Message | None:
         return self.request("session/messages", {"sessionId": self.session})
 
+    def deed(self, kind: str) -> Message | None:
+        if kind == "close":  # and back, in one write
+            of = {"agentAlias": "default", "sessionId": self.session}
+            leave = self.request("session/close", {"sessionId": self.session})
+            self.write(leave, self.request("session/new", of))
+        return None
+
 
 class Acp(Client):
     dialect, socket = "acp", "acp"
 
     async def greet(self) -> None:
         await self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        self.wire.whole = True
         of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
         load = self.request("session/load", of)
         mode = self.request("session/set_mode", {**of, "modeId": "supervised"})
@@ -204,7 +265,7 @@ class Acp(Client):
         self._waiting[load["id"]] = future
         self.write(load, mode)  # in one write: they take effect in this order
         async with asyncio.timeout(30.0):
-            await future
+            self.wire.whole = "result" in await future  # else another process has the session
 
     def hear(self, message: Message) -> None:
         if message.get("method") == "session/request_permission":
@@ -222,12 +283,41 @@ class Acp(Client):
     def answer(self, ask: str, allow: bool) -> Message | None:
         id, options = json.loads(ask)
         wanted = "allow_once" if allow else "reject_once"
-        chosen = next(one["optionId"] for one in options if one["kind"] == wanted)
+        fits = [one["optionId"] for one in options if one["kind"] == wanted]
+        chosen = fits[0] if fits else options[-1]["optionId"]  # a question has choices of its own
         outcome = {"outcome": "selected", "optionId": chosen}
         return {"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}
 
     def noise(self) -> Message | None:
         return self.request("session/list", {})
+
+    def deed(self, kind: str) -> Message | None:
+        if kind == "close":  # and back, in one write: it is shown everything once more
+            self.wire.whole = False
+            leave = self.request("session/close", {"sessionId": self.session})
+            self.write(leave, self.back())
+        return None
+
+    def back(self) -> Message:
+        of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
+        return self.request("session/load", of)
+
+
+class Acp2(Acp):
+    """Version 2: prompts are held until they begin."""
+
+    dialect = "acp2"
+
+    async def greet(self) -> None:
+        about = {"name": self.name, "version": "1"}
+        await self.ask("initialize", {"protocolVersion": 2, "capabilities": {}, "info": about})
+        of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
+        again = await self.ask("session/resume", {**of, "replayFrom": {"type": "start"}})
+        self.wire.whole = "result" in again
+
+    def back(self) -> Message:
+        of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
+        return self.request("session/resume", of)
 
 
 class Piped(Client):
@@ -274,6 +364,15 @@ class Relay(Piped, Acp):
         await self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         of = {"sessionId": self.session, "cwd": self.cwd, "mcpServers": []}
         await self.ask("session/load", of)
+
+    def deed(self, kind: str) -> Message | None:
+        return None  # what it showed is counted to its end
+
+
+class Bridge(Relay):
+    """`dragoman acp-bridge` between a client and the gateway: it outlives every daemon, too."""
+
+    dialect, program = "bridge", ("acp-bridge",)
 
 
 class Zot(Client):
@@ -336,6 +435,27 @@ class Humanlayer(Client):
         return self.request("fetchApprovals", {"session_id": self.session})
 
 
+class Subscriber(Humanlayer):
+    """Its events, from the beginning of the session on; it says nothing more."""
+
+    dialect = "subscriber"
+    since = 0
+    returns = True
+
+    async def greet(self) -> None:
+        await self.ask("Subscribe", {"session_id": self.session, "since": self.since})
+
+    def place(self, message: Message) -> int | None:
+        event = (message.get("result") or {}).get("event") or {}
+        return event.get("seq")
+
+    def cancel(self) -> Message | None:
+        return None
+
+    def noise(self) -> Message | None:
+        return None
+
+
 class App(Client):
     dialect, socket = "openclawos", "kernel"
 
@@ -366,4 +486,6 @@ class App(Client):
         return self.request("session.get", {"key": self.session})
 
 
-KINDS: tuple[type[Client], ...] = (Native, Fresh, All, Zeroclaw, Acp, Zot, Humanlayer, App)
+KINDS: tuple[type[Client], ...] = (
+    Native, Fresh, All, Zeroclaw, Acp, Acp2, Zot, Humanlayer, Subscriber, App,
+)  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.cross.fire.check import check
-from tests.cross.fire.trace import Ashes, Frame, Kept, Promise, Trace, Wire
+from tests.cross.fire.trace import Ashes, Deed, Frame, Kept, Promise, Trace, Wire
 
 Broken = Callable[[Trace, Ashes], None]
 
@@ -60,6 +60,16 @@ def everywhere(gseq: int) -> Frame:
     return Frame("all6", False, {"method": "dragoman/event", "params": params})
 
 
+def subscribed(number: int) -> Frame:
+    return Frame("subscriber7", False, {"result": {"event": {"type": "x", "seq": number}}})
+
+
+def message2(kind: str, id: str, said: str) -> Frame:
+    content: Any = text(said) if kind == "agent_message" else text(said)[0]
+    update = {"sessionUpdate": kind, "messageId": id, "content": content}
+    return Frame("acp2-8", False, {"method": "session/update", "params": {"update": update}})
+
+
 def good() -> tuple[Trace, Ashes]:
     """A small fire in which everything went well."""
     frames = [
@@ -83,6 +93,19 @@ def good() -> tuple[Trace, Ashes]:
         Frame("all6", False, {"id": "1", "result": {"watch": "w1", "last": 1}}),
         everywhere(2),
         everywhere(3),
+        *(subscribed(number) for number in (1, 2)),
+        message2("agent_message_chunk", "1", "do"),
+        message2("agent_message", "1", "done"),
+        message2("agent_message_chunk", "2", "m2x is here"),
+        Frame("native1", False, {"id": "3", "result": {}}),
+        Frame("native1", False, {"id": "4", "result": {}}),
+        subscribed(2)._replace(wire="subscriber9"),
+        Frame("native10", False, {"id": "1", "result": {"watch": "w1", "last": 9}}),
+        told(deepcopy(EVENTS[9]))._replace(wire="native10"),
+    ]
+    deeds = [
+        Deed("answer", "s", "native1", "3", "a1", "allow"),
+        Deed("retract", "s", "native1", "4", "m3x"),
     ]
     wires = {
         "native1": Wire("native1", "native", "s"),
@@ -91,13 +114,18 @@ def good() -> tuple[Trace, Ashes]:
         "app4": Wire("app4", "openclawos", "s"),
         "relay5": Wire("relay5", "relay", "s"),
         "all6": Wire("all6", "all", "s"),
+        "subscriber7": Wire("subscriber7", "subscriber", "s"),
+        "acp2-8": Wire("acp2-8", "acp2", "s", whole=True),
+        "subscriber9": Wire("subscriber9", "subscriber", "s", since=1),
+        "native10": Wire("native10", "native", "s", since=9),
     }
     promises = [
         Promise("m1x", "s", "native1", "1", "queue"),
         Promise("m2x", "s", "native1", "2", "queue"),
     ]
     said = {name: ["done", "m2x is here"] for name in ("native", "zot", "humanlayer", "acp")}
-    return Trace(frames, wires, promises), Ashes({"s": Kept(deepcopy(EVENTS), said)}, ["m1x"])
+    whole = Kept(deepcopy(EVENTS), said, told=[{"seq": 1}, {"seq": 2}])
+    return Trace(frames, wires, promises, deeds), Ashes({"s": whole}, ["m1x"])
 
 
 def drop(number: int) -> Broken:
@@ -152,8 +180,35 @@ def jump(trace: Trace, ashes: Ashes) -> None:
     trace.frames[26].message["result"]["last"] = 2
 
 
+def begin_later(trace: Trace, ashes: Ashes) -> None:
+    """It came with the place 8 and is not told event 9."""
+    trace.wires["native10"].since = 8
+
+
+def hold(trace: Trace, ashes: Ashes) -> None:
+    ashes.sockets = (9, 14)
+
+
 def differ(trace: Trace, ashes: Ashes) -> None:
     ashes.sessions["s"].said["zot"] = ["done"]
+
+
+def undo(trace: Trace, ashes: Ashes) -> None:
+    trace.deeds.append(Deed("undo", "s", "native1", "5"))
+    trace.frames.append(Frame("native1", False, {"id": "5", "result": {}}))
+
+
+def promise_run(trace: Trace, ashes: Ashes) -> None:
+    trace.frames[19].message["result"] = {"queued": True, "runId": "t2"}
+
+
+def take_back(trace: Trace, ashes: Ashes) -> None:
+    trace.frames[:0] = [Frame("native1", False, {"id": "6", "result": {}})]
+    trace.deeds.append(Deed("retract", "s", "native1", "6", "m2x"))
+
+
+def answer_other(trace: Trace, ashes: Ashes) -> None:
+    trace.deeds[0] = trace.deeds[0]._replace(verdict="deny")
 
 
 def unrest(trace: Trace, ashes: Ashes) -> None:
@@ -201,6 +256,27 @@ BROKEN: dict[str, tuple[Broken, str]] = {
     "a relay that repeats": (repeat(25), "relay5: showed the answer about m2x 2 times"),
     "a cursor ahead": (jump, "all6: was told event 2 after the place 2"),
     "an event skipped": (drop(27), "all6: was told event 3 after the place 1"),
+    "taken back and run": (take_back, "m2x: was taken back on native1 and runs"),
+    "an answer that does not count": (answer_other, "answered a1 with deny, kept is ['allow']"),
+    "an answer that is not kept": (
+        kept(lambda e: e.__delitem__(3)),
+        "answered a1 with allow, kept is []",
+    ),
+    "an undo that is not told": (undo, "s: 1 undos were acknowledged, 0 are told"),
+    "a run without an end": (promise_run, "never told what became of its run t2"),
+    "a subscriber told twice": (repeat(29), "subscriber7: was told 3 of 2 events"),
+    "a subscriber that missed something": (drop(29), "subscriber7: was told 1 of 2 events"),
+    "one that comes back and misses something": (
+        begin_later,
+        "native10: came with the place 8 and begins at 9",
+    ),
+    "a subscriber that comes back and misses something": (
+        drop(36),
+        "subscriber9: was told 0 of 1 events",
+    ),
+    "a connection that nobody has": (hold, "the daemon has 14 sockets, and had 9"),
+    "words twice in version 2": (repeat(33), "acp2-8: was shown 26 characters of 15"),
+    "words lost in version 2": (drop(32), "acp2-8: was shown 13 characters of 15"),
     "no rest": (unrest, "is running though everything was answered"),
     "a turn without its end": (kept(lambda e: e.__delitem__(9)), "turn t2 ended 0 times"),
 }
@@ -216,6 +292,16 @@ def test_a_broken_one_is_reported(name: str) -> None:
     breaks, said = BROKEN[name]
     breaks(trace, ashes)
     assert any(said in report for report in check(trace, ashes)), check(trace, ashes)
+
+
+def test_a_prompt_that_ran_already_may_be_taken_back_and_an_undo_is_told() -> None:
+    trace, ashes = good()
+    take_back(trace, ashes)
+    trace.frames.append(trace.frames.pop(0))  # after the connection was told that it runs
+    undo(trace, ashes)
+    noted = event(11, "noted", data={"checkpoint": "undone"})
+    ashes.sessions["s"].events.append(noted)
+    assert check(trace, ashes) == []
 
 
 def test_a_cut_connection_may_leave_its_request_open() -> None:
@@ -235,3 +321,36 @@ def test_work_whose_end_was_told_is_not_lost() -> None:
     trace.frames[11:14] = [told(one) for one in events[-2:]]
     ashes.sessions["s"].said = {}
     assert not [report for report in check(trace, ashes) if "m2x" in report]
+
+
+def send_again(trace: Trace, ashes: Ashes) -> None:
+    """The first prompt once more, behind the second; it is told that it was taken."""
+    trace.frames += (
+        Frame("native1", True, request("5")),
+        Frame("native1", False, {"id": "5", "error": {"code": -1, "message": "taken before"}}),
+    )
+    trace.promises.append(Promise("m1x", "s", "native1", "5", "again"))
+
+
+def test_a_prompt_that_was_sent_again_is_one_prompt() -> None:
+    trace, ashes = good()
+    send_again(trace, ashes)
+    assert check(trace, ashes) == []
+    ashes.sessions["s"].events += deepcopy(EVENTS[1:2] + EVENTS[6:7])
+    renumber(ashes.sessions["s"].events)
+    assert "m1x: stands 2 times in the history of s" in check(trace, ashes)
+
+
+def test_a_prompt_that_was_sent_again_goes_on_as_the_first_one_was_told() -> None:
+    trace, ashes = good()
+    send_again(trace, ashes)
+    text = "It goes on when it is back. Do not send it again."
+    trace.frames[2] = Frame("native1", False, {"id": "1", "error": {"message": text}})
+    assert check(trace, ashes) == []
+
+
+def test_a_question_of_the_agent_must_be_settled_as_well() -> None:
+    trace, ashes = good()
+    question = event(11, "asked", ask={"id": "a2", "call_id": "c2", "kind": "question"})
+    ashes.sessions["s"].events.append(question)
+    assert "s: question a2 was never settled" in check(trace, ashes)

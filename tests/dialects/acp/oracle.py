@@ -55,6 +55,81 @@ def _by_method(version: str) -> tuple[dict[str, str], dict[str, str]]:
     return sent, results
 
 
+@functools.cache
+def _strict(version: str) -> dict[str, Any]:
+    """The definitions, closed: an object may have no members beside those that are named."""
+    schema = _schema(version)
+    assert schema is not None
+    return {name: _opened(one) for name, one in schema["$defs"].items()}
+
+
+def _opened(node: Any) -> Any:
+    """A schema whose members are closed, but which may be part of a larger one itself."""
+    if not isinstance(node, dict):
+        return node
+    found = dict(node)
+    for key in ("properties", "patternProperties"):
+        if key in found:
+            found[key] = {name: _closed(one) for name, one in found[key].items()}
+    if "items" in found:
+        found["items"] = _closed(found["items"])
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in found:
+            found[key] = [_opened(one) for one in found[key]]
+    return found
+
+
+def _closed(node: Any) -> Any:
+    """The same for a schema that describes a whole value."""
+    found = _opened(node)
+    parts = {"properties", "anyOf", "oneOf", "allOf", "$ref"}
+    if isinstance(found, dict) and parts & set(found) and not found.get("additionalProperties"):
+        found.setdefault("unevaluatedProperties", False)
+    return found
+
+
+@functools.cache
+def _strict_validator(version: str, name: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(
+        {"$ref": f"#/$defs/{name}", "unevaluatedProperties": False, "$defs": _strict(version)}
+    )
+
+
+_SEEN: set[tuple[str, str, str]] = set()  # forms of messages that were judged
+_TAGS = {"sessionUpdate", "type", "state", "mode", "outcome", "operation", "action"}
+
+
+def _form(value: Any, key: str = "") -> Any:
+    """The members of a value, without what they hold: that is judged by `check`."""
+    if isinstance(value, dict):
+        return {name: _form(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return sorted({json.dumps(_form(one, key), sort_keys=True) for one in value})
+    return value if key in _TAGS or not isinstance(value, str) else ""
+
+
+def check_strictly(message: dict[str, Any], asked: dict[Any, str], version: str = "v1") -> None:
+    """The same as `check`, and no member anywhere that the protocol does not name."""
+    check(message, asked, version)
+    version = f"{version}.unstable"  # has all of the stable one
+    sent, results = _by_method(version)
+    if "method" in message:
+        name, value = sent.get(message["method"]), message.get("params")
+    else:
+        name, value = results.get(asked.get(message.get("id"), "")), message.get("result")
+    if name is None or value is None:
+        return
+    value = {key: one for key, one in value.items() if key not in EXTRA.get(name, ())}
+    form = (version, name, json.dumps(_form(value), sort_keys=True))
+    if form in _SEEN:
+        return  # its members are those of another that was fine
+    _SEEN.add(form)
+    errors = sorted(_strict_validator(version, name).iter_errors(value), key=lambda e: len(e.path))
+    assert not errors, f"{name}: {errors[0].message[:500]}\nin {json.dumps(value)[:1500]}"
+
+
 def check(message: dict[str, Any], asked: dict[Any, str], version: str = "v1") -> None:
     """Assert that a line of ours is valid. `asked` maps ids of requests to their methods."""
     assert message.get("jsonrpc") == "2.0", message
@@ -85,7 +160,7 @@ def check(message: dict[str, Any], asked: dict[Any, str], version: str = "v1") -
 def _is_new(message: dict[str, Any]) -> bool:
     """Updates that only clients get which asked for them."""
     update = message.get("params", {}).get("update", {})
-    return update.get("sessionUpdate") in ("plan_update", "subagent_update")
+    return update.get("sessionUpdate") in ("plan_update", "subagent_update", "session_message")
 
 
 def _judge(version: str, name: str, value: Any) -> None:

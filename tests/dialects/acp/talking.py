@@ -19,14 +19,20 @@ JOIN = {"dragoman": {"join": True}}  # what another client has open, though noth
 class Talker:
     """Sends requests, answers the agent's, and keeps everything in order."""
 
+    check = staticmethod(check)  # of every line that comes
+
     def __init__(self, desk: Desk, label: str = "memory", transport: str = "memory") -> None:
-        self.end = Client(desk.hearer, Peer(label, transport))
+        self.end = self.connect(desk, Peer(label, transport))
         self.asked: dict[Any, str] = {}
         self.heard: list[dict[str, Any]] = []  # all that came, in order
         self.waiting: deque[dict[str, Any]] = deque()  # came while something else was waited for
         self.answers: dict[str, Answer] = {}
         self._next = 0
         self.version = "v1"
+
+    def connect(self, desk: Desk, peer: Peer) -> Any:
+        """The way to the agent."""
+        return Client(desk.hearer, peer)
 
     def send(self, message: dict[str, Any]) -> None:
         self.end.send(json.dumps(message).encode())
@@ -52,7 +58,7 @@ class Talker:
     async def next(self, within: float = 5.0) -> dict[str, Any]:
         """The next line, whatever it is; requests are answered when an answer is known."""
         message = json.loads(await self.end.receive(within))
-        check(message, self.asked, self.version)
+        self.check(message, self.asked, self.version)
         self.heard.append(message)
         if "method" in message and "id" in message:
             answer = self.answers.get(message["method"])

@@ -114,6 +114,79 @@ async def test_a_cancelled_turn_kills_the_clients_terminal() -> None:
     assert methods.index("terminal/kill") < methods.index("terminal/release")
 
 
+async def test_a_terminal_that_is_opened_too_late_is_ended() -> None:
+    client = talker(memory_door(Scripted([call("run"), "ok"]), [Run(run_command)], mode="full"))
+    await client.greet(terminal=True)
+    session = await client.new()
+    waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
+    asked = await client.until("terminal/create")
+    client.tell("session/cancel", {"sessionId": session})
+    assert (await client.reply(waiting))["result"]["stopReason"] == "cancelled"
+    assert sent(client, "$/cancel_request") == [{"requestId": asked["id"]}]
+    client.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"terminalId": "late"}})
+    for method in ("terminal/kill", "terminal/release"):
+        assert (await client.until(method))["params"]["terminalId"] == "late"
+
+
+@pytest.mark.parametrize("answer", [{"error": {"code": -32800, "message": "gone"}}, {"result": 5}])
+async def test_a_terminal_that_was_never_opened_needs_no_end(answer: dict[str, Any]) -> None:
+    client = talker(memory_door(Scripted([call("run"), "ok"]), [Run(run_command)], mode="full"))
+    await client.greet(terminal=True)
+    session = await client.new()
+    waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
+    asked = await client.until("terminal/create")
+    client.tell("session/cancel", {"sessionId": session})
+    await client.reply(waiting)
+    client.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+    await client.silence()
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        ({"exitCode": None, "signal": "SIGKILL"}, -9),
+        ({"signal": "SIGNOTHING"}, None),
+        ({"signal": ["SIGKILL"]}, None),
+        ({"exitCode": True}, None),
+        ({"exitCode": "3"}, None),
+        ({"exitCode": 2**70}, None),
+        (None, None),
+        ([], None),
+    ],
+)
+async def test_how_a_command_ended_is_read_with_care(ended: Any, code: int | None) -> None:
+    answers = {
+        "terminal/create": {"terminalId": "t1"},
+        "terminal/wait_for_exit": ended,
+        "terminal/output": {"output": 5, "truncated": "yes"},
+        "terminal/release": None,
+    }
+    output, client = await result_of(run_command, answers, terminal=True)
+    assert output == f"({code}, '', False)" and sent(client, "terminal/release")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"result": {"terminalId": "t"}, "error": {"code": 1, "message": "both"}},
+        {"error": "no"},
+        {"error": None},
+        {"error": {"code": "x", "message": 5}},
+        {"result": {"terminalId": ""}},
+    ],
+)
+async def test_an_answer_that_is_malformed_keeps_nobody_waiting(answer: dict[str, Any]) -> None:
+    client = talker(memory_door(Scripted([call("run"), "ok"]), [Run(run_command)], mode="full"))
+    await client.greet(terminal=True)
+    session = await client.new()
+    waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
+    asked = await client.until("terminal/create")
+    client.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+    assert (await client.reply(waiting))["result"]["stopReason"] == "end_turn"
+    last = [u for u in client.updates() if u["sessionUpdate"] == "tool_call_update"][-1]
+    assert last["status"] == "failed" and "opened no terminal" in last["rawOutput"]["output"]
+
+
 async def test_the_clients_offer_ends_with_its_connection() -> None:
     door = memory_door(Scripted(["x"]))
     client = talker(door)

@@ -137,7 +137,9 @@ async def test_a_session_stays_in_its_directory(tmp_path: Path, method: str) -> 
     ],
 )
 async def test_a_path_with_a_nul_is_refused_by_name(method: str, params: Any) -> None:
-    error = await talker(memory_door(Scripted([]))).refused(method, params)
+    client = talker(memory_door(Scripted([])))
+    await client.greet()
+    error = await client.refused(method, params)
     assert error["code"] == -32602 and "NUL" in error["message"]
 
 
@@ -167,3 +169,24 @@ async def test_a_closed_decoder_gets_no_usage() -> None:
         await client.greet(name)
         await client.prompt(await client.new())
         assert ("usage_update" in client.kinds()) is told
+
+
+async def test_a_session_whose_directory_is_gone_is_not_loaded(tmp_path: Path) -> None:
+    store, _ = open_store(str(tmp_path / "s.db"))
+    door = memory_door(Scripted(["hi"]), store=store)
+    client = talker(door)
+    await client.greet()
+    there = tmp_path / "work"
+    there.mkdir()
+    session = await client.new(str(there))
+    await client.prompt(session)
+    await client.call("session/close", {"sessionId": session})
+    there.rmdir()
+    for method in ("session/load", "session/resume"):
+        for more in ({}, {"cwd": str(there), "mcpServers": []}):
+            error = await client.refused(method, {"sessionId": session, **more})
+            assert error["code"] == -32602 and str(there) in error["message"]
+    there.mkdir()
+    await client.call("session/load", {"sessionId": session, "cwd": str(there), "mcpServers": []})
+    await host_of(door).stop(1.0)
+    await store.close()

@@ -95,13 +95,26 @@ async def test_reject_always_is_not_asked_again() -> None:
     assert len(asked) == 1 and tool.ran == []
 
 
-async def test_an_error_for_an_answer_denies() -> None:
+YES = {"outcome": {"outcome": "selected", "optionId": "allow-once"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": {"code": -32601, "message": "no"}},
+        {"error": {"code": -32601, "message": "no"}, "result": None},
+        {"error": "no"},
+        {"result": YES, "error": {"code": 1, "message": "both"}},
+        {"result": YES, "params": {}},
+        {"result": [YES]},
+    ],
+)
+async def test_an_error_for_an_answer_denies(answer: dict[str, Any]) -> None:
     client = talker(memory_door(Scripted([call("echo", text="x"), "ok"]), [EchoTool()]))
     session = await client.new()
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
     request = await client.until("session/request_permission")
-    client.send({"jsonrpc": "2.0", "id": request["id"],
-                 "error": {"code": -32601, "message": "no"}})  # fmt: skip
+    client.send({"jsonrpc": "2.0", "id": request["id"], **answer})
     await client.reply(waiting)
     assert results(client)[0][0] == "failed"
 
@@ -260,10 +273,74 @@ async def test_a_free_question_waits_for_a_client_of_another_protocol() -> None:
     client = talker(door)
     session = await client.new()
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await client.update("tool_call_update")
         while not (rows := await door.asks()):  # noqa: ASYNC110 - nothing tells of it here
             await asyncio.sleep(0)
     await door.answer(rows[0].ask.id, "answer", Who("zeroclaw", id="z"), text="green")
     await client.reply(waiting)
     assert results(client) == [("completed", "green")]
+
+
+class Sends(EchoTool):
+    """Sends the human to a page, and waits until they were there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.went = asyncio.Event()
+        self.answers: list[str] = []
+
+    async def run(self, args: dict[str, Any], env: Any) -> Any:
+        page = "https://shop.example/in"
+        answer = await env.inquire(f"Sign in: {page}", ("Opened", "Decline"), url=page)
+        self.answers.append(answer.text if answer.answered else "")
+        if answer.text == "Opened":
+            await self.went.wait()
+        return await super().run({"text": "in"}, env)
+
+
+@pytest.mark.parametrize("second", [False, True])
+async def test_an_address_is_opened_by_the_client_and_its_end_is_told(second: bool) -> None:
+    tool = Sends()
+    door = memory_door(Scripted([call("echo", text="x"), "ok"]), [tool], mode="full")
+    client = talker(door)
+    can = {"elicitation": {"form": {}, "url": {}}}
+    await (client.greet2(**can) if second else client.greet("t", **can))
+    session = await (client.new2() if second else client.new())
+    prompt = [{"type": "text", "text": "go"}]
+    client.ask("session/prompt", {"sessionId": session, "prompt": prompt})
+    asked = await client.until("elicitation/create")
+    params = asked["params"]
+    assert (params["mode"], params["url"]) == ("url", "https://shop.example/in")
+    assert params["sessionId"] == session and params["toolCallId"]
+    client.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}})
+    await client.reply(client.ask("_test/barrier"))  # an agreement is not yet the end
+    assert not any(m.get("method") == "elicitation/complete" for m in client.heard)
+    tool.went.set()
+    told = await client.until("elicitation/complete")
+    assert told["params"] == {"elicitationId": params["elicitationId"]}
+    assert tool.answers == ["Opened"]
+
+
+@pytest.mark.parametrize(
+    ("can", "answer", "said"),
+    [
+        ({"url": {}}, {"action": "decline"}, "Decline"),
+        ({"url": {}}, {"action": "cancel"}, ""),
+        ({"url": {}}, {"action": "what"}, ""),
+        ({"form": {}}, {"outcome": {"outcome": "selected", "optionId": "choice-1"}}, "Decline"),
+        ({}, {"outcome": {"outcome": "cancelled"}}, ""),
+    ],
+)
+async def test_an_address_that_is_not_opened(can: Any, answer: Any, said: str) -> None:
+    tool = Sends()
+    door = memory_door(Scripted([call("echo", text="x"), "ok"]), [tool], mode="full")
+    client = talker(door)
+    await client.greet("t", elicitation=can)
+    method = "elicitation/create" if "url" in can else "session/request_permission"
+    client.answers[method] = lambda params: answer
+    await client.prompt(await client.new(), "go")
+    assert tool.answers == [said]
+    asked = next(m for m in client.heard if m.get("method") == method)
+    assert "https://shop.example/in" in str(asked["params"])
+    assert not any(m.get("method") == "elicitation/complete" for m in client.heard)

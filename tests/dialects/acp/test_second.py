@@ -177,6 +177,58 @@ def options_of(params: dict[str, Any]) -> Any:
     return {"outcome": {"outcome": "selected", "optionId": "allow-once"}}
 
 
+@pytest.mark.parametrize("text", ["/undo", "/undo list", "/redo"])
+async def test_commands_of_the_engine_are_turns(text: str) -> None:
+    client = await second(memory_door(Scripted(["a"])))
+    session = await client.new2()
+    await turned(client, session)
+    id = await prompt(client, session, text)
+    idle = await client.state("idle")
+    assert idle["stopReason"] in ("end_turn", "error")
+    said = [u for u in client.updates() if u["sessionUpdate"].startswith("agent_message")]
+    assert said[-1]["messageId"].startswith(f"{id}.") or "error" in idle, said[-1]
+
+
+async def test_our_own_commands_leave_the_state_of_a_running_turn_alone() -> None:
+    desk = desk_of(memory_door(Scripted([turn("x", hang())])))
+    first, other = Talker(desk), Talker(desk)
+    await first.greet2()
+    await other.greet2()
+    session = await first.new2()
+    await other.call("session/resume", {"sessionId": session, "cwd": "/tmp"})
+    await prompt(first, session)
+    await other.update("agent_message_chunk")
+    before = len(other.updates())
+    await prompt(other, session, "/status")
+    assert "Mode: supervised" in (await other.update("agent_message_chunk"))["content"]["text"]
+    other.tell("session/cancel", {"sessionId": session})
+    idle = await other.state("idle")
+    states = [u.get("state") for u in other.updates()[before:] if "state" in u]
+    assert states == ["idle"] and idle["stopReason"] == "cancelled"
+
+
+async def test_a_prompt_that_was_begun_is_not_called_cancelled() -> None:
+    """Its session is left and entered anew before the client thinks better of it."""
+    door = memory_door(Scripted(["a"] * 20, loop=True))
+    client = await second(door)
+    session = await client.new2()
+    for late in range(6):
+        text = f"prompt {late}"
+        asked = client.ask("session/prompt", {"sessionId": session, "prompt": blocks(text)})
+        for _ in range(late):
+            await asyncio.sleep(0)
+        client.ask("session/close", {"sessionId": session})
+        again = client.ask("session/resume", {"sessionId": session, "cwd": "/tmp"})
+        client.tell("$/cancel_request", {"requestId": asked})
+        said = await client.reply(asked)
+        if "result" not in await client.reply(again):
+            session = await client.new2()  # it was gone before it could be entered
+            continue
+        kept = [m for m in await door.messages(session) if m.role == "user"]
+        history = [block.text for m in kept for block in m.content]  # type: ignore[union-attr]
+        assert ("result" in said) == (text in history), (late, said)
+
+
 async def test_a_permission_has_a_subject_and_shows_as_a_state(tmp_path: Path) -> None:
     script = Scripted([call("write", path="a.txt", content="new\n"), "ok"])
 

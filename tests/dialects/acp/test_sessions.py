@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.engine.door import Door
+from dragoman.engine.events import Who
+from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import AgentProfile
 from dragoman.store.sqlite import open_store
 from dragoman.testing.host import MODEL, EchoTool, host_of, memory_door
@@ -60,6 +62,7 @@ async def test_capabilities_tell_what_really_works(tmp_path: Path) -> None:
 
 async def test_there_is_nothing_to_sign_in_to() -> None:
     client = talker(memory_door(Scripted([])))
+    await client.greet()
     assert (await client.refused("authenticate", {"methodId": "x"}))["code"] == -32602
 
 
@@ -312,6 +315,30 @@ async def test_close_then_load_on_the_same_connection(tmp_path: Path) -> None:
     await restart(door)
 
 
+@pytest.mark.parametrize("origin", ["acp", "another"])
+async def test_closing_stops_the_work_of_an_editors_session_for_all(
+    tmp_path: Path, origin: str
+) -> None:
+    door = kept(tmp_path, Scripted([turn("a", hang(), "b")]))
+    desk = desk_of(door)
+    one, two = Talker(desk, "one"), Talker(desk, "two")
+    if origin == "acp":
+        session = await one.new(str(tmp_path))
+    else:
+        opened = await door.open(OpenSpec(agent="default", cwd=str(tmp_path)), Who("zeroclaw"))
+        session = opened.id
+        await one.call("session/resume", {"sessionId": session})
+    await two.call("session/resume", {"sessionId": session})
+    waiting = one.ask("session/prompt", {"sessionId": session, "prompt": "go"})
+    await one.update("agent_message_chunk")
+    assert await two.call("session/close", {"sessionId": session}) == {}
+    if origin == "another":
+        host_of(door).models.provider.release()  # type: ignore[attr-defined]
+    said = (await one.reply(waiting))["result"]["stopReason"]
+    assert said == ("cancelled" if origin == "acp" else "end_turn")
+    await restart(door)
+
+
 async def test_close_cancels_the_prompt_in_flight(tmp_path: Path) -> None:
     door = kept(tmp_path, Scripted([turn("part", hang())]))
     client = talker(door)
@@ -395,6 +422,7 @@ async def test_a_session_of_another_connection_is_listed_but_not_ours_to_prompt(
     desk = desk_of(door)
     one, two = Talker(desk, "one"), Talker(desk, "two")
     session = await one.new()
+    await two.greet()
     assert (await two.call("session/list"))["sessions"][0]["sessionId"] == session
     params = {"sessionId": session, "prompt": "x"}
     assert (await two.refused("session/prompt", params))["code"] == -32000
@@ -447,9 +475,11 @@ async def test_an_idle_session_is_let_go_and_can_be_loaded(tmp_path: Path) -> No
     door = kept(tmp_path, script)
     desk = desk_of(door, session_timeout_secs=0.2)
     client = Talker(desk)
-    idle, busy = await client.new(), await client.new()
+    busy = await client.new()
     prompt = client.ask("session/prompt", {"sessionId": busy, "prompt": "go"})
-    async with asyncio.timeout(5):
+    await client.update("agent_message_chunk")  # it runs, and so it is not idle any more
+    idle = await client.new()
+    async with asyncio.timeout(30):
         while idle in desk.active:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
     assert busy in desk.active and host_of(door).live[busy].inbox.busy
@@ -519,10 +549,39 @@ async def test_requests_of_one_session_take_effect_in_their_order(
     await restart(door)
 
 
+@pytest.mark.parametrize("way", ["session/close", "session/stop"])
+async def test_a_session_that_is_left_and_loaded_in_one_write_is_there_again(
+    tmp_path: Path, way: str
+) -> None:
+    door = kept(tmp_path, Scripted(["one", "two", "three"]))
+    client = talker(door)
+    session = await client.new(str(tmp_path))
+    await client.prompt(session)
+    given = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+    prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
+    leaving = client.ask(way, {"sessionId": session})
+    loading = client.ask("session/load", given)
+    twice = client.ask("session/load", given)
+    asked = client.ask("session/prompt", prompt)
+    for id in (leaving, loading):
+        assert "result" in await client.reply(id)
+    assert "already active" in (await client.reply(twice))["error"]["message"]
+    assert (await client.reply(asked))["result"]["content"] == "two"
+    assert len(host_of(door).live[session].ledger.watches) == 1
+    before = client.said().count("three")
+    assert (await client.prompt(session))["content"] == "three"
+    assert client.said().count("three") == before + 1
+    await restart(door)
+
+
 async def test_requests_behind_a_load_that_fails_are_refused(tmp_path: Path) -> None:
     client = talker(kept(tmp_path, Scripted([])))
     gone = {"sessionId": "none", "cwd": "/", "mcpServers": []}
     loading = client.ask("session/load", gone)
     mode = client.ask("session/set_mode", {"sessionId": "none", "modeId": "full"})
+    prompt = {"sessionId": "none", "prompt": [{"type": "text", "text": "go"}]}
+    asked = client.ask("session/prompt", prompt)
     assert "error" in await client.reply(loading)
     assert "error" in await client.reply(mode)
+    refused = await client.reply(asked)
+    assert refused["error"]["message"] == "Session not found: none", "and not cancelled by anybody"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,28 @@ async def test_prompts_that_cannot_be_used(prompt: object) -> None:
     params = {"sessionId": session} | ({} if prompt is None else {"prompt": prompt})
     assert (await client.refused("session/prompt", params))["code"] == -32602
     assert (await client.prompt(session))["content"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image", "data": "", "mimeType": "image/png"},
+        {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"},
+        {"type": "image", "data": "PHN2Zy8+", "mimeType": "image/svg+xml"},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": "", "mimeType": "image/png"}},
+    ],
+)
+async def test_a_picture_that_is_none_is_refused_before_it_spoils_the_conversation(
+    part: dict[str, Any],
+) -> None:
+    script = Scripted(["ok"])
+    client = talker(memory_door(script))
+    session = await client.new()
+    error = await client.refused("session/prompt", {"sessionId": session, "prompt": [part]})
+    assert error["code"] == -32602 and "no picture" in error["message"]
+    jpeg = {"type": "image", "data": "/9j/4A==", "mimeType": "image/png"}
+    await client.prompt(session, [jpeg])
+    assert script.requests[0].messages[-1].content[0].mime_type == "image/jpeg"
 
 
 async def test_images_go_to_models_that_see() -> None:
@@ -178,6 +201,18 @@ async def test_cancel_ends_the_turn_with_what_was_said_and_the_marker() -> None:
     assert result["content"] == "partial answer\n\n[interrupted by user]"
     await client.silence()
     assert (await client.prompt(session))["content"] == "next"
+
+
+async def test_a_turn_that_the_host_stops_is_not_laid_to_the_user() -> None:
+    door = memory_door(Scripted([turn(say("partial answer", deltas=1), hang())]))
+    client = talker(door)
+    session = await client.new()
+    waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "go"})
+    await client.update("agent_message_chunk")
+    await host_of(door).stop(1.0)
+    result = (await client.reply(waiting))["result"]
+    assert result["stopReason"] == "cancelled"
+    assert result["content"] == "partial answer\n\n[interrupted: the host stopped]"
 
 
 async def test_a_cancel_in_the_same_write_as_the_prompt_counts() -> None:
@@ -358,7 +393,7 @@ async def test_a_client_that_stops_reading_gets_the_whole_turn_before_the_answer
     session = await client.new()
     client.end.wire.stuck = True
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not client.end.pump.paused:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.001)
     door = client.end.pump._hearer.door  # type: ignore[union-attr]
@@ -396,9 +431,30 @@ async def test_compactions_are_told_where_the_client_shows_them() -> None:
     for _ in range(4):
         await client.prompt(session, long)
     await client.prompt(session, "/compact")
+    told = [u for u in client.updates() if u["sessionUpdate"].startswith("compaction_")]
+    assert told[0]["status"] == "in_progress" and told[-1]["status"] == "completed"
+    assert "a short summary" in told[-1]["summary"][0]["text"]
+    pieces = [u["content"]["text"] for u in told[1:-1]]
+    assert "".join(pieces) == told[-1]["summary"][0]["text"]
+    assert len({u["compactionId"] for u in told}) == 1
+
+
+@pytest.mark.parametrize(("ending", "status"), [(fail("no"), "failed"), (hang(), "cancelled")])
+async def test_a_compaction_that_comes_to_nothing_says_so(ending: Any, status: str) -> None:
+    script = Scripted(["a", "b", "c", turn("half a", ending)])
+    client = talker(memory_door(script))
+    await client.greet(session={"compaction": {}})
+    session = await client.new()
+    for _ in range(3):
+        await client.prompt(session, "say")
+    waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "/compact"})
+    await client.update("compaction_summary_chunk")
+    if status == "cancelled":
+        client.tell("session/cancel", {"sessionId": session})
+    await client.reply(waiting)
     told = [u for u in client.updates() if u["sessionUpdate"] == "compaction_update"]
-    assert told[0]["status"] == "completed"
-    assert "a short summary" in told[0]["summary"][0]["text"]
+    assert [u["status"] for u in told] == ["in_progress", status]
+    assert ("error" in told[-1]) == (status == "failed")
 
 
 async def test_client_events_are_kept_and_not_echoed() -> None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 from tests.dialects.humanlayer.desk import HEALTH, HEALTHY, Client, make
+from tests.lane import share
 
 from dragoman.dialects.humanlayer import Settings
 from dragoman.dialects.humanlayer.verbs import VERBS
@@ -27,12 +28,12 @@ async def test_the_limit_holds_to_the_byte(limit, tmp_path):
     listener = await unix.listen(str(tmp_path / "h.sock"), desk.hearer)
     reader, writer = await asyncio.open_unix_connection(listener.path)
     writer.write(padded(limit))
-    assert await asyncio.wait_for(reader.readline(), 5) == HEALTHY + b"\n"
+    assert await asyncio.wait_for(reader.readline(), 30) == HEALTHY + b"\n"
     writer.write(padded(limit + 1) + HEALTH + b"\n")
-    refused = json.loads(await asyncio.wait_for(reader.readline(), 5))
+    refused = json.loads(await asyncio.wait_for(reader.readline(), 30))
     assert (refused["id"], refused["error"]["code"]) == (1, -32600)
     assert str(limit) in refused["error"]["message"]
-    assert await asyncio.wait_for(reader.readline(), 5) == HEALTHY + b"\n"
+    assert await asyncio.wait_for(reader.readline(), 30) == HEALTHY + b"\n"
     writer.close()
     await writer.wait_closed()
     await listener.close()
@@ -105,13 +106,13 @@ def mutated(dice, line):
 
 
 @pytest.mark.slow
-async def test_two_hundred_thousand_mutated_lines_are_each_answered_and_nothing_breaks():
+async def test_mutated_lines_are_each_answered_and_nothing_breaks():
     troubles = []
     door, desk = make(["done"] * 3)
     host_of(door).trouble = lambda what, error, **data: troubles.append((what, error))
     dice = random.Random(4711)
     pool = [line for line in seeds() if b'"launchSession"' not in line]
-    sent = 200_000
+    sent = share(200_000, 30_000)
     client = memory.Client(desk.hearer)
     for _ in range(sent // 500):
         client.send(*[mutated(dice, dice.choice(pool)) for _ in range(500)])

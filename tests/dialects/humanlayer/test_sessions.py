@@ -175,7 +175,7 @@ async def test_answers_keep_the_order_of_the_requests_whatever_each_takes():
     door, desk = make(script)
     client = Client(desk)
     started = await client.call("launchSession", query="x")
-    await asyncio.wait_for(script.hanging.wait(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
     slow = msgspec.json.encode(
         {
             "jsonrpc": "2.0",

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.engine.content import Text
-from dragoman.engine.events import Who
+from dragoman.engine.events import Noted, Who
 from dragoman.engine.host import OpenSpec
 from dragoman.testing.host import EchoTool
 from dragoman.testing.script import call
@@ -194,6 +194,36 @@ async def test_a_channel_app_that_never_answers_is_waited_for_once():
     work = await turn(desk)
     assert await talker.result(await talker.event(), {"content": "THREE"})
     assert (await work.done).text == "THREE"
+
+
+async def test_an_app_that_does_not_answer_twice_is_passed_over_until_it_does():
+    tool = EchoTool()
+    desk = desk_of([call("echo", text="a"), "done"] * 4, [tool], mode="full")
+    desk.door.hooks.timeout = 0.05
+    hooks = {"hooks": {"intercepts": ["tool_executing"]}}
+    talker = await app(desk, hears=("tool_executing",), **hooks)
+    info = await desk.door.open(OpenSpec(cwd="/"), ME)
+
+    async def go():
+        await (await desk.door.prompt(info.id, (Text("hi"),), ME)).done
+        return await talker.event("hook:tool_executing")
+
+    await go()
+    assert not desk.status()[0]["passed_over"], "once may happen"
+    late = await go()
+    desk.door.hooks.timeout = 60
+    async with asyncio.timeout(2):
+        await go()
+    assert desk.status()[0]["passed_over"] and len(tool.ran) == 3
+    notes = [e.body for e in await desk.door.history(info.id) if isinstance(e.body, Noted)]
+    assert [note.level for note in notes] == ["warning"] and "passed over" in notes[0].title
+
+    assert await talker.result(late, {}) is False  # it answers after all: it is asked again
+    work = await desk.door.prompt(info.id, (Text("hi"),), ME)
+    event = await talker.event("hook:tool_executing")
+    assert await talker.result(event, {"params": {"text": "changed"}})
+    await work.done
+    assert tool.ran[-1] == {"text": "changed"} and not desk.status()[0]["passed_over"]
 
 
 async def test_an_app_rewrites_what_a_session_says():

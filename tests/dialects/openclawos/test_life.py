@@ -234,9 +234,9 @@ async def test_the_protocol_documents_lines_byte_for_byte():
     await talker.call("app.ready", {})
     desk.now = lambda: 1707000000500
     offer = desk.door.offers.find("channel", "telegram")
-    from dragoman.engine.hooks import HookContext, Message
+    from dragoman.engine.hooks import HookContext, Outgoing
 
-    data = Message(content="Hello!", channel="telegram", target="123456")
+    data = Outgoing(content="Hello!", channel="telegram", target="123456")
 
     await desk.door.hooks.run("message_sending", data, HookContext())
     line = await talker.end.receive()

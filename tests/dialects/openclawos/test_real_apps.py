@@ -89,6 +89,17 @@ async def test_a_channel_that_another_app_serves_is_not_its_own(live):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["app", "cron"])  # one that is installed, one that came first
+async def test_a_name_that_another_app_has_is_not_its_own(live, name):
+    desk = own_desk(live)
+    if name == "cron":
+        await app(desk, "@openclawos/cron")
+    stranger = await app(desk, f"@stranger/{name}")
+    for path in ("", name, f"apps.{name}", "apps"):
+        told = await stranger.call("config.get", {"path": path})
+        assert f"hush-{name}" not in str(told), path
+
+
 async def test_changes_are_told_in_clear_to_whom_they_belong_only(live, tmp_path):
     desk = own_desk(live)
     mine, other = await app(desk, **IRC), await app(desk, "@test/other")

@@ -172,7 +172,7 @@ async def test_a_store_that_fails_is_an_internal_error():
 
     host_of(desk.door).store.find = defect
     told = []
-    host_of(desk.door).trouble = lambda what, error, **data: told.append(what)
+    desk.door.trouble = lambda what, error, **data: told.append(what)
     error = await talker.refused("session.get", {"key": "k"})
     assert error == {"code": "INTERNAL_ERROR", "message": "RuntimeError: a defect"}
     assert told == ["openclawos request broke"]

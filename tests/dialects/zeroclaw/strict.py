@@ -121,9 +121,18 @@ SCHEDULES = {
     "at": {"at": STR},
     "every": {"every_ms": INT},
 }
+OUTCOMES = {  # of the quick start, by kind
+    "ok": {},
+    "errors": {"errors": _ERRORS},
+    "applied": {
+        "agent": {"alias": STR, "model_provider": STR, "risk_profile": STR,
+                  "runtime_profile": STR, "channels": [STR], "memory_backend": STR},
+        "daemon_restarted": BOOL,
+    },
+}  # fmt: skip
 RESULTS = {
     "initialize": {
-        "server_version": STR, "server_pid": INT, "tui_id": STR, "tui_sig?": STR,
+        "server_version": STR, "server_pid": INT, "tui_id": STR, "tui_sig": STR,
         "commands?": [{"id": STR, "name": STR, "aliases?": [STR]}],
     },
     "status": {
@@ -264,13 +273,8 @@ RESULTS = {
         "fields": [{"key": STR, "label": STR, "help": STR, "kind": STR, "is_secret": BOOL,
                     "enum_variants|": [STR], "required": BOOL, "default|": STR}],
     },
-    "quickstart/validate": {"kind": OneOf(("ok", "errors")), "errors?": _ERRORS},
-    "quickstart/apply": {
-        "kind": OneOf(("applied", "errors")), "errors?": _ERRORS,
-        "agent?": {"alias": STR, "model_provider": STR, "risk_profile": STR,
-                   "runtime_profile": STR, "channels": [STR], "memory_backend": STR},
-        "daemon_restarted?": BOOL,
-    },
+    "quickstart/validate": {"kind": OneOf(("ok", "errors"))},
+    "quickstart/apply": {"kind": OneOf(("applied", "errors"))},
     "quickstart/dismiss": {"recorded": BOOL},
 }  # fmt: skip
 UPDATES = {
@@ -297,6 +301,8 @@ def read_result(method, result):
     for job in result.get("jobs", [result]) if method.startswith("cron/") and result else ():
         if "schedule" in job:
             fit(job["schedule"], SCHEDULES[job["schedule"]["kind"]], f"{method}.schedule")
+    if method in ("quickstart/validate", "quickstart/apply"):
+        fit(result, OUTCOMES[result["kind"]], method)
     return result
 
 

@@ -6,8 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.dialects.zeroclaw.talking import Talker, desk_of
 
+from dragoman.dialects.zeroclaw import Settings
 from dragoman.dialects.zeroclaw.verbs.git import branch
 from dragoman.engine.content import Image, text_of
 from dragoman.observe.feed import Feed
@@ -76,6 +78,23 @@ async def test_a_prompt_with_attachments(tmp_path):
     content = script.requests[0].messages[-1].content
     assert text_of(content).startswith(f"[IMAGE:{tmp_path}/uploads/")
     assert content[1] == Image("image/png", PNG)
+
+
+@pytest.mark.parametrize("slow", ["x-", "xx-", "xxx--", "x-x-", "-x-xx--", "xx--x-"])
+async def test_prompts_keep_their_order_whichever_have_attachments(tmp_path, slow):
+    script = Scripted([str(number) for number in range(len(slow))])
+    talker = Talker(desk_of(script, settings=Settings(queue=16)))
+    await talker.new(cwd=str(tmp_path))
+    image = {"data_b64": base64.b64encode(PNG).decode(), "mime_type": "image/png"}
+    ids = []
+    for number, mark in enumerate(slow):
+        more = {"attachments": [image]} if mark == "x" else {}
+        ids.append(talker.say("session/prompt", {"sessionId": "s", "prompt": f"p{number}", **more}))
+    assert [(await talker.answer(id))["result"]["content"] for id in ids] == [
+        *map(str, range(len(slow)))
+    ]
+    for number, request in enumerate(script.requests):
+        assert f"p{number}" in text_of(request.messages[-1].content)
 
 
 async def test_list_dir(tmp_path):

@@ -8,6 +8,8 @@ from tests.dialects.zeroclaw.talking import INIT, Talker, desk_of
 from tests.transcripts.zeroclaw.starter import AskTool
 
 from dragoman.dialects.zeroclaw import Desk, Settings
+from dragoman.engine.content import text_of
+from dragoman.engine.events import TurnBegan
 from dragoman.engine.faults import TooMany
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import SqliteStore
@@ -48,6 +50,52 @@ async def test_all_who_open_the_same_new_session_at_once_are_in_it(durable):
     for talker in talkers[:7] + talkers[8:]:
         assert (await talker.until("agent_message_chunk"))["text"] == "hello"
     assert not desk.opening and list(host_of(desk.door).live) == ["s"]
+
+
+@pytest.mark.parametrize("way", ["close", "delete"])
+async def test_a_session_that_is_left_and_opened_in_one_write_is_there(durable, way):
+    desk = durable(Scripted([turn("one", hang()), "two", "three"]))
+    talker = Talker(desk)
+    await talker.ask("session/new", opening("s"))
+    first = talker.say("session/prompt", {"sessionId": "s", "prompt": "a"})
+    await talker.until("agent_message_chunk")
+    left = talker.say(f"session/{way}", {"sessionId": "s"})
+    again = talker.say("session/new", opening("s"))
+    asked = talker.say("session/prompt", {"sessionId": "s", "prompt": "b"})
+    for id in (first, left, again):
+        assert "result" in await talker.answer(id)
+    assert (await talker.answer(asked))["result"]["content"] == "two"
+    assert len(host_of(desk.door).live["s"].ledger.watches) == 1
+    assert (await talker.ask("session/prompt", {"sessionId": "s", "prompt": "c"}))[
+        "content"
+    ] == "three"
+
+
+async def test_prompts_that_meet_a_session_being_closed_keep_their_order(durable):
+    desk = durable(Scripted(["x"] * 9))
+    talker = Talker(desk)
+    await talker.ask("session/new", opening("s"))
+    host, gate = host_of(desk.door), asyncio.Event()
+    shut = host._let_go
+
+    async def slowly(session):
+        await gate.wait()
+        await shut(session)
+
+    host._let_go = slowly
+    closing = asyncio.ensure_future(host.close("s"))
+    await asyncio.sleep(0)
+    ids = []
+    for number in range(9):  # some before it is gone, some while it is brought back, some after
+        ids.append(talker.say("session/prompt", {"sessionId": "s", "prompt": f"p{number}"}))
+        if number == 2:
+            gate.set()
+        await asyncio.sleep(0)
+    await closing
+    for id in ids:
+        await talker.answer(id)
+    said = [e.body.content for e in await desk.door.history("s") if isinstance(e.body, TurnBegan)]
+    assert [text_of(content) for content in said] == [f"p{number}" for number in range(9)]
 
 
 async def test_a_session_that_another_protocol_opens_meanwhile_is_joined(durable):
@@ -101,12 +149,12 @@ async def test_busy_and_asking_sessions_do_not_make_room(durable):
     host_of(desk.door).models.provider = script  # type: ignore[attr-defined]
     await runs.new("runs")
     runs.say("session/prompt", {"sessionId": "runs", "prompt": "go"}, id=False)
-    await asyncio.wait_for(script.hanging.wait(), 5)
+    await asyncio.wait_for(script.hanging.wait(), 30)
     await runs.leave(desk)
     talker = Talker(desk)
     assert (await talker.refused("session/new", opening("more")))["code"] == -32001
     script.release()
-    await asyncio.wait_for(desk.door.idle("runs"), 5)
+    await asyncio.wait_for(desk.door.idle("runs"), 30)
     await talker.new("more")
     assert set(host_of(desk.door).live) == {"asks", "more"}
 

@@ -9,7 +9,7 @@ from tests.transcripts import starters
 
 from dragoman.dialects.zeroclaw.spelling import camel, heard, snake, spoken, spoken_text
 from dragoman.testing.play import play
-from dragoman.testing.talk import Direct, Expect, Group, Say, Talk, collect, read
+from dragoman.testing.talk import AnyOrder, Direct, Expect, Say, Talk, collect, read
 
 FOLDER = Path(__file__).parents[2] / "transcripts" / "zeroclaw"
 OWN = ("-camel", "-snake")  # talks about one spelling
@@ -64,12 +64,12 @@ def turned(talk: Talk) -> Talk:
                 if turn:
                     steps.append(Expect(step.line, json.dumps(COMPLETE), ">", COMPLETE))
                 steps.append(expect(step))
-            case Group():
+            case AnyOrder():
                 ended = [p for p in step.parts if '"stopReason"' in p.text]
                 more = [Expect(step.line, json.dumps(COMPLETE), ">", COMPLETE) for _ in ended]
                 steps.append(maybe(step.line, USAGE, "*"))
                 parts = (*(expect(part) for part in step.parts), *more)
-                steps.append(Group(step.line, parts))
+                steps.append(AnyOrder(step.line, parts))
             case _:
                 steps.append(step)
     return Talk(talk.path, talk.title, steps)

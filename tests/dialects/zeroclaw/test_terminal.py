@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,7 @@ async def test_closing_leaves_what_another_runs():
     await opened(worker)
     await opened(other)
     turn = worker.say("session/prompt", {"session_id": "s", "prompt": "go"})
-    await asyncio.wait_for(gate.running.wait(), 5)
+    await asyncio.wait_for(gate.running.wait(), 30)
     assert (await other.ask("session/close", {"session_id": "s"}))["closed"]
     gate.open.set()
     assert "error" not in await worker.answer(turn)
@@ -112,6 +113,35 @@ async def test_closing_leaves_what_another_runs():
     assert desk.door.live("s") is None  # the last one lets it go
 
 
+async def test_a_turn_whose_client_closed_ends_when_the_last_one_closes():
+    gate = Gate()
+    desk = desk_of(Scripted([call("gate"), "done"]), [gate])
+    worker, other = terminal(desk), terminal(desk)
+    await opened(worker)
+    await opened(other)
+    worker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
+    await asyncio.wait_for(gate.running.wait(), 30)
+    await worker.ask("session/close", {"session_id": "s"})
+    assert desk.door.live("s").turn  # the other one still looks
+    await other.ask("session/close", {"session_id": "s"})
+    assert desk.door.live("s") is None
+
+
+async def test_whoever_comes_back_has_not_left():
+    gate = Gate()
+    desk = desk_of(Scripted([call("gate"), "done"]), [gate])
+    worker, other = terminal(desk), terminal(desk)
+    await opened(worker)
+    await opened(other)
+    turn = worker.say("session/prompt", {"session_id": "s", "prompt": "go"})
+    await asyncio.wait_for(gate.running.wait(), 30)
+    await worker.ask("session/close", {"session_id": "s"})
+    await opened(worker)
+    await other.ask("session/close", {"session_id": "s"})
+    gate.open.set()
+    assert "error" not in await worker.answer(turn)
+
+
 async def test_closing_leaves_what_a_client_that_is_gone_began():
     gate = Gate()
     desk = desk_of(Scripted([call("gate"), "done"]), [gate])
@@ -119,11 +149,11 @@ async def test_closing_leaves_what_a_client_that_is_gone_began():
     await opened(worker)
     await opened(other)
     worker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 5)
+    await asyncio.wait_for(gate.running.wait(), 30)
     await worker.leave(desk)
     await other.ask("session/close", {"session_id": "s"})
     gate.open.set()
-    await asyncio.wait_for(desk.door.idle("s"), 5)
+    await asyncio.wait_for(desk.door.idle("s"), 30)
     found = await other.ask("session/messages", {"session_id": "s"})
     assert [one["role"] for one in found["messages"]] == ["user", "assistant"]
 
@@ -134,7 +164,7 @@ async def test_closing_ends_ones_own_turn_when_nobody_else_is_there():
     talker = terminal(desk)
     await opened(talker)
     talker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 5)
+    await asyncio.wait_for(gate.running.wait(), 30)
     await talker.ask("session/close", {"session_id": "s"})
     assert desk.door.live("s") is None
 
@@ -146,7 +176,7 @@ async def test_killing_ends_it_for_all():
     await opened(worker)
     await opened(other)
     worker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 5)
+    await asyncio.wait_for(gate.running.wait(), 30)
     await other.ask("session/kill", {"session_id": "s"})
     assert (await worker.until("turn_complete"))["outcome"] == "cancelled"
     assert (await worker.refused("session/state", {"session_id": "s"}))["code"] == -32000
@@ -236,11 +266,16 @@ async def test_a_watcher_sees_the_prompt_and_its_author_does_not(camel):
     first.say("session/prompt", {"session_id": "s", "prompt": "hello there"}, id=False)
     told = await second.until("user_message_chunk")
     assert told["text"] == "hello there"
+    drawn = await second.until("agent_thought_chunk")  # the terminal passes over the other kind
+    assert drawn["text"] == "[another client asks] hello there\n\n"
     await second.until("turn_complete")
     second.say("session/prompt", {"session_id": "s", "prompt": "and you"}, id=False)
     assert (await first.until("user_message_chunk"))["text"] == "and you"
     await second.until("turn_complete")
-    assert [one for one in second.kinds() if one == "user_message_chunk"] == ["user_message_chunk"]
+    for kind in ("user_message_chunk", "agent_thought_chunk"):
+        assert second.kinds().count(kind) == 1
+    if not camel:
+        assert "and you" in (await first.until("agent_thought_chunk"))["text"]
 
 
 async def test_sessions_that_were_never_used_are_not_listed():
@@ -258,6 +293,22 @@ async def test_sessions_that_were_never_used_are_not_listed():
     (row,) = (await talker.ask("session/list", {"query": None}))["sessions"]
     assert row["session_id"] == "used" and row["channel_id"] is None and row["name"] == "hello"
     assert desk.door.live_ids() == ()
+
+
+async def test_a_short_list_looks_behind_sessions_that_are_not_shown(monkeypatch):
+    from dragoman.dialects.zeroclaw.verbs import sessions
+
+    monkeypatch.setattr(sessions, "_FEWEST", 2)
+    desk = desk_of(Scripted(["hi"]))
+    talker = terminal(desk)
+    await opened(talker, "used")
+    await talker.ask("session/prompt", {"session_id": "used", "prompt": "hello"})
+    await talker.ask("session/close", {"session_id": "used"})
+    for _ in range(5):  # of scripts, which forget nothing
+        await desk.door.open(OpenSpec(agent="default"), Who("acp", "there"))
+    for params in ({"limit": 1}, {"limit": 3}, {"query": "hello", "limit": 1}):
+        rows = (await talker.ask("session/list", params))["sessions"]
+        assert [row["session_id"] for row in rows] == ["used"]
 
 
 async def test_an_unused_session_comes_back_under_its_id():
@@ -282,9 +333,9 @@ async def test_messages_before_a_compaction_are_there():
     for text in ("a", "b"):
         await talker.ask("session/prompt", {"session_id": "s", "prompt": text})
     ledger = host_of(desk.door).live["s"].ledger
-    await ledger.append(Compacted("all of it", 1))
+    await ledger.put(Compacted("all of it", 1))
     await talker.ask("session/prompt", {"session_id": "s", "prompt": "c"})
-    await ledger.append(Compacted("all of that", 2))
+    await ledger.put(Compacted("all of that", 2))
     await talker.ask("session/prompt", {"session_id": "s", "prompt": "d"})
     assert is_compacted(desk.door.live("s").messages)
     found = await talker.ask("session/messages", {"session_id": "s"})
@@ -340,7 +391,7 @@ async def test_a_provider_is_taken_as_it_was_told(given):
 
 
 async def test_memories_of_all_agents_are_listed_without_an_agent():
-    from dragoman.agents.memory import Entry
+    from dragoman.agents.memory import MemoryEntry
 
     class Kept:
         def __init__(self, *entries):
@@ -360,9 +411,9 @@ async def test_memories_of_all_agents_are_listed_without_an_agent():
             return True
 
     def entry(key, at):
-        return Entry(key, f"about {key}", "note", "", at, at)
+        return MemoryEntry(key, f"about {key}", "note", "", at, at)
 
-    memories = {
+    memories: dict[str, Any] = {
         "a": Kept(entry("x", 2), entry("both", 1)),
         "b": Kept(entry("y", 3), entry("both", 0)),
     }

@@ -57,7 +57,7 @@ await client({ name: "typescript-sdk" })
     }
     const opened = await ctx.request(methods.agent.session.new, { cwd, mcpServers: [] });
     const sessionId = (found.session = opened.sessionId);
-    found.streamed = await prompt(sessionId, "count to 20");
+    found.streamed = await prompt(sessionId, "count slowly to 20");
     found.allowed = await prompt(sessionId, "run echo allowed");
     option = "reject-once";
     found.refused = await prompt(sessionId, "run echo refused");

@@ -60,7 +60,24 @@ def commands() -> tuple[Command, ...]:
                     "move",
                     "have a session go on on another node",
                     example="dragoman fleet move 7c1d90b2 server",
-                    args=(Arg("session", "the session's id"), Arg("node", "the node's name")),
+                    args=(
+                        Arg("session", "the session's id, or enough of its beginning"),
+                        Arg("node", "the node's name"),
+                    ),
+                ),
+                Command(
+                    "grant",
+                    "let a role of the database work with sessions, or only ask for it",
+                    example="dragoman fleet grant front dragoman_front",
+                    text=(
+                        "host: reads and writes sessions. front: reads, and writes commands and\n"
+                        "answers for hosts; a daemon with such a role runs nothing itself.\n"
+                        "To be run with the role that owns the tables."
+                    ),
+                    args=(
+                        Arg("kind", "what it may do", choices=("host", "front")),
+                        Arg("role", "the role's name in the database"),
+                    ),
                 ),
             ),
         ),

@@ -79,6 +79,15 @@ def subs() -> tuple[Command, ...]:
             args=(session,),
         ),
         Command(
+            "worktree",
+            "merge a session's git worktree into its repository, or drop it",
+            example="dragoman sessions worktree merge 5f3a9c1e",
+            args=(Arg("how", "merge or drop"), session),
+            text="merge commits what is left in the worktree, merges its branch into what is\n"
+            "checked out in the repository, and removes both; nothing happens on a conflict.\n"
+            "drop throws the worktree and its branch away.",
+        ),
+        Command(
             "export",
             "write a session to stdout or a file",
             example="dragoman sessions export 5f3a9c1e --format html --output talk.html",

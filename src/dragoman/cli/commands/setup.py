@@ -68,6 +68,7 @@ def commands() -> tuple[Command, ...]:
             "forget the key that login kept",
             group=GROUP,
             example="dragoman logout",
+            args=(Arg("provider", "whose key; the one that is kept when left out", optional=True),),
             flags=(CONFIG_DIR,),
         ),
         Command(

@@ -2,7 +2,7 @@
 
 from ..parse import Flag
 
-MODES = ("readonly", "supervised", "full")
+MODES = ("readonly", "plan", "supervised", "full")
 EFFORTS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
 CONFIG_DIR = Flag("config-dir", "directory of config.toml; data goes to its data/", metavar="DIR")

@@ -67,8 +67,8 @@ def commands() -> tuple[Command, ...]:
             group=GROUP,
             example='dragoman terminal "what is this project?"',
             text=(
-                "`dragoman` alone opens it in this folder, `dragoman -c` goes on with the newest\n"
-                "session of the folder, `dragoman -r` lets you pick one, a sentence is a prompt.\n"
+                "`dragoman` alone opens it in this folder, `dragoman -c` goes on with your\n"
+                "newest session there, `dragoman -r` lets you pick one, a sentence is a prompt.\n"
                 "A daemon is started when none runs. /help inside tells the keys."
             ),
             args=(
@@ -94,6 +94,7 @@ def commands() -> tuple[Command, ...]:
                 Flag("cwd", "the working directory", metavar="DIR"),
                 Flag("model", "use this model", metavar="REF"),
                 Flag("mode", "how much the agent may do by itself", choices=MODES),
+                Flag("worktree", "work in a git worktree and a branch of its own", kind=bool),
                 Flag("plain", "lines only, for screen readers and simple terminals", kind=bool),
                 Flag("vi", "vi keys in the editor", kind=bool),
                 Flag("light", "colours for a light background", kind=bool),
@@ -117,6 +118,7 @@ def commands() -> tuple[Command, ...]:
                 Flag("cwd", "the working directory", metavar="DIR"),
                 Flag("model", "use this model", metavar="REF"),
                 Flag("mode", "how much the agent may do by itself", choices=MODES),
+                Flag("worktree", "work in a git worktree and a branch of its own", kind=bool),
                 Flag("session", "go on in this session (its id or beginning)", metavar="ID"),
                 Flag(
                     "continue",

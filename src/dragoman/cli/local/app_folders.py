@@ -20,7 +20,7 @@ FILES = ("openclawos.manifest.json", "openclawos.json", "openclaw.plugin.json")
 _RUNNERS = {".py": sys.executable, ".js": "node", ".mjs": "node", ".cjs": "node"}
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskedFor(msgspec.Struct, frozen=True):
     """What the app of a folder is and asks for."""
 
     id: str
@@ -35,7 +35,7 @@ class Asked(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
 
 
-def look(folder: str) -> Asked:
+def look(folder: str) -> AskedFor:
     """Read the manifest of a folder. Raises BadInput."""
     place = os.path.realpath(os.path.expanduser(folder))
     for name in FILES:
@@ -65,7 +65,7 @@ def look(folder: str) -> Asked:
         raise BadInput(f"{program} cannot be run: it is neither Python, JavaScript nor executable.")
     resources = (raw.get("capabilities") or {}).get("resources") or {}
     network = resources.get("network") or {}
-    return Asked(
+    return AskedFor(
         manifest.id,
         manifest.name or manifest.id,
         manifest.version,
@@ -126,7 +126,7 @@ def spell(granted: dict[str, tuple[str, ...]]) -> str:
     return ", ".join(words) or "nothing"
 
 
-def install(where: Places, asked: Asked, granted: dict[str, tuple[str, ...]]) -> None:
+def install(where: Places, asked: AskedFor, granted: dict[str, tuple[str, ...]]) -> None:
     """Write the app into the configuration; a running daemon starts it."""
     values = {
         "command": asked.command,

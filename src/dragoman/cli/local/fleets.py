@@ -9,6 +9,7 @@ from dragoman.fleet.desk import Desk, NodeRow
 from dragoman.host.stores import database_of
 from dragoman.host.tokens import read_settings
 from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.roles import Role
 
 T = TypeVar("T")
 
@@ -22,8 +23,12 @@ def drain(config_dir: str | None, node: str, *, back: bool = False) -> None:
         raise BadInput(f"There is no node {node}.", "See: dragoman fleet")
 
 
-def move(config_dir: str | None, session: str, node: str) -> None:
-    _with_desk(config_dir, lambda desk: desk.move(session, node))
+def move(config_dir: str | None, session: str, node: str) -> str:
+    return _with_desk(config_dir, lambda desk: desk.move(session, node))
+
+
+def grant(config_dir: str | None, role: str, kind: Role) -> None:
+    _with_desk(config_dir, lambda desk: desk.store.grant(role, kind))
 
 
 def _with_desk(config_dir: str | None, work: Callable[[Desk], Awaitable[T]]) -> T:

@@ -35,8 +35,7 @@ class Offline:
 
     async def _open(self, config_dir: str | None) -> None:
         self._composed = await compose(config_dir=config_dir, repair=False)
-        if not self._composed.settings.fleet.database:  # nodes take up what dead ones left
-            await self._composed.host.recover()  # what a dead process left is not shown as running
+        await self._composed.host.recover()  # what a dead process left is not shown as running
         desk = Desk(self._composed.door, self._composed.settings.zeroclaw)
         self._client = memory.Client(desk.hearer)
         await self._ask("initialize", {"protocolVersion": 1})

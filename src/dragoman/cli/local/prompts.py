@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agents.prompt import system_prompt
+from dragoman.agents.prompt import mode_part, system_prompt
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile
@@ -48,7 +48,7 @@ async def _given(config_dir: str | None, alias: str | None, cwd: str) -> dict[st
         prompt = ""
         if profile.backend == "builtin":
             extras = [text for extra in roster.extras for text in await extra(turn)]
-            prompt = system_prompt(profile, cwd, tuple(extras))
+            prompt = system_prompt(profile, cwd, (*extras, *mode_part(info)))
             toolbox = await roster.toolbox(profile, info)
             tools = [msgspec.to_builtins(spec) for spec in toolbox.specs()]
             await toolbox.close()

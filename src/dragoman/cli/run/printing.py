@@ -12,7 +12,7 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import ToolCall, text_of
 from dragoman.engine.events import Event
-from dragoman.engine.visible import visible
+from dragoman.engine.visible import harmless, visible
 
 _RESULT_LINES = 8
 _LIVE_LINES = 200  # of one running command; the rest is counted
@@ -91,7 +91,7 @@ class Prose:
 
     def write(self, text: str) -> None:
         if not self._ink.on:
-            sys.stdout.write(safe(text))
+            sys.stdout.write(harmless(text))
             self.mid_line = not text.endswith("\n")
             return
         if self._splitter is None:
@@ -101,7 +101,7 @@ class Prose:
         ready = self._splitter.feed(text)
         if ready:
             self._draw(ready)
-        tail = safe(self._splitter.tail)
+        tail = harmless(self._splitter.tail)
         if not self._raw and self._spoken and not self._splitter.tight and tail.strip():
             sys.stdout.write("\n")
         if tail.startswith(self._raw):
@@ -133,7 +133,7 @@ class Prose:
         first = self._take_back(width, size.lines or 24)
         for at, chunk in enumerate(chunks):
             if at == 0 and not first:
-                sys.stdout.write(safe(chunk.text[len(self._raw) :]).rstrip("\n") + "\n")
+                sys.stdout.write(harmless(chunk.text[len(self._raw) :]).rstrip("\n") + "\n")
                 continue  # it scrolled away as it came, and stays as it is
             if self._spoken and not chunk.tight and not (at == 0 and self._raw):
                 sys.stdout.write("\n")
@@ -172,6 +172,7 @@ class Screen:
         self._cost = 0.0
         self._model = ""
         self._tokens = 0
+        self.stopped = False  # whoever reads this cancelled the turn
 
     def speak(self, events: Sequence[Event]) -> None:
         self._spinner.clear()
@@ -190,7 +191,7 @@ class Screen:
                 self._spinner.waits = "the rest of the answer"
             case ev.ThoughtDelta(text=text):
                 self._prose.flush()
-                sys.stderr.write(self._ink(safe(text), "2"))
+                sys.stderr.write(self._ink(harmless(text), "2"))
                 self._thinking = not text.endswith("\n")
                 self._spinner.waits = "the model, which thinks"
             case ev.Spoke(content=content):
@@ -200,15 +201,17 @@ class Screen:
                 for block in content:
                     if isinstance(block, ToolCall):
                         args = msgspec.json.encode(block.args).decode()
-                        self.aside(f"▸ {block.name} {cut(args)}", "36")
+                        self.aside(f"▸ {block.name} {cut(visible(args, strict=True))}", "36")
             case ev.CallStarted(name=name, why=why):
-                self._spinner.waits = name
+                self._spinner.waits = visible(name)
                 if why:
                     self.aside(f"  allowed by {visible(why)}", "2")
             case ev.Progress(call_id=call_id, text=text):
                 self._progress(call_id, text)
             case ev.Asked():
                 self._spinner.waits = "an answer"
+            case ev.Settled(verdict="cancelled", by=None) if self.stopped:
+                pass  # with the turn, whose end is told
             case ev.Settled(verdict=verdict, by=by, scope=scope):
                 kept = f"; remembered: {visible(scope)}" if scope else ""
                 who = visible(str(by)) if by else "the host"
@@ -220,18 +223,20 @@ class Screen:
             case ev.Planned(entries=entries):
                 for entry in entries:
                     mark = {"completed": "x", "in_progress": "~"}.get(entry.status, " ")
-                    self.aside(f"  [{mark}] {safe(entry.content)}", "35")
+                    self.aside(f"  [{mark}] {harmless(entry.content)}", "35")
             case ev.Noted(title=title, text=text):
                 self.aside(f"  {title} {text}", "33")
             case ev.TurnEnded(outcome="failed", error=error):
                 self.aside(f"failed: {error}", "31")
+            case ev.TurnEnded(outcome="interrupted", cause="shutdown"):
+                self.aside("interrupted: the daemon was stopped", "33")
             case ev.TurnEnded(outcome="cancelled" | "interrupted"):
                 self.aside("cancelled", "33")
 
     def _progress(self, call_id: str, text: str) -> None:
         """Output of a running command, whole lines as they come."""
         half, count = self._live.get(call_id, ("", 0))
-        *lines, half = (half + safe(text)).split("\n")
+        *lines, half = (half + harmless(text)).split("\n")
         for line in lines:
             count += 1
             if count <= _LIVE_LINES:
@@ -248,10 +253,10 @@ class Screen:
             if count > _LIVE_LINES:
                 self.aside(f"  … {count - _LIVE_LINES} more lines", "2")
             if body.is_error or body.outcome != "done":
-                lines = safe(text_of(body.content)).strip().splitlines()
+                lines = harmless(text_of(body.content)).strip().splitlines()
                 self.aside(f"  {cut(lines[-1])}" if lines else f"  {body.outcome}", style)
             return
-        lines = safe(text_of(body.content)).strip().splitlines()
+        lines = harmless(text_of(body.content)).strip().splitlines()
         for line in lines[:_RESULT_LINES]:
             self.aside(f"  {cut(line)}", style)
         if len(lines) > _RESULT_LINES:
@@ -269,8 +274,9 @@ class Screen:
         self._prose.flush()
 
     def aside(self, text: str, code: str) -> None:
+        """A line beside the answer, in which nothing steers the terminal, whoever wrote it."""
         self.fresh_line()
-        sys.stderr.write(self._ink(text, code) + "\n")
+        sys.stderr.write(self._ink(visible(text), code) + "\n")
 
     def asks(self) -> None:
         """Somebody is asked now: nothing may draw over the question."""
@@ -285,13 +291,6 @@ class Screen:
         cost = f"${self._cost:.4f}" if self._cost else "no cost"
         facts = [self._model, f"{seconds:.1f} s", cost, f"{self._tokens:,} tokens in context"]
         self.aside(" · ".join(fact for fact in facts if fact), "2")
-
-
-def safe(text: str) -> str:
-    """What a model or tool wrote, without the power to steer the terminal."""
-    return "".join(
-        c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
 
 
 def cut(text: str, room: int = 160) -> str:

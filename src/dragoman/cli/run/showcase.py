@@ -20,7 +20,7 @@ That was one turn of an agent session: streamed text, tools, one approval.
 Next:
   {command} run "what is dragoman"        ask it something, in any folder
   {command} daemon                        serve the session host to every client
-  ANTHROPIC_API_KEY=… {command} run "…"   with a real model (docs/models.md has the others)\
+  {command} login                         with a real model (docs/models.md has all ways)\
 """
 
 

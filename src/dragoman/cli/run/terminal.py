@@ -11,11 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.cli.dialogue import Decision, Dialogue
+from dragoman.cli.dialogue import Decision, Dialogue, put
 from dragoman.cli.run.printing import Ink, JsonLines, Screen
-from dragoman.cli.run.turns import Seat, Wish, seat
+from dragoman.cli.run.turns import RunSession, Wish, seat
 from dragoman.client import attachments
 from dragoman.engine import events as ev
+from dragoman.engine.ask import NOBODY
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import AlreadySettled, BadInput
@@ -29,16 +30,24 @@ _PATIENCE = 3.0  # seconds for the first byte of a standard input that may be no
 class Human:
     """Answers approvals: at the keyboard where there is one, else by the rule that was given."""
 
-    def __init__(self, seat: Seat, rule: str, screen: Screen | JsonLines) -> None:
+    def __init__(self, seat: RunSession, rule: str, screen: Screen | JsonLines) -> None:
         self._seat = seat
-        self._rule = rule  # ask, all, none
+        self._rule = rule  # ask, all, none; nobody: none was given, and nobody sits here
         self._screen = screen
         self._ink = Ink(sys.stderr)
         self._queue: asyncio.Queue[Ask] = asyncio.Queue()
         self._open: set[str] = set()  # asked, and not answered by anybody yet
         self._shown = ""  # what waits for the keyboard
         self._line: asyncio.Future[str] | None = None
+        self._stopped = False  # by whoever sits here
         self.unread: OSError | None = None  # nobody takes our output: `| head`, a full disk
+
+    def stop(self) -> None:
+        """Cancel the turn: Ctrl-C."""
+        self._stopped = True
+        if isinstance(self._screen, Screen):
+            self._screen.stopped = True
+        self._seat.cancel()
 
     def speak(self, events: Sequence[Event]) -> None:
         try:
@@ -69,7 +78,7 @@ class Human:
                 deciding.cancel()
             self._shown = ""
             if deciding.cancelled():
-                self._say("\n  answered elsewhere")
+                self._say("\n  you cancelled it" if self._stopped else "\n  answered elsewhere")
                 continue
             decided = deciding.result()
             try:
@@ -90,8 +99,11 @@ class Human:
         if self._rule == "all":
             self._say(f"{title}  yes (nobody is asked here)")
             return Decision("allow")
-        self._say(f"{title}  no (use --approve all to allow it)")
-        return Decision("deny")
+        if self._rule == "none":
+            self._say(f"{title}  no (--approve none)")
+            return Decision("deny")
+        self._say(f"{title}  no, {NOBODY} (use --approve all to allow it)")
+        return Decision("deny", comment=NOBODY)
 
     async def _converse(self, ask: Ask) -> Decision:
         """Show all of it, then take an answer."""
@@ -111,8 +123,7 @@ class Human:
         """A line from the keyboard, without a thread that could not be interrupted."""
         if isinstance(self._screen, Screen):
             self._screen.asks()
-        sys.stderr.write(self._ink(prompt, "1;33"))
-        sys.stderr.flush()
+        put(self._ink(prompt, "1;33"), sys.stderr)
         loop = asyncio.get_running_loop()
         typed_line: asyncio.Future[str] = loop.create_future()
         self._line = typed_line
@@ -126,6 +137,7 @@ class Human:
                 typed_line.set_result(data.decode(errors="replace").strip() if data else "n")
 
         loop.add_reader(0, typed)
+        os.set_blocking(0, True)  # what is printed goes to the same terminal, and must all arrive
         try:
             return await typed_line
         finally:
@@ -153,7 +165,7 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
 
         def interrupted() -> None:
             loop.remove_signal_handler(signal.SIGINT)  # the second one ends the program
-            at.cancel()
+            human.stop()
 
         loop.add_signal_handler(signal.SIGINT, interrupted)
         both: set[asyncio.Future[Any]] = {turn, answers}
@@ -201,7 +213,7 @@ def main(args: Any) -> int:
     more: list[Text | Image] = [attachments.image(path) for path in args.image]
     if given.strip():
         more.append(attachments.context("standard input", given))
-    rule = args.approve or ("ask" if at_terminal else "none")
+    rule = args.approve or ("ask" if at_terminal else "nobody")
     wish = Wish(
         attachments.prompt(prompt, os.path.expanduser(args.cwd or os.getcwd()), *more),
         args.config_dir,
@@ -211,5 +223,6 @@ def main(args: Any) -> int:
         mode=args.mode,
         session=args.session or "",
         newest=bool(getattr(args, "continue")),
+        worktree=bool(args.worktree),
     )
     return run(one_turn(wish, as_json=bool(args.json), rule=rule))

@@ -17,7 +17,7 @@ from dragoman.engine.events import Ask, Mode, Who
 from dragoman.engine.faults import BadInput, Fault, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.hub import Shape
-from dragoman.engine.info import SessionQuery
+from dragoman.engine.info import SessionInfo, SessionQuery, begun_by_somebody
 from dragoman.host.compose import Composed, compose
 
 NAME = "dragoman run"
@@ -37,6 +37,13 @@ class Wish(msgspec.Struct, frozen=True):
     mode: Mode | None = None
     session: str = ""
     newest: bool = False
+    worktree: bool = False
+
+    @property
+    def title(self) -> str:
+        """What a branch is named after: how the prompt begins."""
+        said = next((part.text for part in self.content if isinstance(part, Text)), "")
+        return said.strip().partition("\n")[0][:60] if self.worktree else ""
 
     @property
     def old(self) -> bool:
@@ -60,7 +67,7 @@ class Wish(msgspec.Struct, frozen=True):
             raise BadInput("A session keeps its directory.", "Leave --cwd out.")
 
 
-class Seat(Protocol):
+class RunSession(Protocol):
     """One session, and what `run` does in it."""
 
     async def open(self, wish: Wish) -> None: ...
@@ -87,12 +94,15 @@ class Here:
     async def open(self, wish: Wish) -> None:
         door = self._door
         if not wish.old:
-            spec = OpenSpec(agent=wish.agent, cwd=wish.directory, model=wish.model, mode=wish.mode)
+            spec = OpenSpec(
+                agent=wish.agent, cwd=wish.directory, model=wish.model, mode=wish.mode,
+                title=wish.title, worktree=wish.worktree,
+            )  # fmt: skip
             self._session = (await door.open(spec, WHO)).id
             return
         if wish.newest:
-            page = await door.list(SessionQuery(cwd=wish.directory, archived=False, limit=1))
-            found = newest((info.id for info in page.sessions), wish)
+            query = SessionQuery(cwd=wish.directory, archived=False, limit=_PAGE)
+            found = newest(filter(begun_by_somebody, (await door.list(query)).sessions), wish)
         else:
             found = await whole(wish.session, door.info, self._ids)
         await door.load(found)
@@ -121,7 +131,7 @@ class Here:
     async def answer(self, ask: Ask, decided: Decision) -> None:
         await self._door.answer(
             ask.id, decided.verdict, WHO, text=decided.text, scope=decided.scope,
-            lasts=decided.lasts, digest=ask.digest,
+            lasts=decided.lasts, digest=ask.digest, comment=decided.comment,
         )  # fmt: skip
 
     def cancel(self) -> None:
@@ -148,13 +158,14 @@ class There:
         host = self._host
         if not wish.old:
             made = await host.open(
-                agent=wish.agent, cwd=wish.directory, model=wish.model, mode=wish.mode
-            )
+                agent=wish.agent, cwd=wish.directory, model=wish.model, mode=wish.mode,
+                title=wish.title, worktree=wish.worktree,
+            )  # fmt: skip
             self._session = made.id
             return
         if wish.newest:
-            rows = await host.list(cwd=wish.directory, limit=1)
-            found = newest((info.id for info in rows), wish)
+            own = await host.newest(wish.directory)
+            found = newest([own] if own is not None else [], wish)
         else:
             found = await whole(wish.session, host.session, self._ids)
         if wish.model:
@@ -181,7 +192,7 @@ class There:
     async def answer(self, ask: Ask, decided: Decision) -> None:
         await self._host.answer(
             ask.id, decided.verdict, text=decided.text, scope=decided.scope,
-            lasts=decided.lasts, digest=ask.digest,
+            lasts=decided.lasts, digest=ask.digest, comment=decided.comment,
         )  # fmt: skip
 
     def cancel(self) -> None:
@@ -198,9 +209,9 @@ class There:
         await self._host.__aexit__(None, None, None)
 
 
-def newest(ids: Iterable[str], wish: Wish) -> str:
-    for one in ids:
-        return one
+def newest(found: Iterable[SessionInfo], wish: Wish) -> str:
+    for info in found:
+        return info.id
     raise BadInput(f"There is no session in {wish.directory} yet.", "Leave --continue out.")
 
 
@@ -221,101 +232,88 @@ async def whole(
     return found[0]
 
 
-async def seat(wish: Wish) -> Seat:
+async def seat(wish: Wish) -> RunSession:
     """The running daemon if it would do the same, else a host of this process."""
     try:
-        joined = await _join(wish, os.environ)
+        joined, why = await _join(wish, os.environ)
     except NotRunning:
-        joined = None
+        joined, why = None, ""
     if joined is not None:
         return There(joined)
+    if why:
+        text = f"this runs in a process of its own, not in the running daemon: {why}"
+        print(f"dragoman: {text}", file=sys.stderr)
     composed = await compose(config_dir=wish.config_dir)
     for notice in composed.notices:
         print(f"dragoman: {notice}", file=sys.stderr)
     return Here(composed)
 
 
-async def _join(wish: Wish, env: Mapping[str, str]) -> Any | None:
-    """A connection to the daemon of this configuration. Raises NotRunning.
+async def _join(wish: Wish, env: Mapping[str, str]) -> tuple[Any | None, str]:
+    """A connection to the daemon of this configuration, or why it is none. Raises NotRunning.
 
     Settings in our environment do not reach a daemon, neither do keys: when they would choose
-    another model for a new session, or the wished model's key is known here only, there is nothing
-    to join. Raises BadInput where a session of the daemon cannot have the wished model.
+    another model for a new session, or its model's key is known here only, there is nothing to
+    join. Raises BadInput where a session of the daemon cannot have the wished model.
     """
-    path = _address(wish, env)
-    if not path:
-        return None
+    from dragoman.client.address import socket_path
     from dragoman.client.host import connect
 
-    host = await connect(path, name=NAME).__aenter__()
+    host = await connect(socket_path(wish.config_dir), name=NAME).__aenter__()
     try:
-        if wish.model:
-            lacks = await _lacks_key(host, wish, env)
-            if lacks and wish.old:
-                raise BadInput(
-                    f"The running daemon has no key for {lacks}, only this shell has.",
-                    f"Write api_key into [providers.{lacks}] of config.toml, or start the daemon "
-                    "with the key; a new session can have the model at once.",
-                )
-            if not lacks:
-                return host
-        elif wish.old or await _same_model(host, wish, env):
-            return host
+        why = await _apart(host, wish, env)
     except BaseException:
         await host.__aexit__(None, None, None)
         raise
+    if not why:
+        return host, ""
     await host.__aexit__(None, None, None)
-    return None
+    return None, why
 
 
-def _address(wish: Wish, env: Mapping[str, str]) -> str:
-    """Where a daemon that knows the same settings may listen; empty when there is none."""
-    if any("__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")) for name in env):
+async def _apart(host: Any, wish: Wish, env: Mapping[str, str]) -> str:
+    """Why a turn is not the daemon's; empty when it is. Only the agent in question counts.
+
+    What cannot be worked out here is the daemon's to tell.
+    """
+    given = [n for n in env if "__" in n and n.startswith(("DRAGOMAN_", "ZEROCLAW_"))]
+    if given:
+        return f"it does not have the settings of this environment ({', '.join(sorted(given))})"
+    if wish.old and not wish.model:
         return ""
-    from dragoman.client.address import socket_path
-
-    path = socket_path(wish.config_dir)
-    return path if os.path.exists(path) else ""
-
-
-def _known(wish: Wish, env: Mapping[str, str]) -> tuple[Any, Any]:
-    """The settings and the models of this environment."""
+    from dragoman.host.account import Account
     from dragoman.host.compose import provider_configs
     from dragoman.providers.registry import ModelRegistry
+    from dragoman.settings import profiles
     from dragoman.settings.load import load
     from dragoman.settings.places import places
 
-    settings = load(places(env, wish.config_dir).config_file, env).settings
-    return settings, ModelRegistry(provider_configs(settings, None), env=env)
-
-
-async def _lacks_key(host: Any, wish: Wish, env: Mapping[str, str]) -> str:
-    """The provider of the wished model if it has a key here but not there; empty otherwise."""
-    _, models = _known(wish, env)
+    where = places(env, wish.config_dir)
+    settings = load(where.config_file, env).settings
+    models = ModelRegistry(Account(where).over(provider_configs(settings, None)), env=env)
+    there = ""  # the model that the daemon would use, if it is not the wished one
+    alias = wish.agent or profiles.default_alias(settings) or ""
     try:
-        provider = str(models.resolve(wish.model, wish.agent)[1].provider)
-    except Fault:
-        return ""  # the daemon says what is wrong
-    finally:
-        await models.close()
-    lacking = (await host.call("dragoman/models"))["without_key"]
-    return provider if provider in lacking else ""
-
-
-async def _same_model(host: Any, wish: Wish, env: Mapping[str, str]) -> bool:
-    from dragoman.settings import profiles
-
-    rows = {row.alias: row.model for row in await host.agents()}
-    if wish.agent and wish.agent not in rows:
-        return True  # the daemon says what is wrong
-    settings, models = _known(wish, env)
-    try:
-        for alias in (wish.agent,) if wish.agent else profiles.names(settings):
+        ref = wish.model
+        if not ref:
+            row = {one.alias: one for one in await host.agents()}.get(alias)
+            if row is None or row.backend not in ("builtin", ""):  # unknown, or hosted
+                return ""
             ref = profiles.model_ref(settings, alias, lambda _: models.default_ref())
-            if rows.get(alias) != ref and models.resolve(ref, alias)[1].ref != rows.get(alias):
-                return False
+            there = row.model
+        found = models.resolve(ref, alias)[1]
     except Fault:
-        return False  # told by the host of this process
+        return ""
     finally:
         await models.close()
-    return True
+    if there and there not in (ref, found.ref):
+        return f"the keys of this shell choose {found.ref}, the daemon has {there}"
+    if found.provider not in (await host.call("dragoman/models"))["without_key"]:
+        return ""
+    if wish.old:
+        raise BadInput(
+            f"The running daemon has no key for {found.provider}, only this shell has.",
+            f"Keep it for both with: dragoman login {found.provider} (or start the daemon with the "
+            "key); a new session can have the model at once.",
+        )
+    return f"only this shell has a key for {found.provider}"

@@ -3,9 +3,10 @@
 import os
 import sys
 
+from dragoman import TYPE_CHECKING
+
 from ..quiet import begin
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,9 +19,10 @@ def run(args: "Any") -> int:
     path, begun = "", None
     if not own:
         from dragoman.stdio import acp_join
+        from dragoman.stdio.joining import reached
 
         path = acp_join.path_of(args.config_dir, os.environ)
-        sock = acp_join.find(path)
+        sock = reached(path)
         if sock is not None:
             print("dragoman acp: joined the running daemon (--alone: not)", file=sys.stderr)
             begun = acp_join.greet(sock)

@@ -1,6 +1,7 @@
 """`dragoman acp-bridge`: joins an editor on stdin and stdout to the running daemon's gateway."""
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
 

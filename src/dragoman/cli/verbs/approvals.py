@@ -2,15 +2,15 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
-from ..questions import Questions
+from ..questions import QuestionQueue
 from ..screen import what, who
 from ..times import ago
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -127,7 +127,7 @@ def _answer(one: "dict[str, Any]") -> str:
 def _watch(args: "Any") -> int:
     with reach.daemon(args) as host:
         host.call("dragoman/watch", {})
-        questions = Questions(host)
+        questions = QuestionQueue(host)
         typing = sys.stdin.isatty() and not args.json
         for one in host.call("dragoman/approvals", {"pending": True})["approvals"]:
             _came(args, questions, one["ask"], typing)
@@ -148,7 +148,7 @@ def _watch(args: "Any") -> int:
                 _went(args, questions, event, typing)
 
 
-def _came(args: "Any", questions: Questions, ask: "dict[str, Any]", typing: bool) -> None:
+def _came(args: "Any", questions: QuestionQueue, ask: "dict[str, Any]", typing: bool) -> None:
     if args.json:
         say.plain_json({"asked": ask}, indent=None)
     elif typing:
@@ -158,7 +158,7 @@ def _came(args: "Any", questions: Questions, ask: "dict[str, Any]", typing: bool
     sys.stdout.flush()
 
 
-def _went(args: "Any", questions: Questions, event: "dict[str, Any]", typing: bool) -> None:
+def _went(args: "Any", questions: QuestionQueue, event: "dict[str, Any]", typing: bool) -> None:
     by = who(event.get("by"), "the host")
     if args.json:
         say.plain_json({"settled": event}, indent=None)

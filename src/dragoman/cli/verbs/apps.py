@@ -2,12 +2,12 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..places import find, warn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

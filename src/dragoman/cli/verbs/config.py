@@ -2,10 +2,11 @@
 
 import os
 
-from .. import say
+from dragoman import TYPE_CHECKING
+
+from .. import reach, say
 from ..places import find
 
-TYPE_CHECKING = False  # `config path` needs neither `typing` nor the settings
 if TYPE_CHECKING:
     from typing import Any
 
@@ -35,22 +36,6 @@ def _warn(args: "Any") -> None:
     except BadSettings as bad:
         for text in (*bad.problems, *bad.warnings):
             say.warn(text)
-
-
-def _tell(args: "Any") -> None:
-    """Return when a running daemon has read the file: what it refuses is said by `_warn`."""
-    from dragoman.client.problems import NotRunning
-    from dragoman.engine.faults import Fault
-
-    from .. import reach
-
-    try:
-        with reach.daemon(args) as daemon:
-            daemon.call("dragoman/config", {"op": "reload"})
-    except NotRunning:
-        return  # it reads the file when it starts
-    except Fault as fault:
-        say.warn(f"The running daemon goes on with what it had: {fault}")
 
 
 def _path(args: "Any") -> int:
@@ -99,7 +84,7 @@ def _set(args: "Any") -> int:
     else:
         say.out(f"{args.key} = {shown}  ({file})")
     _warn(args)
-    _tell(args)
+    reach.reload(args)
     return 0
 
 
@@ -115,7 +100,7 @@ def _unset(args: "Any") -> int:
     else:
         say.out(f"{args.key} is not set any more  ({file})")
     _warn(args)
-    _tell(args)
+    reach.reload(args)
     return 0
 
 

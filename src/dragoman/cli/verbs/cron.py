@@ -2,12 +2,12 @@
 
 import os
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
-from ..times import ago
+from ..times import ago, interval
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -103,7 +103,7 @@ def _when(when: "dict[str, Any]") -> str:
     if when.get("cron"):
         return str(when["cron"]) + (f" ({when['tz']})" if when.get("tz") else "")
     if when.get("every_ms"):
-        return f"every {when['every_ms'] / 1000:g}s"
+        return f"every {interval(when['every_ms'])}"
     return "once"
 
 

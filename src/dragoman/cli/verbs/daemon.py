@@ -1,8 +1,9 @@
 """`dragoman daemon`: the host in the foreground."""
 
+from dragoman import TYPE_CHECKING
+
 from ..quiet import begin
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

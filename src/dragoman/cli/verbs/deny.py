@@ -1,8 +1,9 @@
 """`dragoman deny ID`: no to an approval."""
 
+from dragoman import TYPE_CHECKING
+
 from .approve import settle
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -2,13 +2,13 @@
 
 import os
 
+from dragoman import TYPE_CHECKING
 from dragoman.dialects.descriptor import REGISTRY
 from dragoman.settings import places
 
 from .. import say
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

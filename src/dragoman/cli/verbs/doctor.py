@@ -1,9 +1,10 @@
 """`dragoman doctor`: looks the installation over. Exit code 1 when something needs repair."""
 
+from dragoman import TYPE_CHECKING
+
 from .. import say
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

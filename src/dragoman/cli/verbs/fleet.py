@@ -1,9 +1,10 @@
-"""`dragoman fleet list|drain|move`."""
+"""`dragoman fleet list|drain|move|grant`."""
+
+from dragoman import TYPE_CHECKING
 
 from .. import say
 from ..places import warn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -31,8 +32,8 @@ def _list(args: "Any") -> int:
 
 def _row(one: "Any") -> "tuple[str, ...]":
     state = "gone" if not one.alive else "draining" if one.draining else "ready"
-    if one.alive and one.facts.get("degraded"):
-        state = "degraded"
+    if one.alive and not one.draining and (one.facts.get("stalled") or one.facts.get("degraded")):
+        state = "stalled" if one.facts.get("stalled") else "degraded"
     return (
         one.name,
         state,
@@ -63,12 +64,23 @@ def _drain(args: "Any") -> int:
 def _move(args: "Any") -> int:
     from dragoman.cli.local.fleets import move
 
-    move(args.config_dir, args.session, args.node)
+    session = move(args.config_dir, args.session, args.node)
     if args.json:
-        say.json({"session": args.session, "node": args.node})
+        say.json({"session": session, "node": args.node})
     else:
-        say.out(f"{args.session} goes on on {args.node}")
+        say.out(f"{session} goes on on {args.node}")
     return 0
 
 
-_SUBS = {"list": _list, "drain": _drain, "move": _move}
+def _grant(args: "Any") -> int:
+    from dragoman.cli.local.fleets import grant
+
+    grant(args.config_dir, args.role, args.kind)
+    if args.json:
+        say.json({"role": args.role, "kind": args.kind})
+    else:
+        say.out(f"{args.role} is a {args.kind} from now on")
+    return 0
+
+
+_SUBS = {"list": _list, "drain": _drain, "move": _move, "grant": _grant}

@@ -3,10 +3,11 @@
 import os
 import sys
 
-from .. import say
+from dragoman import TYPE_CHECKING
+
+from .. import reach, say
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -46,6 +47,7 @@ def run(args: "Any") -> int:
         say.err(f"login: {fault}")
         return 1
     where = "in the keyring" if kept.keyring else "in a file that only you can read"
+    reach.reload(args)
     say.out(f"Logged in with {name}." + (f" The key is {where}." if key else ""))
     return 0
 

@@ -1,9 +1,10 @@
 """`dragoman logout`: forget the key that `dragoman login` kept."""
 
-from .. import say
+from dragoman import TYPE_CHECKING
+
+from .. import reach, say
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -11,6 +12,16 @@ if TYPE_CHECKING:
 def run(args: "Any") -> int:
     from dragoman.settings import login
 
-    name = login.forget(find(args.config_dir))
+    from ..local.login import plain_name
+
+    where = find(args.config_dir)
+    if args.provider:
+        meant, kept = plain_name(args.provider), login.chosen(where)
+        if meant != kept:
+            say.err(f"logout: Nobody is logged in with {meant}{f', but with {kept}' * bool(kept)}.")
+            return 1
+    name = login.forget(where)
+    if name:
+        reach.reload(args)
     say.out(f"Logged out of {name}." if name else "Nobody is logged in.")
     return 0

@@ -3,13 +3,13 @@
 import os
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput, Fault
 
 from .. import reach, say
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -82,18 +82,12 @@ def newest(path: str, count: int) -> list[str]:
 
 def line_of(event: "dict[str, Any]") -> str:
     """A line as the log file has it, from what the daemon tells."""
+    from dragoman.observe.log import word
+
     level = {"WARN": "warning"}.get(event["severity_text"], event["severity_text"].lower())
-    words = [event["@timestamp"], level, event["event"]["category"], _word(event["message"])]
-    words += (f"{name}={_word(str(value))}" for name, value in event["attributes"].items())
+    words = [event["@timestamp"], level, event["event"]["category"], word(event["message"])]
+    words += (f"{name}={word(str(value))}" for name, value in event["attributes"].items())
     return " ".join(words)
-
-
-def _word(text: str) -> str:
-    if text and text.isprintable() and not any(char in text for char in ' "=\\'):
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    shown = (char if char.isprintable() else repr(char)[1:-1] for char in escaped)
-    return f'"{"".join(shown)}"'
 
 
 def _print(line: str) -> None:

@@ -1,9 +1,10 @@
 """`dragoman mcp list|login`: MCP servers, and signing in to one with a browser."""
 
+from dragoman import TYPE_CHECKING
+
 from .. import say
 from ..places import warn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

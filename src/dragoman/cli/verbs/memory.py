@@ -1,12 +1,12 @@
 """`dragoman memory list|forget`: what agents remember across sessions."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import say
 from ..places import warn
 from ..times import ago
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -2,9 +2,10 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
+
 from .. import reach, say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -4,10 +4,11 @@ A program's arguments can be read by every user of the machine, so the link is n
 browser is given a page in a folder that only its owner can read, and that page leads on.
 """
 
+from dragoman import TYPE_CHECKING
+
 from .. import reach, say
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

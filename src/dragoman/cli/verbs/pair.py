@@ -1,11 +1,11 @@
 """`dragoman pair`: a code that lets a browser or another machine in."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
 from ..places import warn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -32,5 +32,7 @@ def run(args: "Any") -> int:
         say.json(found)
     else:
         say.err(f"Open {place}/ and give this code. It works once, for ten minutes.")
+        if found.get("fingerprint"):
+            say.err(f"Its certificate has the SHA-256 fingerprint {found['fingerprint']}")
         say.out(code)
     return 0

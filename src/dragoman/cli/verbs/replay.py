@@ -1,6 +1,7 @@
 """`dragoman replay FILE`: a transcript played as a server, to test a client."""
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
 

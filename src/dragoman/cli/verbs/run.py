@@ -1,6 +1,7 @@
 """`dragoman run`: one turn in the terminal."""
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
 

@@ -36,7 +36,7 @@ class Trial:
 
     def command(self, *words: str, text: str | None = None, code: int = 0) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "dragoman", *words],
+            [sys.executable, "-P", "-m", "dragoman", *words],
             input=text, stdin=None if text is not None else subprocess.DEVNULL,
             env=self.env, cwd=self.work, text=True, capture_output=True, timeout=_WITHIN,
         )  # fmt: skip
@@ -62,7 +62,8 @@ class Trial:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dragoman", "daemon"], env=self.env, cwd=self.work, text=True,
+            [sys.executable, "-P", "-m", "dragoman", "daemon"],
+            env=self.env, cwd=self.work, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
         assert self.process.stderr is not None

@@ -3,12 +3,12 @@
 import os
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import say, units
 from ..places import find
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -30,7 +30,7 @@ def command(config_dir: str | None) -> list[str]:
     """The command line that starts this daemon from anywhere."""
     program = os.path.abspath(sys.argv[0])
     found = [program] if os.access(program, os.X_OK) and not program.endswith(".py") else []
-    words = [*(found or [sys.executable, "-m", "dragoman"]), "daemon"]
+    words = [*(found or [sys.executable, "-P", "-m", "dragoman"]), "daemon"]
     return [*words, "--config-dir", os.path.abspath(config_dir)] if config_dir else words
 
 

@@ -1,8 +1,9 @@
 """`dragoman speak`: any of the protocols on standard input and output."""
 
+from dragoman import TYPE_CHECKING
+
 from ..quiet import begin
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

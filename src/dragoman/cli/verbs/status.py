@@ -1,11 +1,11 @@
 """`dragoman status`: what the running daemon does. Exit code 1 when none runs."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
 from ..times import span
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -45,6 +45,8 @@ def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
         ("memory", f"{found['rss_bytes'] / 1e6:.0f} MB"),
         ("store", _store(store, found["data_dir"])),
     ]
+    if found.get("fleet"):
+        rows.append(("fleet", _fleet(found["fleet"])))
     if found.get("sandbox"):
         rows.append(("sandbox", found["sandbox"]))
     for server in found.get("mcp") or ():
@@ -55,6 +57,15 @@ def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
         rows.append(("gateway", str(found["gateway"])))
     rows += [(name, path) for name, path in found["endpoints"].items()]
     return rows
+
+
+def _fleet(fleet: "dict[str, Any]") -> str:
+    others = fleet["others"]
+    said = f"node {fleet['node']}, {fleet['state']}, "
+    said += "1 other node" if others == 1 else f"{others} other nodes"
+    if fleet["stalled"]:
+        return f"{said}: {fleet['stalled']}"
+    return f"{said}, degraded: {fleet['degraded']}" if fleet["degraded"] else said
 
 
 def _approvals(waiting: int | None) -> str:

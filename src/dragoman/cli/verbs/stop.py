@@ -5,9 +5,10 @@ import select
 import signal
 import time
 
+from dragoman import TYPE_CHECKING
+
 from .. import reach, say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

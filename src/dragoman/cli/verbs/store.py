@@ -1,8 +1,9 @@
 """`dragoman store copy FROM TO`."""
 
+from dragoman import TYPE_CHECKING
+
 from .. import say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -15,7 +16,7 @@ def run(args: "Any") -> int:
         if not args.json:
             say.err(f"{done.sessions} sessions, {done.events} events")
 
-    done = copied(args.source, args.target, told)
+    done = copied(args.source, args.target, told, args.config_dir)
     if args.json:
         say.json(done)
     else:

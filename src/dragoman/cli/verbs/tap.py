@@ -3,13 +3,13 @@
 import os
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..times import clock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TextIO
 

@@ -2,9 +2,9 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,9 +1,10 @@
 """`dragoman token new|list|revoke`."""
 
+from dragoman import TYPE_CHECKING
+
 from .. import say
 from ..places import warn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

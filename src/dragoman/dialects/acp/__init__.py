@@ -1,8 +1,8 @@
 """The Agent Client Protocol, version 1, and the family of clients that speak its older form."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.dialects.descriptor import Dialect, later, method_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any

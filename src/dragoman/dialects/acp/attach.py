@@ -1,7 +1,8 @@
 """One session as one connection sees it: what was sent of it, what runs, what is asked."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from .permissions import Questions
 from .speak import Said
 
 if TYPE_CHECKING:
+    from .children import Child
     from .hear import AcpHearer
 
 _PROGRESS_SECONDS = 0.25
@@ -31,12 +33,13 @@ _ANY = ("", -1)  # a step that may be any: the one which was streamed before thi
 class Running:
     """A prompt of this connection: from the moment it is heard until it is answered."""
 
-    __slots__ = ("cancelled", "request", "told", "work")
+    __slots__ = ("cancelled", "request", "taken", "told", "work")
 
     def __init__(self, request: Any) -> None:
         self.request = request  # the id of what is to be answered
         self.work: Work | None = None
         self.cancelled = False
+        self.taken = False  # it was taken back before it began
         self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def is_cancelled(self) -> bool:
@@ -52,30 +55,37 @@ class Attachment:
     """A session that is active on a connection."""
 
     __slots__ = (
-        "_again", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
-        "_reset", "call_id", "catching_up", "commands", "connection", "files", "held", "id",
-        "last_used", "notes", "place", "questions", "replaying", "running", "seat", "speaker",
-        "spent", "stopping", "terminals",
+        "_again", "_left", "_link", "_progress", "_shown_at", "_step", "_texts", "_thoughts",
+        "_reset", "asks_as", "barred", "born", "call_id", "catching_up", "children", "commands",
+        "connection", "entering", "files", "held", "id", "last_used", "notes", "place", "places",
+        "questions", "replaying", "running", "seat", "speaker", "spent", "stopping", "terminals",
     )  # fmt: skip
 
     def __init__(self, connection: "AcpHearer", session_id: str) -> None:
         self.connection = connection
         self._link = connection.link
         self.id = session_id
+        self.asks_as = session_id  # in whose name questions are put
         self.seat: Seat[Any] = connection.door.seat(session_id, connection.link)
-        self.speaker: Any = connection.new_speaker(session_id)  # Speaker or Speaker2
+        self.speaker: Any = connection.new_speaker(session_id, self.parent)  # or a Speaker2
         self.held: dict[str, Running] = {}  # prompts of version 2 that were not begun, by key
         self.spent = Usage()  # by the model in this turn
         self.questions = Questions(connection, self)
         self.running: Running | None = None
         self.stopping = False
+        self.barred = False  # it could not be entered
+        self._left: asyncio.Future[None] | None = None  # of those who wait for its end
         self.replaying = False
+        self.entering = False  # the client waits for the answer to its load or resume
+        self.children: dict[str, Child] = {}  # that work for it now
+        self.born: dict[str, ev.Delegated] = {}  # those that were not announced yet
+        self.places: dict[str, int] = {}  # up to which those were told
         self.catching_up = False  # with what happened while the client was away
         self.place = 0  # up to which it was told
         self.commands: Any = None
         self.notes: list[str] = []  # troubles to show with the next turn
         self.call_id = ""  # the tool call that runs now
-        self.last_used = connection.desk.monotonic()
+        self.last_used = monotonic()
         self._texts = 0  # characters of the model's current message that were streamed
         self._thoughts = 0
         self._step: tuple[str, int] = ("", 0)  # turn and step that were streamed last
@@ -88,6 +98,18 @@ class Attachment:
         self.terminals = ClientTerminals(self) if can.terminals else None
         self.lend()
 
+    # --- what a child has of its own ---
+
+    @property
+    def parent(self) -> str:
+        """The session that this one works for; empty: none."""
+        return ""
+
+    @property
+    def shape_key(self) -> Any:
+        """Who has the same one is told the same words."""
+        return self.connection.shape_key
+
     # --- watching ---
 
     @property
@@ -98,7 +120,7 @@ class Attachment:
         """Watch the session from now on, or from what came after `since`."""
         connection = self.connection
         self.speaker = await self.seat.follow(
-            connection.who, self.speaker, self.deliver, key=connection.shape_key, since=since,
+            connection.who, self.speaker, self.deliver, key=self.shape_key, since=since,
             begun=self._begun,
         )  # fmt: skip
 
@@ -115,6 +137,11 @@ class Attachment:
         """Let the session use the client's files and terminals."""
         self.seat.lend(self.files, self.terminals)
 
+    @property
+    def was_left(self) -> bool:
+        """The client leaves it, so that what it asked for just before is cancelled."""
+        return self.stopping and not self.barred
+
     async def renew(self) -> None:
         """Watch again when the session was closed by somebody else and is back."""
         async with self.seat.in_order():
@@ -123,32 +150,54 @@ class Attachment:
             if not await self.seat.renew():
                 await self.follow()
 
+    async def left(self) -> None:
+        """Wait until this connection has left the session."""
+        if not self.seat.gone:
+            self._left = self._left or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._left)
+
     def leave(self) -> None:
         """Stop watching; the session goes on without this connection."""
         self.seat.leave()
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
         if self.terminals is not None:
             self.terminals.release_all()
         if self.running is not None:
             self.running.tell()
         self.questions.withdraw_all()
+        for child in tuple(self.children.values()):
+            self.part_from(child)
+
+    def part_from(self, child: "Child") -> None:
+        """A child is done, or this connection goes."""
+        if self.children.get(child.id) is child:
+            del self.children[child.id]
+        child.leave()
+
+    async def pages(self, start: int, tell: Callable[[Sequence[ev.Event]], None]) -> int:
+        """Tell kept events after a place as fast as the client reads; returns the last place."""
+        place = start
+        while events := await self.seat.read(place, _PAGE):
+            tell(events)
+            place = events[-1].seq
+            if len(events) < _PAGE:
+                break
+            await self.connection.drained()
+        return place
+
+    def _speak(self, events: Sequence[ev.Event]) -> None:
+        said = self.speaker.speak(events)
+        if said is not None:
+            self.deliver(said)
 
     async def replay(self) -> int:
         """Send the whole conversation as it was; returns the place up to which it was sent."""
         door = self.connection.door
         start = await self._beginning()
-        place = start
         self.replaying = True
         try:
-            while True:
-                events = await self.seat.read(place, _PAGE)
-                said = self.speaker.speak(events)
-                if said is not None:
-                    self.deliver(said)
-                if events:
-                    place = events[-1].seq
-                if len(events) < _PAGE:
-                    break
-                await self.connection.drained()
+            place = await self.pages(start, self._speak)
         finally:
             self.replaying = False
             self._texts = self._thoughts = 0
@@ -162,13 +211,14 @@ class Attachment:
         from .speak2 import Replay
 
         past = Replay(self.speaker)
-        place = await self._beginning()
-        while events := await self.seat.read(place, _PAGE):
+
+        def tell(events: Sequence[ev.Event]) -> None:
             self.send(past.lines(events))
-            place = events[-1].seq
-            if len(events) < _PAGE:
-                break
-            await self.connection.drained()
+            self.born |= {
+                e.body.session: e.body for e in events if isinstance(e.body, ev.Delegated)
+            }
+
+        place = await self.pages(await self._beginning(), tell)
         self.send(past.rest())
         state = await self.connection.door.look(self.id)
         if state.last_usage.context:
@@ -183,19 +233,10 @@ class Attachment:
         """
         self._texts, self._thoughts, self._step = texts, thoughts, _ANY
         self.catching_up = True
-        place = since
         try:
-            while events := await self.seat.read(place, _PAGE):
-                said = self.speaker.speak(events)
-                if said is not None:
-                    self.deliver(said)
-                place = events[-1].seq
-                if len(events) < _PAGE:
-                    break
-                await self.connection.drained()
+            return await self.pages(since, self._speak)
         finally:
             self.catching_up = False
-        return place
 
     async def _beginning(self) -> int:
         """Where the conversation begins: behind the last time that it was cleared."""
@@ -241,7 +282,9 @@ class Attachment:
             if one.live is not None and not self.replaying:
                 link.send_blob(one.live)
             if one.seq and not self.replaying:
-                self._reached(one.seq)
+                self.place = one.seq
+                if self.connection.places:
+                    self._reached(one.seq)
 
     def _send_rest(self, said: Said, again: list[int]) -> None:
         """Of words that are told again, send only those that are new."""
@@ -277,7 +320,7 @@ class Attachment:
         self._texts = self._thoughts = 0
         self._reset = False
         self.spent = Usage()
-        self.last_used = self.connection.desk.monotonic()
+        self.last_used = monotonic()
         if self.notes and not self.replaying:
             notes, self.notes = self.notes, []
             self.send([self.speaker.thought(note + "\n", f"{body.turn}.0") for note in notes])
@@ -302,6 +345,8 @@ class Attachment:
         """The end of a call that ran in this client's terminal shows it, then lets it go."""
         self.call_id = ""
         self._progress.pop(body.call_id, None)
+        if self.questions.gone_to:
+            self.questions.over(body.call_id)
         name = body.detail.terminal_id if body.detail is not None else None
         if self.replaying or self.terminals is None or not self.terminals.has(name):
             return False
@@ -315,7 +360,7 @@ class Attachment:
             return  # the speaker tells it
         text = (self._progress.get(body.call_id, "") + body.text)[-_PROGRESS_TAIL:]
         self._progress[body.call_id] = text
-        now = self.connection.desk.monotonic()
+        now = monotonic()
         if now - self._shown_at >= _PROGRESS_SECONDS:
             self._shown_at = now
             self.show(body.call_id, [text_content(text)])
@@ -345,6 +390,8 @@ class Attachment:
     def _on_ended(self, body: ev.TurnEnded) -> None:
         if self.terminals is not None and not self.replaying:
             self.terminals.release_all()
+        if self.questions.gone_to:
+            self.questions.over()
         running = self.running
         if running is not None and running.work is not None and running.work.turn == body.turn:
             running.tell()
@@ -354,6 +401,18 @@ class Attachment:
             return  # nothing, or the speaker tells it
         self.notes.append(f"{body.title}: {body.text}" if body.text else body.title)
         del self.notes[:-_NOTES]
+
+    def _on_delegated(self, body: ev.Delegated) -> None:
+        from .children import born
+
+        born(self, body)
+
+    def entered(self) -> None:
+        """The load or resume was answered: children that work are told of now."""
+        from .children import adopt
+
+        self.entering = False
+        adopt(self)
 
     def _on_deleted(self, body: ev.Deleted) -> None:
         self.connection.forget(self)
@@ -385,15 +444,17 @@ class Attachment:
         running = self.held.get(key)
         if running is None:
             return False
-        session = self.connection.door.live(self.id)
-        if running.work is not None and (session is None or session.turn == running.work.turn):
-            return False
-        if running.work is not None:
-            try:
-                self.connection.door.retract(self.id, key)
-            except NothingRunning:
-                return False  # it begins this very moment
         running.cancelled = True
+        if running.work is None:
+            return True  # it is taken back as soon as it waits
+        session = self.connection.door.live(self.id)
+        if session is None or running.work.turn in (session.turn, session.works_on):
+            return False
+        try:
+            self.connection.door.retract(self.id, key)
+        except NothingRunning:
+            return False  # it begins this very moment
+        running.taken = True
         return True
 
 
@@ -408,6 +469,7 @@ _ACTS: dict[type, Any] = {
     ev.Asked: Attachment._on_asked,
     ev.Settled: Attachment._on_settled,
     ev.TurnEnded: Attachment._on_ended,
+    ev.Delegated: Attachment._on_delegated,
     ev.Noted: Attachment._on_noted,
     ev.Deleted: Attachment._on_deleted,
 }

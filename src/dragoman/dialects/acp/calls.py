@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import shown
 from dragoman.engine.ask import Ask
 from dragoman.engine.content import Detail, Image, Text, text_of
 from dragoman.engine.events import CallEnded
 from dragoman.engine.visible import on_a_line, visible
+
+if TYPE_CHECKING:
+    from dragoman.engine.view import SessionView
 
 _KINDS: dict[str, str] = {
     "read": "read",
@@ -22,16 +25,20 @@ _KINDS: dict[str, str] = {
     "ask_user": "other",
     "plan": "think",
 }
-_MAIN = ("command", "path", "file_path", "filePath", "pattern", "question", "url", "query", "text")
+_MAIN = (
+    "command", "path", "file_path", "filePath", "pattern", "question", "url", "query", "text",
+    "title", "prompt",
+)  # fmt: skip
 _TITLE = 200
 _DIFF = 256 * 1024  # longer proposals are told by their size alone
 
 Fields = dict[str, Any]
 
 
-def kind_of(name: str, known: str = "") -> str:
-    """The kind of a tool; `known` is what the tool itself says, when it is at hand."""
-    return _KINDS.get(name) or known or "other"
+def kind_of(name: str, session: "SessionView | None") -> str:
+    """The kind of a tool: as clients of this protocol draw it, else as it says itself."""
+    tool = None if name in _KINDS or session is None else session.tool(name)
+    return _KINDS.get(name) or (tool is not None and tool.spec.kind) or "other"
 
 
 def title_of(name: str, args: dict[str, Any] | None) -> str:
@@ -91,28 +98,36 @@ def question_of(ask: Ask) -> list[Fields]:
     out beside them.
     """
     found = [_diff(one.path, one.old, one.new) for one in ask.changes]
-    told = bool(found)
-    said = [
-        part
-        for part in shown.parts(ask)
-        if part.kind != "note" and (part.kind != "diff" or _hides(ask) or not told)
-    ]
-    if not told and (found := proposal_of(ask.tool, ask.args, ask.cwd)):
-        if all(visible(one["oldText"] + one["newText"]) == one["oldText"] + one["newText"]
-               for one in found):  # fmt: skip
+    told = [part for part in shown.parts(ask) if part.kind != "note"]
+    said = [part for part in told if part.kind != "diff" or _hides(ask)]
+    edits = ask.tool == "edit" and not found
+    if edits and (found := proposal_of(ask.tool, ask.args, ask.cwd)):
+        texts = "".join(one["oldText"] + one["newText"] for one in found)
+        plain = visible(texts) == texts and on_a_line(found[0]["path"]) == found[0]["path"]
+        listed = (ask.args or {}).get("edits")
+        if plain and (not isinstance(listed, list) or len(listed) == len(found)):
             said = [part for part in said if part.label not in ("path", "edits")]
     if not found and len(said) == 1 and said[0].kind != "diff":
         return [text_content(said[0].text)]
-    for kind, label, text in said:
-        if kind == "command":
-            found.append(text_content(f"$ {text}"))
-        else:
-            found.append(text_content(f"{label}: {text}" if label else text))
+    found += [text_content(_words(part)) for part in said]
     return found or [text_content(visible(ask.summary or ask.title))]
 
 
+def words_of(ask: Ask) -> str:
+    """The same for clients that show one text beside the differences."""
+    said = [part for part in shown.parts(ask) if part.kind != "diff" or _hides(ask)]
+    labelled = any(part.kind == "diff" for part in said)
+    return "\n".join(_words(part) if labelled else part.text for part in said if part.text)
+
+
+def _words(part: shown.Part) -> str:
+    kind, label, text = part
+    return f"$ {text}" if kind == "command" else f"{label}: {text}" if label else text
+
+
 def _hides(ask: Ask) -> bool:
-    return any(
+    """Whether what the client draws of the changes does not show all of them."""
+    return not ask.changes or any(
         change.note
         or visible(change.new) != change.new
         or visible(change.old or "") != (change.old or "")
@@ -133,19 +148,6 @@ def terminal_content(terminal_id: str) -> Fields:
     return {"type": "terminal", "terminalId": terminal_id}
 
 
-def result_content(ended: CallEnded, *, terminal: bool = False) -> list[Fields]:
-    """What a finished call shows: its differences, else what it said.
-
-    A `terminal` means something only to the client that lent it, and only while it is not released.
-    """
-    detail = ended.detail or Detail()
-    if not ended.is_error and detail.diffs:
-        return [_diff(diff.path, diff.old, diff.new) for diff in detail.diffs]
-    if terminal and detail.terminal_id:
-        return [terminal_content(detail.terminal_id)]
-    return blocks_of(ended.content)
-
-
 def blocks_of(content: Sequence[Text | Image]) -> list[Fields]:
     return [{"type": "content", "content": block_of(block)} for block in content]
 
@@ -160,8 +162,17 @@ def block_of(block: Text | Image) -> Fields:
 
 
 def result_update(ended: CallEnded, *, object_output: bool, terminal: bool = False) -> Fields:
-    """The last update of a call."""
+    """The last update of a call: its differences, else what it said.
+
+    A `terminal` means something only to the client that lent it, and only while it is not released.
+    """
     detail = ended.detail or Detail()
+    if not ended.is_error and detail.diffs:
+        content = [_diff(diff.path, diff.old, diff.new) for diff in detail.diffs]
+    elif terminal and detail.terminal_id:
+        content = [terminal_content(detail.terminal_id)]
+    else:
+        content = blocks_of(ended.content)
     output: Any = text_of(ended.content)
     if object_output:
         output = {"output": output}
@@ -170,7 +181,7 @@ def result_update(ended: CallEnded, *, object_output: bool, terminal: bool = Fal
         "toolCallId": ended.call_id,
         "status": "completed" if ended.outcome == "done" else "failed",
         "name": ended.name,
-        "content": result_content(ended, terminal=terminal),
+        "content": content,
         "rawOutput": output,
     }
     if detail.locations:

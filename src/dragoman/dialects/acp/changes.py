@@ -14,7 +14,16 @@ def diff_of(changes: Iterable[tuple[str, str | None, str | None]]) -> Fields:
     """One `diff` of (path, before, after); None: there is no such file."""
     listed: list[Fields] = []
     patch: list[str] = []
-    for path, old, new in changes:
+    found = list(changes)
+    for before, after in _moves(found):
+        found.remove(before)
+        found.remove(after)
+        source, path, text = before[0], after[0], before[1] or ""
+        kind = "binary" if "\0" in text else "text"
+        moved = {"operation": "move", "oldPath": source, "path": path, "fileType": kind}
+        listed.append(moved)
+        patch.append(_renamed(source, path))
+    for path, old, new in found:
         operation = "add" if old is None else "delete" if new is None else "modify"
         binary = "\0" in (old or "") or "\0" in (new or "")
         kind = "binary" if binary else "text"
@@ -25,6 +34,25 @@ def diff_of(changes: Iterable[tuple[str, str | None, str | None]]) -> Fields:
         "changes": listed,
         "patch": {"format": "git_patch", "text": "".join(patch)},
     }
+
+
+Changed = tuple[str, str | None, str | None]
+
+
+def _moves(changes: list[Changed]) -> list[tuple[Changed, Changed]]:
+    """Files that went from one path to another as they were."""
+    gone = {old: one for one in changes if (old := one[1]) and one[2] is None}
+    pairs = []
+    for one in changes:
+        if one[1] is None and one[2] in gone:
+            pairs.append((gone.pop(one[2]), one))
+    return pairs
+
+
+def _renamed(source: str, path: str) -> str:
+    old, new = _quoted(source), _quoted(path)
+    head = f"diff --git {old} {new}\nsimilarity index 100%\n"
+    return f"{head}rename from {old}\nrename to {new}\n"
 
 
 def _section(path: str, old: str | None, new: str | None, binary: bool) -> str:

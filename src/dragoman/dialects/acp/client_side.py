@@ -1,13 +1,14 @@
 """The client's own files and terminals, lent to a session while the client is attached."""
 
 import asyncio
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.engine.faults import BadInput, WrongState
-from dragoman.wire.jsonrpc import CallFailed, LinkLost, TooManyCalls
+from dragoman.wire.calls import CallFailed, LinkLost, TooManyCalls
 
 from .calls import terminal_content
 
@@ -16,20 +17,40 @@ if TYPE_CHECKING:
 
 _FILE_SECONDS = 30.0
 _TERMINAL_SECONDS = 30.0
+_LARGEST_CODE = 1 << 32  # as far as any system counts
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+Late = Callable[["asyncio.Future[msgspec.Raw]"], None]
 
 
 async def _ask(
-    attachment: "Attachment", method: str, params: dict[str, Any], within: float | None
+    attachment: "Attachment",
+    method: str,
+    params: dict[str, Any],
+    within: float | None,
+    late: Late | None = None,
 ) -> dict[str, Any]:
+    """Ask the client. `late` takes an answer that comes when nobody waits for it any more."""
     outbound = attachment.connection.outbound
     params = {"sessionId": attachment.id, **params}
     try:
-        raw = await outbound.call(method, params, within=within)
+        key, future = outbound.begin(method, params)
+        try:
+            async with asyncio.timeout(within):
+                return _read_answer(await asyncio.shield(future))
+        except (TimeoutError, asyncio.CancelledError):
+            if late is None:
+                outbound.cancel(key)
+            else:
+                future.add_done_callback(late)
+            outbound.notify("$/cancel_request", {"requestId": key})
+            raise
     except (LinkLost, TooManyCalls) as gone:
         raise WrongState(f"The client went away during {method}.", "Try again.") from gone
-    except TimeoutError as late:
-        raise WrongState(f"The client did not answer {method} in time.", "Try again.") from late
+    except TimeoutError as slow:
+        raise WrongState(f"The client did not answer {method} in time.", "Try again.") from slow
+
+
+def _read_answer(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         return _decode(raw)
     except msgspec.DecodeError:
@@ -148,19 +169,30 @@ class ClientTerminals:
             self._send("terminal/release", terminal)
         else:
             self._ended.add(terminal)
-        code = ended.get("exitCode")
-        code = code if isinstance(code, int) else None
-        return code, str(shown.get("output") or ""), shown.get("truncated") is True
+        output = shown.get("output")
+        text = output if isinstance(output, str) else ""
+        return _code_of(ended), text, shown.get("truncated") is True
 
     async def _create(self, params: dict[str, Any]) -> str:
         try:
-            answer = await _ask(self._attachment, "terminal/create", params, _TERMINAL_SECONDS)
+            answer = await _ask(
+                self._attachment, "terminal/create", params, _TERMINAL_SECONDS, self._too_late
+            )
         except CallFailed as failure:
             raise WrongState(f"The client opened no terminal: {failure.message}") from None
         terminal = answer.get("terminalId")
-        if not isinstance(terminal, str):
+        if not isinstance(terminal, str) or not terminal:
             raise WrongState("The client opened no terminal: it gave no id.")
         return terminal
+
+    def _too_late(self, future: "asyncio.Future[msgspec.Raw]") -> None:
+        """A terminal was opened for a command that is not wanted any more: end it."""
+        if future.cancelled() or future.exception() is not None:
+            return  # none was opened, or the client is gone
+        terminal = _read_answer(future.result()).get("terminalId")
+        if isinstance(terminal, str) and terminal:
+            self._send("terminal/kill", terminal)
+            self._send("terminal/release", terminal)
 
     def _send(self, method: str, terminal: str) -> None:
         """Send a request whose answer does not matter."""
@@ -170,3 +202,12 @@ class ClientTerminals:
         except (LinkLost, TooManyCalls):
             return  # the client is gone, and its terminals with it
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def _code_of(ended: dict[str, Any]) -> int | None:
+    """How a command ended: its code, or less than nothing for a signal; None: nobody knows."""
+    code, name = ended.get("exitCode"), ended.get("signal")
+    if type(code) is int and -_LARGEST_CODE < code < _LARGEST_CODE:
+        return code
+    known = signal.Signals.__members__.get(name) if isinstance(name, str) else None
+    return -known if known is not None else None

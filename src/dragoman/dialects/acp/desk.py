@@ -28,7 +28,8 @@ class Desk:
         self.settings: Any = settings if settings is not None else Settings()
         self.agent = agent  # default of every connection that says nothing else
         self.active: dict[str, set[Attachment]] = {}
-        self.page: tuple[Any, Any] | None = None  # the list that was encoded last, as JSON
+        # The lists that were encoded last, as JSON: with children, and without.
+        self.pages: dict[bool, tuple[Any, Any]] = {}
         self.opening = 0  # sessions on their way in
         self.logged_out = False  # somebody logged out, and nobody in
         self._sweeper: asyncio.TimerHandle | None = None
@@ -40,15 +41,22 @@ class Desk:
 
         return AcpHearer(self.door, link, self, agent or self.agent)
 
-    def monotonic(self) -> float:
-        return monotonic()
-
     def new_id(self) -> str:
         return f"acp-{uuid4().hex[:12]}"
 
+    def accounts(self) -> list[str]:
+        """Providers whose key somebody kept by logging in, maybe in a terminal just now."""
+        known = self.door.facts.logged_in
+        return list(known()) if known is not None else []
+
+    def is_logged_out(self) -> bool:
+        """Whether somebody logged out, and nobody in since."""
+        self.logged_out = self.logged_out and not self.accounts()
+        return self.logged_out
+
     def require_login(self) -> None:
         """Raises LoggedOut when somebody logged out and nobody in."""
-        if self.logged_out:
+        if self.is_logged_out():
             raise LoggedOut("Authentication required", "Log in with: dragoman login")
 
     # --- how many ---
@@ -102,7 +110,7 @@ class Desk:
         if timeout <= 0 or self._sweeper is not None or not self.active:
             return
         oldest = min(a.last_used for group in self.active.values() for a in group)
-        delay = max(_LEAST_SWEEP, oldest + timeout - self.monotonic())
+        delay = max(_LEAST_SWEEP, oldest + timeout - monotonic())
         self._sweeper = asyncio.get_running_loop().call_later(delay, self._sweep_soon)
 
     def _sweep_soon(self) -> None:
@@ -112,7 +120,7 @@ class Desk:
     async def _sweep(self) -> None:
         """Let go of sessions that were not used for long; never of one that works or waits."""
         timeout = self.settings.session_timeout_secs
-        now = self.monotonic()
+        now = monotonic()
         for group in tuple(self.active.values()):
             for attachment in tuple(group):
                 session = self.door.live(attachment.id)

@@ -6,26 +6,29 @@ gets exactly one answer, also at the end of input and when its session is taken 
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault, TooMany, UnknownSession
+from dragoman.engine.faults import BadInput, Fault, TooMany, UnknownSession, WrongState
 from dragoman.engine.info import SessionInfo
+from dragoman.wire.calls import Outbound
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Invalid,
-    Outbound,
     Reader,
     Request,
     Response,
     Rules,
     error,
 )
+from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
 from dragoman.wire.serve import Shell, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
@@ -37,7 +40,7 @@ from .options import options, second
 from .quirks import codes_of, quirks_of
 from .shapes import ClientSide, Initialize
 from .speak import Speaker
-from .verbs import VERBS
+from .verbs import UNGREETED, VERBS
 from .verbs.handshake import meet
 
 if TYPE_CHECKING:
@@ -45,9 +48,13 @@ if TYPE_CHECKING:
 
 _RULES = Rules(batches=False, null_params=True, scalar_params=True)
 TABLE = Table(VERBS, read=Reader(_RULES).read, expected=(Fault,))
+FIRST = Table(VERBS, read=TABLE.read, expected=(Fault,), gated=True)  # until somebody begins
 _NOTHING_KNOWN = ClientSide()
 _NO_QUIRKS = quirks_of("")
 GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
+
+
+_NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
 class AcpHearer:
@@ -55,11 +62,12 @@ class AcpHearer:
 
     __slots__ = (
         "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes", "desk",
-        "door", "greeted", "heard_more", "lent", "link", "max_line", "places", "prompts", "quirks",
-        "second", "shell", "steady",
+        "door", "greeted", "heard_more", "holding", "lent", "link", "max_line", "places", "prompts",
+        "quirks", "second", "shell", "steady",
     )  # fmt: skip
     limit_counts_newline = False
-    max_pending = 0
+    max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
+    wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: "Desk", agent: str = "") -> None:
         self.max_line = MAX_LINE
@@ -73,8 +81,10 @@ class AcpHearer:
         self.greeted = False  # the client said who it is
         self.second = False  # it speaks version 2
         self.heard_more = False  # than `initialize`
-        self.lent: dict[str, Any] = {}  # MCP servers of the client, by id
+        self.lent: Mapping[str, Any] = _NOBODY  # MCP servers of the client, by id; replaced, too
         self.prompts = 0  # of version 2, to tell them apart
+        # Where those wait that were not begun, by key; replaced, so that most share one of none.
+        self.holding: Mapping[str, Attachment] = _NOBODY
         self.places = False  # the client is told how far it has come in each session
         self.steady = ""  # a name that the client keeps when it connects again
         self._who: Who | None = None
@@ -82,7 +92,7 @@ class AcpHearer:
         self._attached: dict[str, Attachment] | None = None
         self._gone = False
         self._grace: asyncio.TimerHandle | None = None
-        self.shell = Shell(TABLE, self)
+        self.shell = Shell(FIRST, self)
         door.visitors.enter(self)
 
     @property
@@ -134,25 +144,37 @@ class AcpHearer:
             self.shell.use(TABLE)
 
     def refuses(self, verb: Verb, request: Request) -> BaseException | None:
-        """Why a request of version 2 may not pass now."""
-        if request.id is None:
-            return OutOfTurn("Invalid request: the id is null", "Give a number or a text.")
+        """Why a request may not pass now: the first one, or one of version 2."""
+        if not self.second:
+            if request.method in ("initialize", "_dragoman/connection"):
+                return None  # the first chooses what is spoken, the other is of our own programs
+            if request.method not in UNGREETED:
+                return OutOfTurn("Invalid request: initialize comes first")
+            self.shell.use(TABLE)
+            return None
+        if request.id is None or type(request.id) is float and not request.id.is_integer():
+            request.id = None  # it cannot be repeated: no answer of version 2 may have such an id
+            return OutOfTurn(
+                "Invalid request: the id is null or a fraction", "Give a whole number."
+            )
         if verb is not VERBS["initialize"]:
             self.heard_more = True
         elif self.heard_more:
             return OutOfTurn("Invalid request: initialize comes before everything else")
         return None
 
-    def overlong(self, size: int) -> None:
+    def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
+        from dragoman.wire.overlong import id_of  # seldom needed
+
         text = f"Invalid request: the line is longer than {self.max_line} bytes"
-        self.link.send(error(None, INVALID_REQUEST, text))
+        self.link.send(error(id_of(ends), INVALID_REQUEST, text))
 
     def ended(self) -> None:
         """Nothing more will be asked: answer what is open, then go."""
         if self._outbound is not None:
             self._outbound.lose()
         self.shell.end()
-        if self.shell.working and self.link.peer.transport == "stdio":
+        if self.link.peer.transport == "stdio" and (self.shell.working or self._at_work()):
             # The process ends with its input: what waits for this client's human cannot go on.
             for attachment in tuple(self.attached.values()):
                 session = self.door.live(attachment.id)
@@ -175,14 +197,32 @@ class AcpHearer:
 
     def _cancel_all(self) -> None:
         self._grace = None
+        works = self._at_work()
         for attachment in tuple(self.attached.values()):
-            if attachment.running is not None:
+            if attachment.running is not None or attachment in works:
                 attachment.cancel("eof")
+
+    def _at_work(self) -> list[Attachment]:
+        """Sessions whose turns go on after their prompts were answered, as version 2 has it."""
+        if not self.second:
+            return []
+        sessions = ((one, self.door.live(one.id)) for one in self.attached.values())
+        return [one for one, session in sessions if session is not None and session.busy]
+
+    async def _turns_end(self) -> None:
+        """The input of the process has ended: what it began ends before it does."""
+        for attachment in self._at_work():
+            await self.door.idle(attachment.id)
+            await attachment.all_told()
+        self.rested()
 
     # --- wire.serve.RpcParty ---
 
     def rested(self) -> None:
         if self._gone:
+            return
+        if self.link.peer.transport == "stdio" and self._at_work():
+            self.spawn(self._turns_end())
             return
         if self._grace is not None:
             self._grace.cancel()
@@ -211,11 +251,11 @@ class AcpHearer:
 
     def cancel_request(self, request_id: Any) -> None:
         """Stop what answers a request; it is still answered."""
+        for key, attachment in self.holding.items():  # also of sessions that are being left
+            if is_same(attachment.held[key].request, request_id):
+                attachment.take_back(key)
+                return
         for attachment in self.attached.values():
-            for key, held in attachment.held.items():
-                if is_same(held.request, request_id):
-                    attachment.take_back(key)
-                    return
             running = attachment.running
             if running is not None and is_same(running.request, request_id):
                 attachment.cancel()
@@ -266,15 +306,20 @@ class AcpHearer:
     def shows_compaction(self) -> bool:
         return self.client.compaction and not self.quirks.closed_updates
 
-    def new_speaker(self, session_id: str) -> Any:
+    @property
+    def shows_children(self) -> bool:
+        """Whether the client knows sub-agents."""
+        return self.second or self.client.subagents and not self.quirks.closed_updates
+
+    def new_speaker(self, session_id: str, parent: str = "") -> Any:
         if self.second:
             from .speak2 import Speaker2
 
-            return Speaker2(self.door, session_id)
+            return Speaker2(self.door, session_id, parent)
         return Speaker(
             self.door, session_id, self.quirks,
             notices=self.shows_notices, compaction=self.shows_compaction,
-            plans=self.client.plans, booleans=self.client.booleans,
+            plans=self.client.plans, booleans=self.client.booleans, parent=parent,
         )  # fmt: skip
 
     def options(self, info: SessionInfo) -> list[dict[str, Any]]:
@@ -287,8 +332,29 @@ class AcpHearer:
         attachment = self.attached.get(session_id)
         if attachment is None or attachment.stopping:
             raise UnknownSession(session_id)
-        attachment.last_used = self.desk.monotonic()
+        attachment.last_used = monotonic()
         return attachment
+
+    def child(self, session_id: str) -> Attachment | None:
+        """The child of that id which this client was told of."""
+        for attachment in self.attached.values():
+            child = attachment.children.get(session_id)
+            if child is not None and child.shown:
+                return child
+        return None
+
+    def not_a_child(self, session_id: str) -> str:
+        """The id, unless a child of this client's sessions has it. Raises WrongState."""
+        if self.child(session_id) is not None:
+            raise WrongState(
+                f"Session {session_id} works for another one",
+                "Cancel it with session/cancel, or wait for its end.", session=session_id,
+            )  # fmt: skip
+        return session_id
+
+    def seen(self, session_id: str) -> Attachment:
+        """A session, or a child of one. Raises UnknownSession."""
+        return self.child(session_id) or self.active(session_id)
 
     def attach(self, session_id: str) -> Attachment:
         attachment = Attachment(self, session_id)
@@ -304,15 +370,6 @@ class AcpHearer:
             del self._attached[attachment.id]
         attachment.leave()
         self.desk.remove(attachment)
-
-    def cwd_of(self, session_id: str) -> str:
-        session = self.door.live(session_id)
-        return session.cwd if session is not None else ""
-
-    def kind_of(self, session_id: str, tool_name: str) -> str:
-        session = self.door.live(session_id)
-        tool = session.tool(tool_name) if session is not None else None
-        return tool.spec.kind if tool is not None else ""
 
 
 def _fault(problem: BaseException) -> Fault:

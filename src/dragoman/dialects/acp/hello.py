@@ -73,6 +73,13 @@ def wants_second(params: Any) -> bool:
     return isinstance(params.get("info"), dict)  # who writes as version 1 does gets version 1
 
 
+def is_info(info: Any) -> bool:
+    """Whether a client of version 2 says who it is."""
+    return isinstance(info, dict) and all(
+        isinstance(info.get(key), str) and info[key] for key in ("name", "version")
+    )
+
+
 def is_modern(asked: Any) -> bool:
     """Whether a client means a version of the protocol that was ever published."""
     return type(asked) is int and asked >= VERSION
@@ -97,7 +104,7 @@ def login_method(capabilities: Any, *, second: bool = False) -> dict[str, Any] |
         return {"methodId": "login", **what}
     import sys
 
-    run = {"label": name, "command": sys.executable, "args": ["-m", "dragoman", "login"]}
+    run = {"label": name, "command": sys.executable, "args": ["-P", "-m", "dragoman", "login"]}
     return {"id": "login", **what, "_meta": {"terminal-auth": run}}
 
 

@@ -16,7 +16,7 @@ _MOST = 64
 Told = Callable[[str, dict[str, Any] | None], None]
 
 
-class Message(msgspec.Struct, rename="camel"):
+class LentMessage(msgspec.Struct, rename="camel"):
     """What a lent server says beside its answers."""
 
     server_id: str = ""
@@ -25,7 +25,7 @@ class Message(msgspec.Struct, rename="camel"):
     params: dict[str, Any] | None = None
 
 
-class Channel:
+class LentChannel:
     """The way to one lent server (`engine.ports.lent.Channel`)."""
 
     def __init__(self, conn: "AcpHearer", server: str) -> None:
@@ -59,13 +59,14 @@ def lend(conn: "AcpHearer", servers: list[dict[str, Any]]) -> list[dict[str, Any
                 raise BadInput(f"mcpServers[{place}] has no serverId")
             if len(conn.lent) >= _MOST and id not in conn.lent:
                 raise BadInput(f"At most {_MOST} MCP servers can be lent")
-            channel = conn.lent[id] = Channel(conn, id)
+            channel = LentChannel(conn, id)
+            conn.lent = {**conn.lent, id: channel}
             server = {"name": server["name"], "type": "acp", "channel": keep(channel)}
         found.append(server)
     return found
 
 
-def message(conn: "AcpHearer", params: Message) -> None:
+def message(conn: "AcpHearer", params: LentMessage) -> None:
     """Pass on what a lent server says; for one that is not known, nobody listens."""
     channel = conn.lent.get(params.server_id)
     if channel is not None and channel.told is not None and params.method:

@@ -9,6 +9,7 @@ from dragoman.engine.traits import Waiver
 
 _MODES = {
     "readonly": ("Read only", "Looks around; changes and runs nothing."),
+    "plan": ("Plan", "Looks around, writes a plan, and asks whether to go on."),
     "supervised": ("Supervised", "Asks before it changes or runs something."),
     "full": ("Full", "Works without asking."),
 }

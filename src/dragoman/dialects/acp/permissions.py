@@ -9,9 +9,9 @@ import msgspec
 from dragoman.engine import shown
 from dragoman.engine.ask import LASTING
 from dragoman.engine.events import Ask, Settled, Verdict
-from dragoman.engine.faults import AlreadySettled, UnknownAsk, UnknownSession
+from dragoman.engine.faults import AlreadySettled, Busy, UnknownAsk, UnknownSession
 from dragoman.engine.visible import on_a_line, visible
-from dragoman.wire.jsonrpc import CallFailed, LinkLost, TooManyCalls
+from dragoman.wire.calls import CallFailed, LinkLost, TooManyCalls
 
 from . import calls
 
@@ -51,12 +51,13 @@ Reading = Callable[[Any], Answer]
 class Questions:
     """What this connection has asked its human about one session."""
 
-    __slots__ = ("_attachment", "_connection", "_open")
+    __slots__ = ("_attachment", "_connection", "gone_to", "_open")
 
     def __init__(self, connection: "AcpHearer", attachment: "Attachment") -> None:
         self._connection = connection
         self._attachment = attachment
         self._open: dict[str, str] = {}  # ask id -> id of our request
+        self.gone_to: dict[str, str] = {}  # addresses that the human went to -> their calls
 
     def put(self, ask: Ask) -> None:
         """Show a question, in the best way that this client has."""
@@ -65,7 +66,10 @@ class Questions:
         if ask.kind == "tool":
             reading = partial(_read_verdict, ask)
             self._request("session/request_permission", self._permission(ask), ask, reading)
-        elif self._connection.client.forms:
+        elif ask.url and self._connection.client.urls:
+            reading = partial(self._read_url, ask)
+            self._request("elicitation/create", self._address(ask), ask, reading)
+        elif self._connection.client.forms and not ask.url:
             self._request("elicitation/create", self._form(ask), ask, _read_form)
         elif ask.choices:
             reading = partial(_read_choice, ask.choices)
@@ -118,29 +122,29 @@ class Questions:
                 ask.id, answer.verdict, connection.who, text=answer.text, comment=answer.comment,
                 scope=answer.scope, lasts=answer.lasts, digest=ask.digest,
             )  # fmt: skip
-        except (AlreadySettled, UnknownAsk, UnknownSession):
-            return  # somebody was quicker, or the session is gone: this answer is too late
+        except (AlreadySettled, Busy, UnknownAsk, UnknownSession):
+            return  # somebody was quicker, or session or host are gone: this answer is too late
 
     # --- the ways to ask ---
 
     def _permission(self, ask: Ask) -> dict[str, Any]:
         if self._connection.second:
             return self._permission2(ask)
-        cwd = self._connection.cwd_of(ask.session)
+        session = self._connection.door.live(ask.session)
         real = self._connection.quirks.real_call_ids and ask.call_id
-        known = self._connection.kind_of(ask.session, ask.tool)
         call: dict[str, Any] = {
             "toolCallId": real or f"approval-{ask.id}",
             "title": shown.title(ask),
-            "kind": calls.kind_of(ask.tool, known),
+            "kind": calls.kind_of(ask.tool, session),
             "status": "pending",
             "rawInput": _raw(ask),
             "content": calls.question_of(ask),
         }
+        cwd = session.cwd if session is not None else ""
         if places := calls.locations_of(ask.tool, ask.args, cwd):
             call["locations"] = places
         return {
-            "sessionId": ask.session,
+            "sessionId": self._attachment.asks_as,
             "options": options_of(ask),
             "toolCall": call,
             "_meta": {"dragoman": _meta(ask)},
@@ -149,9 +153,10 @@ class Questions:
     def _permission2(self, ask: Ask) -> dict[str, Any]:
         """Version 2: the prompt in words, and what it is about as its subject."""
         connection = self._connection
-        cwd = connection.cwd_of(ask.session)
+        session = connection.door.live(ask.session)
+        cwd = session.cwd if session is not None else ""
         command = (ask.args or {}).get("command")
-        kind = calls.kind_of(ask.tool, connection.kind_of(ask.session, ask.tool))
+        kind = calls.kind_of(ask.tool, session)
         subject: dict[str, Any]
         if kind == "execute" and isinstance(command, str) and command:
             subject = {"type": "command", "command": command, "cwd": ask.cwd or cwd}
@@ -173,16 +178,16 @@ class Questions:
             if places := calls.locations_of(ask.tool, ask.args, cwd):
                 call["locations"] = places
             subject = {"type": "tool_call", "toolCall": call}
-        said = [part.text for part in shown.parts(ask) if part.kind != "diff" and part.text]
+        said = calls.words_of(ask)
         params = {
-            "sessionId": ask.session,
+            "sessionId": self._attachment.asks_as,
             "title": shown.title(ask),
             "subject": subject,
             "options": options_of(ask),
             "_meta": {"dragoman": _meta(ask)},
         }
         if said:
-            params["description"] = "\n".join(said)
+            params["description"] = said
         return params
 
     def _choice(self, ask: Ask) -> dict[str, Any]:
@@ -192,13 +197,13 @@ class Questions:
         ]
         if self._connection.second:
             return {
-                "sessionId": ask.session,
+                "sessionId": self._attachment.asks_as,
                 "title": visible(ask.title),
                 "options": offered,
                 "_meta": {"dragoman": _meta(ask)},
             }
         return {
-            "sessionId": ask.session,
+            "sessionId": self._attachment.asks_as,
             "options": offered,
             "toolCall": {
                 "toolCallId": f"ask-user-{ask.id}",
@@ -211,11 +216,41 @@ class Questions:
             "_meta": {"dragoman": _meta(ask)},
         }
 
+    def _address(self, ask: Ask) -> dict[str, Any]:
+        """Where the human is to go: a yes means only that they agree to it."""
+        scope = {"sessionId": self._attachment.asks_as}
+        if ask.of_call:
+            scope["toolCallId"] = ask.of_call
+        return {
+            "mode": "url",
+            **scope,
+            "elicitationId": ask.id,
+            "url": ask.url,
+            "message": visible(ask.title.replace(ask.url, "").strip()),
+            "_meta": {"dragoman": _meta(ask)},
+        }
+
+    def _read_url(self, ask: Ask, value: dict[str, Any]) -> Answer:
+        action = value.get("action")
+        if action == "accept":
+            self.gone_to[ask.id] = ask.of_call
+            return Answer("answer", ask.choices[0])
+        if action == "decline":
+            return Answer("answer", ask.choices[-1])
+        return Answer("cancelled", "", _DISMISSED)
+
+    def over(self, call_id: str = "") -> None:
+        """A call ended, or without one the turn: where its human went is done with."""
+        for id, call in tuple(self.gone_to.items()):
+            if not call_id or call == call_id:
+                del self.gone_to[id]
+                self._connection.outbound.notify("elicitation/complete", {"elicitationId": id})
+
     def _form(self, ask: Ask) -> dict[str, Any]:
         field: dict[str, Any] = {"type": "string", "title": "Answer"}
         if ask.choices:
             field["enum"] = list(ask.choices)
-        scope = {"sessionId": ask.session}
+        scope = {"sessionId": self._attachment.asks_as}
         if ask.call_id:
             scope["toolCallId"] = ask.call_id
         return {

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from dragoman.engine.content import Image, Prompt, Text
+from dragoman.engine.content import Image, Prompt, Text, picture_type
 from dragoman.engine.faults import BadInput
 
 _decode = msgspec.json.Decoder().decode
@@ -59,9 +59,7 @@ def _read_part(part: Any, at: str, texts: list[str], pictures: list[Image], visi
                     f"{at}: the model of this session cannot see images",
                     "Choose another model, or leave the image out.",
                 )
-            mime = part.get("mimeType")
-            data = _bytes(part.get("data"), f"{at}.data")
-            pictures.append(Image(mime if isinstance(mime, str) else "image/png", data))
+            pictures.append(_picture(_bytes(part.get("data"), f"{at}.data"), f"{at}.data"))
         case _:
             raise BadInput(
                 f"{at}: content of type {kind!r} is not supported",
@@ -85,7 +83,7 @@ def _read_resource(
     data = _bytes(resource["blob"], f"{at}.blob")
     mime = str(resource.get("mimeType") or "")
     if mime.startswith("image/") and vision:
-        pictures.append(Image(mime, data))
+        pictures.append(_picture(data, f"{at}.blob"))
         return
     try:
         texts.append(name + data.decode())
@@ -94,6 +92,17 @@ def _read_resource(
             f"{at}: a file of type {mime or 'unknown'} cannot be read as text",
             "Send a resource_link, so that the agent can open the file itself.",
         ) from None
+
+
+def _picture(data: bytes, at: str) -> Image:
+    """A picture, by what it is and not by what it is called.
+
+    Models refuse a conversation with a broken one in it, now and in every later turn.
+    """
+    kind = picture_type(data)
+    if not kind:
+        raise BadInput(f"{at} is no picture that models see", "Send PNG, JPEG, GIF or WebP.")
+    return Image(kind, data)
 
 
 def _link(part: dict[str, Any], at: str) -> str:

@@ -164,6 +164,20 @@ class SetTitle(ForSession):
     title: Any = None
 
 
+class CancelCall(
+    ForSession,
+    rename={"camel": "sessionId", "snake": "session_id", "call": "toolCallId"},
+):
+    call: Any = None
+
+
+class CancelTerminal(
+    ForSession,
+    rename={"camel": "sessionId", "snake": "session_id", "terminal": "terminalId"},
+):
+    terminal: Any = None
+
+
 class Nothing(msgspec.Struct):
     """A method without parameters of its own."""
 

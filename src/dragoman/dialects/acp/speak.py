@@ -7,7 +7,7 @@ their attachments: a `Said` carries the encoded lines and the fact they stand fo
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import (
@@ -17,17 +17,22 @@ from dragoman.engine.content import (
     Thinking,
     ToolCall,
     ToolResult,
+    Usage,
     text_of,
 )
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
+from dragoman.engine.view import SessionView
 from dragoman.wire.codec import encode, to_safe
 from dragoman.wire.jsonrpc import notification
 from dragoman.wire.link import Blob
 
 from . import calls, options
 from .quirks import Quirks
+
+if TYPE_CHECKING:
+    from dragoman.engine.work import Finished
 
 _TITLE = 80
 _CUT = b',"_meta":{"dragoman":{"cut":true}}}}}'
@@ -74,8 +79,10 @@ class Speaker:
         compaction: bool,
         plans: bool = False,
         booleans: bool = False,
+        parent: str = "",
     ) -> None:
         self._door = door
+        self._parent = parent
         self.id = session_id
         self._quirks = quirks
         self._notices = notices
@@ -146,6 +153,8 @@ class Speaker:
         return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
+        if self._parent and is_given(body):
+            return Said((self.line(given(body, self._parent, self.id)),), body)
         lines = [self.user(block, body.turn) for block in body.content]
         return Said(lines, body, live=self._first_title(event.at))
 
@@ -155,7 +164,8 @@ class Speaker:
 
     def _spoke(self, body: ev.Spoke, event: Event) -> Said:
         lines = [self._call(block) for block in body.content if isinstance(block, ToolCall)]
-        return Said(lines, body, live=self._usage() if body.usage.context else ())
+        live = self.usage_of(self._door.live(self.id)) if body.usage.context else ()
+        return Said(lines, body, live=live)
 
     def rest(self, body: ev.Spoke, texts: int, thoughts: int) -> list[bytes]:
         """What a message has beyond the characters of it that were streamed."""
@@ -245,17 +255,14 @@ class Speaker:
         lines = self._options()
         return Said((), body, live=lines) if lines else None
 
+    def _compacting(self, body: ev.Compacting, event: Event) -> Said | None:
+        return Said((self.line(compacting(body)),), body) if self._compaction else None
+
     def _compacted(self, body: ev.Compacted, event: Event) -> Said:
         lines: tuple[bytes, ...] = ()
         if self._compaction:
-            update = {
-                "sessionUpdate": "compaction_update",
-                "compactionId": f"compaction-{event.seq}",
-                "status": "completed",
-                "summary": [{"type": "text", "text": body.summary}],
-            }
-            lines = (self.line(update),)
-        return Said((), body, live=(*lines, *self._usage()))
+            lines = (self.line(compaction_update(body, event)),)
+        return Said((), body, live=(*lines, *self.usage_of(self._door.live(self.id))))
 
     def _noted(self, body: ev.Noted, event: Event) -> Said | None:
         if (body.data or {}).get("source") == "client":
@@ -306,43 +313,26 @@ class Speaker:
     def _call(self, call: ToolCall) -> bytes:
         session = self._door.live(self.id)
         cwd = session.cwd if session is not None else ""
-        tool = session.tool(call.name) if session is not None else None
-        known = tool.spec.kind if tool is not None else ""
         update: dict[str, Any] = {
             "sessionUpdate": "tool_call",
             "toolCallId": call.id,
             "title": calls.title_of(call.name, call.args),
             "name": call.name,
-            "kind": calls.kind_of(call.name, known),
+            "kind": calls.kind_of(call.name, session),
             "status": "pending",
             "rawInput": call.args if call.args is not None else {"raw": call.raw},
         }
         if places := calls.locations_of(call.name, call.args, cwd):
             update["locations"] = places
-        if proposed := calls.proposal_of(call.name, call.args, cwd):
+        edits = call.name == "edit"
+        if edits and (proposed := calls.proposal_of(call.name, call.args, cwd)):
             update["content"] = proposed
         return self.line(update)
 
-    def _usage(self) -> tuple[bytes, ...]:
-        session = self._door.live(self.id)
-        return self.usage_of(session) if session is not None else ()
-
     def usage_of(self, state: Any) -> tuple[bytes, ...]:
         """How full the model's context is, and what the session has cost so far."""
-        if self._quirks.closed_updates:
+        if self._quirks.closed_updates or (update := usage_update(self._door, state)) is None:
             return ()
-        try:
-            size = self._door.model(state.model, state.agent).context_window
-        except Fault:
-            return ()  # the model is gone from the configuration: its window is not known
-        used = state.last_usage.context or _rough(state.messages)
-        update: dict[str, Any] = {
-            "sessionUpdate": "usage_update",
-            "used": min(used, size),
-            "size": size,
-        }
-        if state.cost:
-            update["cost"] = {"amount": state.cost, "currency": "USD"}
         return (self.line(update),)
 
     def _options(self) -> tuple[bytes, ...]:
@@ -365,6 +355,96 @@ class Speaker:
         return self.line(
             {"sessionUpdate": "session_info_update", "title": title, "updatedAt": stamp(at)}
         )
+
+
+def is_given(body: ev.TurnBegan) -> bool:
+    """Whether a prompt is what a session gave its child to do."""
+    return body.by is not None and body.by.dialect == "task"
+
+
+def given(body: ev.TurnBegan, parent: str, child: str) -> dict[str, Any]:
+    """What a session gave its child to do, as a message between the two."""
+    return {
+        "sessionUpdate": "session_message",
+        "messageId": body.turn,
+        "senderSessionId": parent,
+        "recipientSessionId": child,
+        "content": [calls.block_of(block) for block in body.content],
+    }
+
+
+_STOPS = {
+    "end_turn": "end_turn",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "max_steps": "max_turn_requests",
+}
+
+
+def stop_of(body: "ev.TurnEnded | Finished") -> dict[str, Any]:
+    """Why a turn ended, as members of the idle state."""
+    if body.outcome in ("cancelled", "interrupted"):
+        return {"stopReason": "cancelled"}
+    if body.stop in _STOPS and (body.outcome == "completed" or body.stop == "max_steps"):
+        return {"stopReason": _STOPS[body.stop]}
+    text = " ".join((body.error or body.stop).split())
+    return {"stopReason": "error", "error": {"code": -32603, "message": text}}
+
+
+def state_of(session: SessionView | None) -> dict[str, str]:
+    """What a session does now, as version 2 says it."""
+    if session is None or not session.busy:
+        return {"state": "idle"}
+    return {"state": "requires_action" if session.asks else "running"}
+
+
+def compacting(body: ev.Compacting) -> dict[str, Any]:
+    """A compaction on its way: its beginning, a piece of its summary, or a bad end."""
+    if body.state == "more":
+        content = {"type": "text", "text": body.text}
+        said = {"sessionUpdate": "compaction_summary_chunk", "content": content}
+        return {**said, "compactionId": body.id}
+    status = "in_progress" if body.state == "began" else body.state
+    update = {"sessionUpdate": "compaction_update", "compactionId": body.id, "status": status}
+    return {**update, "error": body.text} if body.state == "failed" else update
+
+
+def compaction_update(body: ev.Compacted, event: Event) -> dict[str, Any]:
+    """A compaction at its good end; its summary replaces the pieces."""
+    return {
+        "sessionUpdate": "compaction_update",
+        "compactionId": body.id or f"compaction-{event.seq}",
+        "status": "completed",
+        "summary": [{"type": "text", "text": body.summary}],
+    }
+
+
+def usage_update(door: Door, state: Any) -> dict[str, Any] | None:
+    """How full a session's context is; None where nobody knows how much there is of it."""
+    if state is None:
+        return None
+    try:
+        size = door.model(state.model, state.agent).context_window
+    except Fault:
+        return None  # the model is gone from the configuration: its window is not known
+    used = state.last_usage.context or _rough(state.messages)
+    update: dict[str, Any] = {"sessionUpdate": "usage_update", "used": min(used, size)}
+    update["size"] = size
+    if state.cost:
+        update["cost"] = {"amount": state.cost, "currency": "USD"}
+    return update
+
+
+def usage_of_turn(spent: Usage) -> dict[str, int]:
+    """What the model took and gave in one turn."""
+    return {
+        "totalTokens": spent.context,
+        "inputTokens": spent.input,
+        "outputTokens": spent.output,
+        "thoughtTokens": spent.reasoning,
+        "cachedReadTokens": spent.cache_read,
+        "cachedWriteTokens": spent.cache_write,
+    }
 
 
 def said_id(turn: str, step: int) -> str:
@@ -416,12 +496,14 @@ _TELL: dict[type, Any] = {
     ev.ModeSet: Speaker._mode_set,
     ev.ModelSet: Speaker._option_set,
     ev.ReasoningSet: Speaker._option_set,
+    ev.Compacting: Speaker._compacting,
     ev.Compacted: Speaker._compacted,
     ev.Noted: Speaker._noted,
     ev.Seeded: Speaker._seeded,
     ev.Asked: Speaker._mark,
     ev.Settled: Speaker._mark,
     ev.TurnEnded: Speaker._mark,
+    ev.Delegated: Speaker._mark,
     ev.Progress: Speaker._mark,
     ev.StepBegan: Speaker._mark,
     ev.Retrying: Speaker._mark,

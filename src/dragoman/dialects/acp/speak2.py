@@ -6,6 +6,7 @@ a client can do. A `Replay` tells the past: each message, call and terminal once
 
 from base64 import b64encode
 from collections.abc import Sequence
+from signal import Signals
 from typing import Any
 
 from dragoman.engine import events as ev
@@ -17,41 +18,53 @@ from dragoman.engine.content import (
     Thinking,
     ToolCall,
     ToolResult,
+    Usage,
     text_of,
 )
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event
-from dragoman.engine.faults import Fault
 from dragoman.wire.codec import encode, to_safe
 from dragoman.wire.jsonrpc import notification
 
 from . import calls, options
 from .changes import diff_of
-from .speak import Said, said_id, seeded_id, short_title, stamp, steered_id
+from .speak import (
+    Said,
+    compacting,
+    compaction_update,
+    given,
+    is_given,
+    said_id,
+    seeded_id,
+    short_title,
+    stamp,
+    state_of,
+    steered_id,
+    stop_of,
+    usage_of_turn,
+    usage_update,
+)
 
 Fields = dict[str, Any]
+_CANCEL: Fields = {"capabilities": {"cancel": {}}}
 _STATUS = {"done": "completed", "cancelled": "cancelled"}
-_STOPS = {
-    "end_turn": "end_turn",
-    "length": "max_tokens",
-    "refusal": "refusal",
-    "max_steps": "max_turn_requests",
-}
 
 
 class Speaker2:
     """Implements `engine.hub.Shape` for one session."""
 
-    def __init__(self, door: Door, session_id: str) -> None:
+    def __init__(self, door: Door, session_id: str, parent: str = "") -> None:
         self._door = door
+        self._parent = parent
         self.id = session_id
         head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
         self._head = head + encode(session_id) + b',"update":'
         chunk = b'{"sessionUpdate":"%s_chunk","messageId":'
         self._text_head = self._head + chunk % b"agent_message"
         self._thought_head = self._head + chunk % b"agent_thought"
-        self._commands: dict[str, str] = {}  # calls that run a command -> their terminal
-        self._streamed: set[str] = set()  # terminals whose output was told
+        self._terminals: dict[str, str] = {}  # calls that run -> their terminal; "": it has none
+        self._streamed: dict[str, int] = {}  # bytes of output that were told, by terminal
+        self._spent = Usage()  # by the model in this turn
 
     # --- lines ---
 
@@ -73,6 +86,16 @@ class Speaker2:
         blocks = [calls.block_of(block) for block in content]
         return self.line({"sessionUpdate": kind, "messageId": id, "content": blocks})
 
+    def prompt(self, body: ev.TurnBegan) -> bytes:
+        """What a turn is to do, and who said so."""
+        if self._parent and is_given(body):
+            return self.line(given(body, self._parent, self.id))
+        return self.whole("user_message", body.turn, body.content)
+
+    def has_terminal(self, call_id: str) -> bool:
+        """Whether a call runs a command now."""
+        return bool(self._terminals.get(call_id))
+
     def place(self, seq: int, texts: int, thoughts: int) -> bytes:
         """How far a client of our own has come: it gives that back when it comes again."""
         params = {"sessionId": self.id, "seq": seq, "texts": texts, "thoughts": thoughts}
@@ -83,10 +106,7 @@ class Speaker2:
 
     def current(self) -> bytes:
         """The state as it is now."""
-        session = self._door.live(self.id)
-        if session is None or not session.busy:
-            return self.state("idle")
-        return self.state("requires_action" if session.asks else "running")
+        return self.state(**state_of(self._door.live(self.id)))
 
     # --- events ---
 
@@ -110,7 +130,7 @@ class Speaker2:
         return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
-        lines = [self.whole("user_message", body.turn, body.content), self.state("running")]
+        lines = [self.prompt(body), self.state("running")]
         session = self._door.live(self.id)
         if session is not None and session.turns == 1 and not session.title and session.query:
             lines.append(self._title(short_title(session.query), event.at))
@@ -123,6 +143,7 @@ class Speaker2:
         lines = [
             self.line(self.call(block)) for block in body.content if isinstance(block, ToolCall)
         ]
+        self._spent += body.usage
         if body.usage.context:
             lines += self._usage()
         return Said(lines, body)
@@ -147,13 +168,38 @@ class Speaker2:
             "status": "in_progress",
             "rawInput": body.args or {},
         }
+        session = self._door.live(self.id)
+        can = _CANCEL if session is not None and session.can_stop(body.call_id) else {}
         command = self._command_of(body.name, body.args)
-        if not command:
-            return Said((self.line(update),), body)
-        terminal = self._commands[body.call_id] = f"term-{body.turn}-{body.call_id}"
+        terminal = terminal_id(body.turn, body.call_id) if command else ""
+        self._terminals[body.call_id] = terminal
+        if not terminal:
+            return Said((self.line(update | can),), body)
         update["content"] = [calls.terminal_content(terminal)]
-        shown = {"sessionUpdate": "terminal_update", "terminalId": terminal, "command": command}
-        return Said((self.line(update), self.line({**shown, "cwd": self._cwd()})), body)
+        return Said(
+            (self.line(update | can), self.line(self.terminal(terminal, command, can))), body
+        )
+
+    def terminal(self, id: str, command: str, more: Fields) -> Fields:
+        """A terminal in which a command runs, or ran."""
+        update = {"sessionUpdate": "terminal_update", "terminalId": id, "command": command}
+        return {**update, "cwd": self._cwd(), **more}
+
+    def _terminal_of(self, turn: str, call_id: str) -> str:
+        """The terminal of a call that runs, also of one that ran before anybody watched."""
+        known = self._terminals.get(call_id)
+        if known is not None:
+            return known
+        session = self._door.live(self.id)
+        blocks = (b for m in reversed(session.messages) for b in m.content) if session else ()
+        for block in blocks:
+            if isinstance(block, ToolCall) and block.id == call_id:
+                known = (
+                    terminal_id(turn, call_id) if self._command_of(block.name, block.args) else ""
+                )
+                break
+        self._terminals[call_id] = known = known or ""
+        return known
 
     def _refined(self, body: ev.CallRefined, event: Event) -> Said:
         update = self.call(ToolCall(body.call_id, body.name, body.args))
@@ -161,35 +207,37 @@ class Speaker2:
         return Said((self.line(update),), body)
 
     def _progress(self, body: ev.Progress, event: Event) -> Said:
-        terminal = self._commands.get(body.call_id)
-        if terminal is None:
+        terminal = self._terminal_of(body.turn, body.call_id)
+        if not terminal:
             update: Fields = {
                 "sessionUpdate": "tool_call_content_chunk",
                 "toolCallId": body.call_id,
                 "content": calls.text_content(body.text),
             }
         else:
-            self._streamed.add(terminal)
+            data = _bytes(body.text)
+            self._streamed[terminal] = self._streamed.get(terminal, 0) + len(data)
             update = {
                 "sessionUpdate": "terminal_output_chunk",
                 "terminalId": terminal,
-                "data": _base64(body.text),
+                "data": b64encode(data).decode(),
             }
         return Said((self.line(update),), body)
 
     def _ended(self, body: ev.CallEnded, event: Event) -> Said:
-        lines: list[bytes] = []
-        terminal = self._commands.pop(body.call_id, None)
-        update = self.result(body, terminal or "")
-        if terminal is not None:
-            shown: Fields = {"sessionUpdate": "terminal_update", "terminalId": terminal}
-            if terminal not in self._streamed:
-                shown["output"] = {"data": _base64(text_of(body.content))}
-            self._streamed.discard(terminal)
-            code = body.detail.exit_code if body.detail is not None else None
-            shown["exitStatus"] = {"exitCode": code} if code is not None and code >= 0 else {}
-            lines.append(self.line(shown))
-        return Said((*lines, self.line(update)), body)
+        ran = body.call_id in self._terminals or body.detail is not None and body.detail.output
+        terminal = self._terminal_of(body.turn, body.call_id) if ran else ""
+        self._terminals.pop(body.call_id, None)
+        update = {**self.result(body, terminal), "capabilities": None}
+        if not terminal:
+            return Said((self.line(update),), body)
+        told = self._streamed.pop(terminal, None)
+        shown: Fields = {"sessionUpdate": "terminal_update", "terminalId": terminal}
+        printed = printed_by(body)
+        if told is None or printed is not None and told != len(printed):
+            shown["output"] = output_of(body, printed)
+        shown |= {"exitStatus": exit_of(body), "capabilities": None}
+        return Said((self.line(shown), self.line(update)), body)
 
     def _planned(self, body: ev.Planned, event: Event) -> Said:
         return Said((self.line(plan_update(body)),), body)
@@ -204,6 +252,9 @@ class Speaker2:
         listed = options.second(options.options(self._door, session.info(), booleans=True))
         update = {"sessionUpdate": "config_option_update", "configOptions": listed}
         return Said((), body, live=(self.line(update),))
+
+    def _compacting(self, body: ev.Compacting, event: Event) -> Said:
+        return Said((self.line(compacting(body)),), body)
 
     def _compacted(self, body: ev.Compacted, event: Event) -> Said:
         return Said((self.line(compaction_update(body, event)), *self._usage()), body)
@@ -225,9 +276,11 @@ class Speaker2:
         return Said((), body, live=(self.state("running"),) if goes_on else ())
 
     def _over(self, body: ev.TurnEnded, event: Event) -> Said:
-        self._commands.clear()
+        self._terminals.clear()
         self._streamed.clear()
-        return Said((), body, live=(self.state("idle", **stop_of(body)),))
+        spent, self._spent = self._spent, Usage()
+        more = {"usage": usage_of_turn(spent)} if spent.context else {}
+        return Said((), body, live=(self.state("idle", **stop_of(body), **more),))
 
     def _mark(self, body: Any, event: Event) -> Said:
         return Said((), body)
@@ -237,14 +290,13 @@ class Speaker2:
     def call(self, call: ToolCall) -> Fields:
         """A call before it runs."""
         session = self._door.live(self.id)
-        tool = session.tool(call.name) if session is not None else None
         cwd = self._cwd()
         update: Fields = {
             "sessionUpdate": "tool_call_update",
             "toolCallId": call.id,
             "title": calls.title_of(call.name, call.args),
             "name": call.name,
-            "kind": calls.kind_of(call.name, tool.spec.kind if tool is not None else ""),
+            "kind": calls.kind_of(call.name, session),
             "status": "pending",
             "rawInput": call.args if call.args is not None else {"raw": call.raw},
         }
@@ -279,8 +331,7 @@ class Speaker2:
     def _command_of(self, name: str, args: Fields | None) -> str:
         """The command line, when a call is one."""
         session = self._door.live(self.id)
-        tool = session.tool(name) if session is not None else None
-        kind = calls.kind_of(name, tool.spec.kind if tool is not None else "")
+        kind = calls.kind_of(name, session)
         command = (args or {}).get("command")
         return command if kind == "execute" and isinstance(command, str) else ""
 
@@ -293,23 +344,12 @@ class Speaker2:
         return self.line(update)
 
     def _usage(self) -> tuple[bytes, ...]:
-        session = self._door.live(self.id)
-        return self.usage_of(session) if session is not None else ()
+        return self.usage_of(self._door.live(self.id))
 
     def usage_of(self, state: Any) -> tuple[bytes, ...]:
         """How full the model's context is, and what the session has cost so far."""
-        try:
-            size = self._door.model(state.model).context_window
-        except Fault:
-            return ()  # the model is gone from the configuration: its window is not known
-        update: Fields = {
-            "sessionUpdate": "usage_update",
-            "used": min(state.last_usage.context, size),
-            "size": size,
-        }
-        if state.cost:
-            update["cost"] = {"amount": state.cost, "currency": "USD"}
-        return (self.line(update),)
+        update = usage_update(self._door, state)
+        return (self.line(update),) if update is not None else ()
 
 
 class Replay:
@@ -318,7 +358,7 @@ class Replay:
     def __init__(self, speaker: Speaker2) -> None:
         self._speaker = speaker
         self._open: dict[str, ToolCall] = {}
-        self._turn = ""
+        self._begun: dict[str, str] = {}  # calls that were begun -> their turn
 
     def lines(self, events: Sequence[Event]) -> list[bytes]:
         out: list[bytes] = []
@@ -326,8 +366,7 @@ class Replay:
         for event in events:
             match event.body:
                 case ev.TurnBegan() as body:
-                    self._turn = body.turn
-                    out.append(speaker.whole("user_message", body.turn, body.content))
+                    out.append(speaker.prompt(body))
                 case ev.Steered() as body:
                     id = steered_id(body, event)
                     out.append(speaker.whole("user_message", id, body.content))
@@ -336,6 +375,8 @@ class Replay:
                     self._take(body.content)
                 case ev.CallRefined() as body:
                     self._open[body.call_id] = ToolCall(body.call_id, body.name, body.args)
+                case ev.CallStarted() as body:
+                    self._begun[body.call_id] = body.turn
                 case ev.CallEnded() as body:
                     out += self._ended(body)
                 case ev.Planned() as body:
@@ -351,7 +392,26 @@ class Replay:
 
     def rest(self) -> list[bytes]:
         """Calls that have no end yet."""
-        return [self._speaker.line(self._speaker.call(call)) for call in self._open.values()]
+        out: list[bytes] = []
+        for call in self._open.values():
+            out += self._running(call)
+        return out
+
+    def _running(self, call: ToolCall) -> list[bytes]:
+        speaker = self._speaker
+        update = speaker.call(call)
+        turn = self._begun.get(call.id)
+        if turn is None:
+            return [speaker.line(update)]
+        session = speaker._door.live(speaker.id)
+        can = _CANCEL if session is not None and session.can_stop(call.id) else {}
+        update |= {"status": "in_progress", **can}
+        command = speaker._command_of(call.name, call.args)
+        if not command:
+            return [speaker.line(update)]
+        terminal = terminal_id(turn, call.id)
+        update["content"] = [calls.terminal_content(terminal)]
+        return [speaker.line(update), speaker.line(speaker.terminal(terminal, command, can))]
 
     def _take(self, content: Sequence[Any]) -> None:
         self._open |= {block.id: block for block in content if isinstance(block, ToolCall)}
@@ -384,30 +444,13 @@ class Replay:
         call = self._open.pop(body.call_id, None) or ToolCall(body.call_id, body.name, {})
         command = speaker._command_of(call.name, call.args)
         ran = command and body.outcome in ("done", "failed", "cancelled")
-        terminal = f"term-{body.turn}-{body.call_id}" if ran else ""
+        self._begun.pop(body.call_id, None)
+        terminal = terminal_id(body.turn, body.call_id) if ran else ""
         out = [speaker.line({**speaker.call(call), **speaker.result(body, terminal)})]
         if terminal:
-            code = body.detail.exit_code if body.detail is not None else None
-            shown = {
-                "sessionUpdate": "terminal_update",
-                "terminalId": terminal,
-                "command": command,
-                "cwd": speaker._cwd(),
-                "output": {"data": _base64(text_of(body.content))},
-                "exitStatus": {"exitCode": code} if code is not None and code >= 0 else {},
-            }
-            out.append(speaker.line(shown))
+            more = {"output": output_of(body, printed_by(body)), "exitStatus": exit_of(body)}
+            out.append(speaker.line(speaker.terminal(terminal, command, more)))
         return out
-
-
-def stop_of(body: ev.TurnEnded) -> Fields:
-    """Why a turn ended, as members of the idle state."""
-    if body.outcome in ("cancelled", "interrupted"):
-        return {"stopReason": "cancelled"}
-    if body.stop in _STOPS and (body.outcome == "completed" or body.stop == "max_steps"):
-        return {"stopReason": _STOPS[body.stop]}
-    text = " ".join((body.error or body.stop).split())
-    return {"stopReason": "error", "error": {"code": -32603, "message": text}}
 
 
 def plan_update(body: ev.Planned) -> Fields:
@@ -419,17 +462,38 @@ def plan_update(body: ev.Planned) -> Fields:
     return {"sessionUpdate": "plan_update", "plan": plan}
 
 
-def compaction_update(body: ev.Compacted, event: Event) -> Fields:
-    return {
-        "sessionUpdate": "compaction_update",
-        "compactionId": f"compaction-{event.seq}",
-        "status": "completed",
-        "summary": [{"type": "text", "text": body.summary}],
-    }
+def terminal_id(turn: str, call_id: str) -> str:
+    return f"term-{turn}-{call_id}"
 
 
-def _base64(text: str) -> str:
-    return b64encode(text.encode("utf-8", "replace")).decode()
+def printed_by(body: ev.CallEnded) -> bytes | None:
+    """What a command printed, if that is known to the byte."""
+    return body.detail.printed(text_of(body.content)) if body.detail is not None else None
+
+
+def output_of(body: ev.CallEnded, printed: bytes | None) -> Fields:
+    """A terminal's whole output; where it is not known, what the model was given of it."""
+    data = _bytes(text_of(body.content)) if printed is None else printed
+    return {"data": b64encode(data).decode()}
+
+
+def exit_of(body: ev.CallEnded) -> Fields:
+    """How a command ended; less than nothing stands for a signal."""
+    code = body.detail.exit_code if body.detail is not None else None
+    if code is None or code >= 0:
+        return {"exitCode": code} if code is not None else {}
+    try:
+        return {"signal": Signals(-code).name}
+    except ValueError:
+        return {}  # the system has no such signal
+
+
+def _bytes(text: str) -> bytes:
+    """The bytes that a text was made of (`engine.events.Progress`)."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # it has other lone surrogates, which stand for nothing
+        return text.encode("utf-8", "replace")
 
 
 _TELL: dict[type, Any] = {
@@ -447,11 +511,13 @@ _TELL: dict[type, Any] = {
     ev.ModeSet: Speaker2._option_set,
     ev.ModelSet: Speaker2._option_set,
     ev.ReasoningSet: Speaker2._option_set,
+    ev.Compacting: Speaker2._compacting,
     ev.Compacted: Speaker2._compacted,
     ev.Noted: Speaker2._noted,
     ev.Asked: Speaker2._asked,
     ev.Settled: Speaker2._settled,
     ev.TurnEnded: Speaker2._over,
+    ev.Delegated: Speaker2._mark,
     ev.StepBegan: Speaker2._mark,
     ev.Retrying: Speaker2._mark,
     ev.Deleted: Speaker2._mark,

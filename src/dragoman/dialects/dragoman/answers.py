@@ -1,5 +1,6 @@
 """What `dragoman/*` answers, for the host and for clients. Rows hold the engine's own structs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.engine.ask import Rule
 from dragoman.engine.content import PlanEntry
 from dragoman.engine.events import Ask, Body, Event, Settled, Who
-from dragoman.engine.info import SessionInfo
+from dragoman.engine.info import SessionInfo, Whereabouts
 from dragoman.engine.ports.checkpoints import Checkpoint as Checkpoint
 from dragoman.engine.ports.checkpoints import Restored as Restored
 from dragoman.engine.ports.checkpoints import TouchedFile as TouchedFile
@@ -133,6 +134,7 @@ class Sessions(msgspec.Struct, frozen=True):
     cursor: str = ""
     total: int | None = None
     damaged: int | UnsetType = UNSET  # sessions that cannot be read, left out
+    nodes: Mapping[str, Whereabouts] | UnsetType = UNSET  # of a fleet, by session
 
 
 class History(msgspec.Struct, frozen=True):

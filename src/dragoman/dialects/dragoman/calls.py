@@ -46,6 +46,7 @@ CALLS: dict[str, Entry] = {
     "dragoman/compact": Entry(sessions.compact, shapes.OfSession, direct=True),
     "dragoman/checkpoints": Entry(undoing.checkpoints, shapes.OfSession),
     "dragoman/undo": Entry(undoing.undo, shapes.Undo),
+    "dragoman/endWorktree": Entry(undoing.end_worktree, shapes.EndWorktree),
     "dragoman/redo": Entry(undoing.redo, shapes.OfSession),
     "dragoman/clear": Entry(sessions.clear, shapes.OfSession),
     "dragoman/setModel": Entry(sessions.set_model, shapes.SetModel),

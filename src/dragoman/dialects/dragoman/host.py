@@ -1,7 +1,6 @@
 """The host itself: status, agents, models, configuration."""
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,6 +8,7 @@ import msgspec
 from dragoman.engine.events import ACTIVE
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.observe import log
+from dragoman.observe.process import resident
 
 from . import answers
 from .shapes import Config, Folder, Models, OneApp, Pair
@@ -49,9 +49,10 @@ async def status(conn: "Caller", _: None) -> Any:
             "stalled": store.stalled,
             "place": store.place,
         },
+        **({"fleet": door.fleet} if door.fleet is not None else {}),
         "log": {"lost": log.lost()},
         "rss_bytes": resident(),
-        "notices": facts.notices,
+        "notices": facts.notices(),
         "sandbox": facts.sandbox() if facts.sandbox is not None else "",
         "mcp": facts.mcp(),
     }
@@ -139,12 +140,3 @@ def config(conn: "Caller", params: Config) -> Any:
     elif params.op == "unset":
         live.unset(params.path)
     return {"path": params.path, "value": live.get(params.path)}
-
-
-def resident() -> int:
-    """Memory of this process in bytes; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0

@@ -43,7 +43,9 @@ async def listed(conn: "Caller", params: Sessions) -> Any:
     given = {name: getattr(params, name) for name in params.__struct_fields__}
     given["limit"] = max(1, min(params.limit, _MOST))
     page = await conn.door.list(SessionQuery(**given))
-    return answers.Sessions(page.sessions, page.cursor, page.total, page.damaged or UNSET)
+    nodes = await conn.door.whereabouts([info.id for info in page.sessions])
+    damaged = page.damaged or UNSET
+    return answers.Sessions(page.sessions, page.cursor, page.total, damaged, nodes or UNSET)
 
 
 async def facts(conn: "Caller", params: OfSession) -> Any:
@@ -106,6 +108,7 @@ async def opened(conn: "Caller", params: Open) -> Any:
         title=params.title,
         reasoning=params.reasoning,
         traits=(params.extra,) if params.extra else (),
+        worktree=params.worktree,
     )
     return answers.Session(await conn.door.open(spec, conn.who))
 
@@ -132,7 +135,7 @@ async def prompt(call: "Call", params: Prompt) -> None:
     if params.detach:
         call.reply(answers.Turn(work.turn))
     else:
-        work.on_done(lambda done: _ended(call, done))
+        work.done.add_done_callback(lambda _: _ended(call, work))
 
 
 def _ended(call: "Call", work: Work) -> None:
@@ -163,15 +166,19 @@ async def steer(conn: "Caller", params: Steer) -> Any:
 
 async def cancel(conn: "Caller", params: Cancel) -> Any:
     await conn.door.begun(params.session_id)
-    live = conn.door.live(params.session_id)
-    if live is None or live.turn and not live.works:
-        return answers.Turn(await conn.door.interrupt(params.session_id, conn.who))
-    return answers.Turn(conn.door.cancel(params.session_id, params.cause))
+    if conn.door.live(params.session_id) is None:
+        await conn.door.load(params.session_id)
+    turn = conn.door.cancel(params.session_id, params.cause)
+    await conn.door.kept(params.session_id)
+    return answers.Turn(turn)
 
 
 async def retract(conn: "Caller", params: Retract) -> Any:
     """Take back one prompt, whoever's turn runs meanwhile."""
-    return answers.Turn(conn.door.retract(params.session_id, params.key))
+    await conn.door.arrived(params.session_id)
+    turn = conn.door.retract(params.session_id, params.key)
+    await conn.door.kept(params.session_id)
+    return answers.Turn(turn)
 
 
 async def fork(conn: "Caller", params: Fork) -> Any:
@@ -201,7 +208,7 @@ async def close(conn: "Caller", params: OfSession) -> Any:
 
 async def compact(call: "Call", params: OfSession) -> None:
     work = await call.conn.door.compact(params.session_id, call.conn.who)
-    work.on_done(lambda done: _ended(call, done))
+    work.done.add_done_callback(lambda _: _ended(call, work))
 
 
 async def clear(conn: "Caller", params: OfSession) -> Any:

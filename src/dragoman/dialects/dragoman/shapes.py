@@ -57,6 +57,12 @@ class Open(Params, frozen=True):
     title: str = ""
     reasoning: str = ""
     extra: Given | None = None  # on top of the agent's profile
+    worktree: bool = False
+
+
+class EndWorktree(Params, frozen=True):
+    session_id: str
+    how: str  # merge, drop
 
 
 class Prompt(Params, frozen=True):

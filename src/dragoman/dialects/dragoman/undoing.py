@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from . import answers
-from .shapes import OfSession, Undo
+from .shapes import EndWorktree, OfSession, Undo
 
 if TYPE_CHECKING:
     from .caller import Caller
@@ -15,6 +15,10 @@ async def checkpoints(conn: "Caller", params: OfSession) -> Any:
 
 async def undo(conn: "Caller", params: Undo) -> Any:
     return await conn.door.undo(params.session_id, params.turn, conn.who)
+
+
+async def end_worktree(conn: "Caller", params: EndWorktree) -> Any:
+    return {"done": await conn.door.end_worktree(params.session_id, params.how, conn.who)}
 
 
 async def redo(conn: "Caller", params: OfSession) -> Any:

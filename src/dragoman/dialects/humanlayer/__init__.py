@@ -1,8 +1,8 @@
 """The protocol of the HumanLayer daemon: sessions, approvals, subscriptions."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.dialects.descriptor import Dialect, later, method_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any

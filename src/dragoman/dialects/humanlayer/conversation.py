@@ -163,8 +163,8 @@ class Telling:
 
 
 def input_json(call: ToolCall) -> str:
-    """A call's input as JSON text, keys sorted; what the model wrote when that was no JSON."""
-    return call.raw if call.args is None else sorted_encode(call.args).decode()
+    """A call's input as JSON text, keys sorted; clients read it, also what the model broke."""
+    return sorted_encode({"raw": call.raw} if call.args is None else call.args).decode()
 
 
 # --- snapshots -------------------------------------------------------------------------------

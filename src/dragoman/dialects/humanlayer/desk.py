@@ -19,7 +19,7 @@ from .roster import Roster
 
 if TYPE_CHECKING:
     from .rest.table import Rest
-    from .speak import Filter, Told
+    from .speak import Filter, Subscribed
     from .waiting import Waiting
 
 MAX_LINE = 10 * 1024 * 1024
@@ -57,7 +57,7 @@ class Desk:
         self._waiting: Waiting | None = None
         self._rest: Rest | None = None
         self.subscriptions = 0
-        self._shapes: dict[Filter, tuple[Told, int]] = {}
+        self._shapes: dict[Filter, tuple[Subscribed, int]] = {}
         self._count = count(1)
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         self._recalled = False
@@ -107,10 +107,10 @@ class Desk:
 
     # --- encodings that subscriptions with the same filter share ---
 
-    def borrow(self, wanted: "Filter") -> "Told":
-        from .speak import Told
+    def borrow(self, wanted: "Filter") -> "Subscribed":
+        from .speak import Subscribed
 
-        shape, users = self._shapes.get(wanted) or (Told(self.door, wanted, self.waiting), 0)
+        shape, users = self._shapes.get(wanted) or (Subscribed(self.door, wanted, self.waiting), 0)
         self._shapes[wanted] = (shape, users + 1)
         self.subscriptions += 1
         return shape

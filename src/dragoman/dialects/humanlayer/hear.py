@@ -19,7 +19,7 @@ from dragoman.wire.jsonrpc import (
     Rules,
     error,
 )
-from dragoman.wire.lines import UNSEEN, Ends
+from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
 from dragoman.wire.overlong import id_of
 from dragoman.wire.serve import Call, Shell
@@ -51,7 +51,7 @@ class HumanlayerHearer:
 
     __slots__ = ("_door", "_subscription", "_who", "desk", "link", "max_line", "shell")
     limit_counts_newline = True
-    max_pending = 16 * MAX_LINE  # an over-long line is answered at its end, where its id may be
+    max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
     wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: Desk) -> None:

@@ -14,12 +14,15 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.traits import Given, Waiver
 
+from .approvals import EDITING
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
 from .models import agent_of, model_of
 from .own import Own
 from .rows import status_of
+from .sessions import mode_of
 from .shapes import Continue, Continued, Launch, Launched
+from .times import later
 
 _STOP_SECONDS = 15.0
 _TOOLS = ("read", "write", "edit", "bash", "ls", "glob", "grep", "ask_user", "plan")
@@ -35,10 +38,12 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
     if params.mcp_config is not None:
         given = Given(mcp=tuple(_servers(params.mcp_config, run_id)))
     until = None
-    skip = bool(params.dangerously_skip_permissions)
+    permission = params.permission_mode
+    skip = bool(params.dangerously_skip_permissions) or permission == "bypassPermissions"
     timeout = params.dangerously_skip_permissions_timeout or 0
     if skip and timeout > 0:
-        until = door.now_ms() + timeout
+        until = later(door.now_ms(), timeout)
+    mode = mode_of(permission)
     own = Own(run_id, params.permission_prompt_tool or "")
     agent, word = agent_of(door, params.agent, params.model)
     model, notice = model_of(door, agent, word)
@@ -46,9 +51,15 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
         agent=agent,
         cwd=_directory(params.working_dir),
         model=model,
+        mode=mode,
         title=(params.title or "")[:500],
         interactive=False,
-        traits=(own, _told(given, params), Waiver(skip, until)),
+        worktree=bool(params.worktree),
+        traits=(
+            own,
+            _told(given, params),
+            Waiver(skip, until, EDITING if permission == "acceptEdits" else ()),
+        ),
     )
     try:
         info = await door.open(spec, who)
@@ -67,6 +78,7 @@ async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
     required(session_id=params.session_id, query=params.query)
     door = desk.door
     parent_id = params.session_id or ""
+    mode = mode_of(params.permission_mode)
     run_id = str(uuid4())
     servers = _servers_from_text(params.mcp_config, run_id) if params.mcp_config else None
     try:
@@ -91,9 +103,13 @@ async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
     waiver = Waiver.of(parent.extra)
     if not waiver.all_at(door.now_ms()):
         waiver = Waiver(tools=waiver.tools)
+    if params.permission_mode == "bypassPermissions":
+        waiver = Waiver(True, tools=waiver.tools)
+    elif params.permission_mode == "acceptEdits":
+        waiver = Waiver(tools=EDITING)
     tool = params.permission_prompt_tool or Own.of(parent.extra).permission_prompt_tool
     traits = (Own(run_id, tool), _told(given, params), waiver)
-    spec = OpenSpec(title=parent.title, interactive=False, traits=traits)
+    spec = OpenSpec(title=parent.title, mode=mode, interactive=False, traits=traits)
     failed = "failed to launch resumed Claude session"
     try:
         info = await door.fork(parent_id, who, spec)
@@ -180,12 +196,14 @@ def _servers(config: dict[str, Any], run_id: str) -> list[dict[str, Any]]:
                 "headers": server.get("headers") or {},
             }
         elif isinstance(server.get("command"), str) and server["command"]:
-            env = server.get("env") or {}
+            env, args = server.get("env") or {}, server.get("args") or []
             if not isinstance(env, dict):
                 raise Wrong(f"invalid request: mcp_config.mcpServers.{name}.env must be an object")
+            if not isinstance(args, list):
+                raise Wrong(f"invalid request: mcp_config.mcpServers.{name}.args must be an array")
             one |= {
                 "command": server["command"],
-                "args": list(server.get("args") or []),
+                "args": args,
                 "env": {**env, "HUMANLAYER_RUN_ID": run_id},
             }
         else:

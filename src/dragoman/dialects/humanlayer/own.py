@@ -11,3 +11,4 @@ class Own(Trait, frozen=True):
     draft: str = ""  # what a draft is to begin with
     editor_state: str = ""  # the desktop app's
     discarded: bool = False
+    place: str = ""  # where a draft is to begin, when that is not where it was made

@@ -57,6 +57,10 @@ def _expiry(waiver: Waiver, now: int) -> str | UnsetType:
     return precise(until) if until is not None and waiver.all_at(now) else UNSET
 
 
+def _permission_mode(info: SessionInfo) -> str | UnsetType:
+    return info.mode if info.mode in ("plan", "readonly") else UNSET
+
+
 def _end(info: SessionInfo, status: str) -> int | None:
     return info.ended_at if status in _RESTING else None
 
@@ -88,6 +92,7 @@ def row_of(info: SessionInfo, now: int) -> Row:
         dangerously_skip_permissions=waiver.all_at(now),
         dangerously_skip_permissions_expires_at=_expiry(waiver, now),
         archived=info.archived,
+        permission_mode=_permission_mode(info),
     )
 
 
@@ -142,6 +147,7 @@ def state_of(info: SessionInfo, door: Door) -> SessionState:
         dangerously_skip_permissions=waiver.all_at(now),
         dangerously_skip_permissions_expires_at=_expiry(waiver, now),
         archived=info.archived,
+        permission_mode=_permission_mode(info),
     )
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.engine.events import Who
+from dragoman.engine.door import MODES
+from dragoman.engine.events import Mode, Who
 from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.traits import Waiver
@@ -13,7 +14,7 @@ from dragoman.wire.codec import encode
 from .approvals import EDITING, approve_pending
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
-from .roster import Entry
+from .roster import RosterEntry
 from .rows import state_of, status_of
 from .shapes import (
     Archive,
@@ -27,6 +28,7 @@ from .shapes import (
     Success,
     Title,
 )
+from .times import later
 
 _RECENT = 20
 _MOST_RECENT = 1_000
@@ -57,7 +59,7 @@ async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
     elif params.include_archived is False:
         wanted = "unarchived"
 
-    def chosen(entry: Entry, parents: frozenset[str]) -> bool:
+    def chosen(entry: RosterEntry, parents: frozenset[str]) -> bool:
         if entry.id in parents:
             return False
         if wanted == "normal":
@@ -90,20 +92,36 @@ async def interrupt(desk: Desk, who: Who, params: OfSession) -> Interrupted:
     return Interrupted(True, info.id, "interrupting")
 
 
+def mode_of(word: str | None) -> Mode | None:
+    """The mode that a permission mode means; None: the usual one. Raises Wrong."""
+    if not word or word in ("default", "acceptEdits", "bypassPermissions"):
+        return None
+    if word not in MODES:
+        known = ", ".join(("default", "acceptEdits", "bypassPermissions", *MODES))
+        raise Wrong(f"unknown permission_mode {word}: use one of {known}")
+    return next(mode for mode in MODES if mode == word)
+
+
 async def change_settings(desk: Desk, who: Who, params: ChangeSettings) -> Success:
     """Set what is given; what waits for a human and is permitted now goes on at once."""
     info = await found(desk, params.session_id)
     values: dict[str, Any] = {}
-    if params.auto_accept_edits is not None:
-        values["tools"] = EDITING if params.auto_accept_edits else ()
-    skip = params.dangerously_skip_permissions
+    word = params.permission_mode
+    edits, skip = params.auto_accept_edits, params.dangerously_skip_permissions
+    if word:
+        mode = mode_of(word) or desk.door.profile(info.agent).mode
+        await desk.door.set_mode(info.id, mode, who)
+        edits = word == "acceptEdits" if edits is None else edits
+        skip = word == "bypassPermissions" if skip is None else skip
+    if edits is not None:
+        values["tools"] = EDITING if edits else ()
     timeout = params.dangerously_skip_permissions_timeout_ms or 0
     if skip is not None:
         values["everything"] = skip
         if not skip:
             values["until"] = None
         elif timeout > 0:
-            values["until"] = desk.door.now_ms() + timeout
+            values["until"] = later(desk.door.now_ms(), timeout)
         elif (Waiver.of(info.extra).until or 0) <= desk.door.now_ms():
             values["until"] = None  # an expiry of the past would undo it at once
     await desk.door.keep(info.id, Waiver, who, **values)
@@ -111,7 +129,7 @@ async def change_settings(desk: Desk, who: Who, params: ChangeSettings) -> Succe
         desk.expire_later(info.id, values["until"])
     if skip:
         await approve_pending(desk, who, info.id, BYPASSED, edits_only=False)
-    elif params.auto_accept_edits:
+    elif edits:
         await approve_pending(desk, who, info.id, ACCEPTED, edits_only=True)
     return Success(True)
 

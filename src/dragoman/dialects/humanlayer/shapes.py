@@ -34,6 +34,8 @@ class Launch(msgspec.Struct):
     verbose: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_timeout: int | None = None  # milliseconds
+    permission_mode: str | None = None  # ours: default, plan, acceptEdits, bypassPermissions
+    worktree: bool | None = None  # ours
 
 
 class Continue(msgspec.Struct):
@@ -48,6 +50,7 @@ class Continue(msgspec.Struct):
     additional_directories: Texts = None
     custom_instructions: str | None = None
     max_turns: int | None = None
+    permission_mode: str | None = None  # ours
 
 
 class OfSession(msgspec.Struct, gc=False):
@@ -96,6 +99,7 @@ class ChangeSettings(msgspec.Struct, gc=False):
     auto_accept_edits: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_timeout_ms: int | None = None
+    permission_mode: str | None = None  # ours
 
 
 class Title(msgspec.Struct, gc=False):
@@ -196,6 +200,7 @@ class Row(msgspec.Struct, frozen=True):
     dangerously_skip_permissions: bool
     dangerously_skip_permissions_expires_at: str | UnsetType
     archived: bool
+    permission_mode: str | UnsetType  # ours, and only when it is another than the usual one
     proxy_enabled: bool = False
 
 
@@ -230,6 +235,7 @@ class SessionState(msgspec.Struct, frozen=True):
     dangerously_skip_permissions: bool
     dangerously_skip_permissions_expires_at: str | UnsetType
     archived: bool
+    permission_mode: str | UnsetType  # ours
 
 
 class Said(msgspec.Struct, omit_defaults=True):

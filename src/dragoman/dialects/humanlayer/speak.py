@@ -58,7 +58,7 @@ def number_of(said: bytes) -> int:
     return int(said[said.rindex(_SEQ) + len(_SEQ) : -3])
 
 
-class Told:
+class Subscribed:
     """An `engine.hub.Shape`: says events to all subscriptions that have the same filter."""
 
     __slots__ = ("_door", "_waiting", "_wanted")

@@ -1,8 +1,8 @@
 """The OpenClawOS kernel protocol: apps offer capabilities, hear hooks and bring messages."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.dialects.descriptor import Dialect, has_type, later
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any

@@ -55,7 +55,7 @@ def reported(error: Any) -> Wrong:
     code = error.get("code")
     message = error.get("message")
     return Wrong(
-        code if code in CODES else "UNKNOWN_ERROR",
+        code if isinstance(code, str) and code in CODES else "UNKNOWN_ERROR",
         message if isinstance(message, str) and message else "Unknown error",
         error.get("details"),
     )

@@ -12,7 +12,7 @@ from dragoman.engine.hooks import (
     Executed,
     Executing,
     HookContext,
-    Message,
+    Outgoing,
     P,
     Payload,
     Session,
@@ -47,7 +47,7 @@ def is_interceptable(name: str) -> bool:
 
 # What an app calls the fields that it may change, and what they must be.
 _CHANGED: dict[type[Payload], dict[str, tuple[str, type]]] = {
-    Message: {
+    Outgoing: {
         "channelId": ("channel", str),
         "target": ("target", str),
         "content": ("content", str),
@@ -60,7 +60,7 @@ _CHANGED: dict[type[Payload], dict[str, tuple[str, type]]] = {
 def data_of(data: Payload) -> dict[str, Any]:
     """What an event says, in the protocol's words."""
     match data:
-        case Message():
+        case Outgoing():
             made: dict[str, Any] = {
                 "channelId": data.channel,
                 "target": data.target,
@@ -144,7 +144,7 @@ def verdict(result: Any) -> dict[str, Any] | Block | None:
 
 def channel_of(data: Payload) -> str:
     """The channel a message is for; empty: none, or an app made something else of it."""
-    return data.channel if isinstance(data, Message) and "channelId" not in data.more else ""
+    return data.channel if isinstance(data, Outgoing) and "channelId" not in data.more else ""
 
 
 class Delivery:

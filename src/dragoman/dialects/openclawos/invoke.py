@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import UNSET
 
 from dragoman.engine.content import Image, Text, ToolKind
-from dragoman.engine.hooks import HookContext, Message
+from dragoman.engine.hooks import HookContext, Outgoing
 from dragoman.engine.offers import Invoke
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from dragoman.observe.log import get_log
@@ -36,7 +36,7 @@ _NAME = 64  # what model providers accept
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class Call:
+class CapabilityUse:
     """One use of a capability. Implements `seat.Pending`."""
 
     __slots__ = ("_grant", "_id", "_said")
@@ -103,7 +103,7 @@ def is_part(result: Any) -> bool:
 async def once(grant: "Grant", params: Any, context: dict[str, Any]) -> Any:
     """Use a capability whose parts do not matter; returns the last word. Raises Wrong."""
     last = None
-    async with aclosing(Call(grant).results(params, context)) as results:
+    async with aclosing(CapabilityUse(grant).results(params, context)) as results:
         async for said in results:
             last = said
     return last
@@ -150,7 +150,7 @@ class AppTool:
         }
         last: Any = None
         try:
-            results = Call(self._grant).results(args, context)
+            results = CapabilityUse(self._grant).results(args, context)
             async with aclosing(results) as found:
                 async for last in found:
                     if is_part(last) and isinstance(last.get("progress"), str):
@@ -273,7 +273,7 @@ def sender(grant: "Grant") -> Invoke:
         seat = grant.seat
         if not seat.ready:
             return False
-        data = hooks.changed(Message(content="", channel=grant.name, metadata={}), message)
+        data = hooks.changed(Outgoing(content="", channel=grant.name, metadata={}), message)
         seat.push("message_sending", data, HookContext(channel=grant.name))
         return True
 

@@ -23,7 +23,7 @@ from dragoman.engine.ports import (
 from dragoman.wire.codec import encode
 
 from .faults import Wrong
-from .invoke import Call
+from .invoke import CapabilityUse
 
 if TYPE_CHECKING:
     from .grants import Grant
@@ -76,7 +76,7 @@ class AppProvider:
         opened = called = False
         stop = ""
         try:
-            results = Call(self._grant).results(asked(request), context)
+            results = CapabilityUse(self._grant).results(asked(request), context)
             async with aclosing(results) as found:
                 async for said in found:
                     if not opened:
@@ -89,7 +89,8 @@ class AppProvider:
                     for part in _parts(said):
                         called = called or isinstance(part, ModelCallBegan)
                         yield part
-                    stop = said.get("stop") or stop
+                    if isinstance(given := said.get("stop"), str) and given:
+                        stop = given
         except Wrong as wrong:
             kind = _FAILURES.get(wrong.wire, "server")
             raise ProviderFailed(f"{self.name}: {wrong.message}", kind) from None

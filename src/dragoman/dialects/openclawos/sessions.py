@@ -11,7 +11,7 @@ import msgspec
 from dragoman.engine.content import Text
 from dragoman.engine.events import ACTIVE
 from dragoman.engine.faults import Fault, UnknownSession
-from dragoman.engine.hooks import Block, HookContext, Message
+from dragoman.engine.hooks import Block, HookContext, Outgoing
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.traits import Correspondent
@@ -158,7 +158,7 @@ class Sessions:
             **(self._inbound.get(key) or whom.metadata),
             **(asked.metadata or {}),
         }
-        data = Message(
+        data = Outgoing(
             content=asked.content,
             channel=channel,
             target=whom.target or _target(key, channel, metadata),
@@ -176,7 +176,7 @@ class Sessions:
         self._door.spawn(self._send(dispatch_id, data, context))
         return {"dispatchId": dispatch_id, "queued": owner is not None}
 
-    async def _send(self, dispatch_id: str, data: Message, context: HookContext) -> None:
+    async def _send(self, dispatch_id: str, data: Outgoing, context: HookContext) -> None:
         hooks = self._door.hooks
         async with self._turn(f"send {context.key}"):
             result = await hooks.run("message_sending", data, context)

@@ -10,7 +10,6 @@ from typing import Any
 
 from dragoman.wire.codec import ascii_encode
 
-Encoded = bytes
 EMPTY_ID = b'""'
 
 

@@ -44,7 +44,7 @@ def heartbeat(conn: "OpenclawosHearer", asked: shapes.Heartbeat) -> Any:
 def beats(conn: "OpenclawosHearer") -> "Callable[[shapes.Request], bytes | None] | None":
     """Answers plain heartbeats until something else is heard, with the bytes of `heartbeat`.
 
-    They are by far the most frequent: the whole way of a request takes longer.
+    They are by far the most frequent, and the whole way takes 2.7 times as long (decision 0073).
     """
     seat, voice, now = conn.seat, conn.desk.voice, conn.desk.now()
     if seat is None:

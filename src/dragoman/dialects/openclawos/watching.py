@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dragoman.engine.reading import found_at
 from dragoman.observe.redact import HIDDEN, is_secret, redact
 
 from .faults import Wrong
@@ -21,40 +22,44 @@ def get(conn: "OpenclawosHearer", path: str) -> Any:
     config = conn.door.config
     if config is None:
         return None
-    own = Own(conn)
+    own = AppSettings(conn)
     parts = _parts(path)
     if not parts:
         return own.laid_over(config.get(""))
     if (mine := own.place(parts)) is not None:
         return own.value(mine)
-    value = own.laid_over(config.get(parts[0]), parts[0])
-    for part in parts[1:]:
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            value = None
+    value = found_at(own.laid_over(config.get(parts[0]), parts[0]), parts[1:])
     if value == HIDDEN:
         raise Wrong("FORBIDDEN", f"{path} is a secret and is not given out")
     return value
 
 
-class Own:
+class AppSettings:
     """What of the configuration belongs to one app, wherever the file has it."""
 
     def __init__(self, conn: "OpenclawosHearer") -> None:
         seat = conn.seat
         assert seat is not None and conn.door.config is not None
         self._config = conn.door.config
-        self._names = (seat.name, seat.name.rpartition("/")[2])
         desk = conn.desk
+        self._names = (seat.name, *self._short(seat.name, list(desk.apps)))
         # A channel that another app serves is that one's, whatever this one's manifest says.
         self._channels = [
             name
             for name in seat.manifest.channels
             if desk.owner("channel", name) in (None, seat) and desk.may(seat.name, "channel", name)
         ]
+
+    def _short(self, id: str, here: list[str]) -> tuple[str, ...]:
+        """The name without its scope, unless another app of that name was first."""
+        name = id.rpartition("/")[2]
+        installed = self._config.get("openclawos.apps")
+        first = next(
+            one
+            for one in (*(installed if isinstance(installed, dict) else ()), *here, id)
+            if one.rpartition("/")[2] == name
+        )
+        return (name,) if first == id else ()
 
     def place(self, parts: list[str]) -> tuple[str, ...] | None:
         """The place of a path in the app's own tables; None when it is not in there."""
@@ -76,14 +81,7 @@ class Own:
         """What is at such a place, as it is; the first part is empty for the app's own table."""
         first, *rest = place
         value: Any = self._table() if not first else self._config.clear((first, rest.pop(0)))
-        for part in rest:
-            if isinstance(value, dict):
-                value = value.get(part)
-            elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
-                value = value[int(part)]
-            else:
-                return None
-        return value
+        return found_at(value, rest)
 
     def _table(self) -> dict[str, Any] | None:
         """All tables of the app as one; those in its own entry count most."""
@@ -132,7 +130,7 @@ class ConfigWatch:
 
     def _changed(self, path: str, old: Any, new: Any) -> None:
         if self._conn.seat is not None:
-            seen = Own(self._conn).told(path, old, new)
+            seen = AppSettings(self._conn).told(path, old, new)
             if seen is not None:
                 self._told(*seen)
 
@@ -147,7 +145,7 @@ class ConfigWatch:
                 return
             if watched[: len(changed)] == changed:  # a whole branch came or went
                 rest = watched[len(changed) :]
-                before, after = _dig(old, rest), _dig(new, rest)
+                before, after = found_at(old, rest), found_at(new, rest)
                 if before != after:
                     self._say(".".join(watched), before, after)
 
@@ -179,9 +177,3 @@ def watch(conn: "OpenclawosHearer", request_id: bytes, paths: list[str]) -> dict
 def _parts(path: str) -> list[str]:
     path = path.removeprefix("$").replace("[", ".").replace("]", "")
     return [part for part in path.split(".") if part]
-
-
-def _dig(value: Any, parts: list[str]) -> Any:
-    for part in parts:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value

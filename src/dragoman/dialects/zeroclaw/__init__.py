@@ -1,8 +1,8 @@
 """The zeroclaw protocol: JSON-RPC for terminals and scripts."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.dialects.descriptor import Dialect, later, method_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -29,7 +29,7 @@ DIALECT = Dialect(
     socket="daemon.sock",
     env=("DRAGOMAN_SOCKET", "ZEROCLAW_SOCKET"),
     native="~/.zeroclaw/data/daemon.sock",
-    websocket=("/rpc", "zeroclaw.rpc.v1"),
+    websocket=("/rpc /", "zeroclaw.rpc.v1"),
     settings="zeroclaw",
     first_line=first_line,
     doc="docs/protocols/zeroclaw.md",

@@ -12,7 +12,6 @@ import msgspec
 
 from dragoman.engine.content import Image, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.info import SessionInfo
 
 from .shapes import File
 
@@ -27,7 +26,7 @@ _SEEN = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what models ta
 LOCAL = ("unix", "pipe", "stdio", "memory")
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptFile(msgspec.Struct, frozen=True):
     """A file that was taken."""
 
     ref_id: str
@@ -39,28 +38,28 @@ class Kept(msgspec.Struct, frozen=True):
     data: bytes
 
 
-async def take(conn: "ZeroclawHearer", info: SessionInfo, files: Sequence[File]) -> list[Kept]:
+async def take(conn: "ZeroclawHearer", cwd: str, files: Sequence[File]) -> list[KeptFile]:
     """Read and keep files; all of them or none. Raises BadInput."""
     if len(files) > MOST:
         raise BadInput(f"Invalid params: {len(files)} files; {MOST} are allowed at once.")
     local = conn.link.peer.transport in LOCAL
-    return await asyncio.to_thread(_take, info.cwd, files, local)
+    return await asyncio.to_thread(_take, cwd, files, local)
 
 
 async def contents(
-    conn: "ZeroclawHearer", info: SessionInfo, prompt: str, files: Sequence[File]
+    conn: "ZeroclawHearer", session_id: str, cwd: str, prompt: str, files: Sequence[File]
 ) -> tuple[Any, ...]:
     """A prompt with its files: markers after the text, and pictures the model can see."""
-    kept = await take(conn, info, files)
+    kept = await take(conn, cwd, files)
     text = "\n".join([*([prompt] if prompt.strip() else []), *(one.marker for one in kept)])
-    live = conn.door.live(info.id)
+    live = conn.door.live(session_id)
     pictures: list[Image] = []
     if live is not None and live.vision:
         pictures = [Image(k.mime_type, k.data) for k in kept if k.mime_type in _SEEN]
     return (Text(text), *pictures)
 
 
-def _take(cwd: str, files: Sequence[File], local: bool) -> list[Kept]:
+def _take(cwd: str, files: Sequence[File], local: bool) -> list[KeptFile]:
     read = [_read(file, f"files[{place}]", local) for place, file in enumerate(files)]
     if sum(len(data) for data, _, _ in read) > PER_CALL:
         raise BadInput(f"Invalid params: the files have more than {PER_CALL} bytes together.")
@@ -106,7 +105,7 @@ def _type_of(name: str) -> str:
     return guess_type(name)[0] or "application/octet-stream"
 
 
-def _keep(cwd: str, data: bytes, name: str, mime_type: str) -> Kept:
+def _keep(cwd: str, data: bytes, name: str, mime_type: str) -> KeptFile:
     digest = sha256(data).hexdigest()
     ending = os.path.splitext(name)[1]
     safe = ending[1:].isalnum() and ending.isascii() and len(ending) <= 16
@@ -126,4 +125,4 @@ def _keep(cwd: str, data: bytes, name: str, mime_type: str) -> Kept:
     shown = name.replace("]", "_").replace("\n", " ")
     picture = mime_type.startswith("image/")
     marker = f"[IMAGE:{path}]" if picture else f"[Document: {shown}] {path}"
-    return Kept(f"sha256:{digest}", marker, path, len(data), there, mime_type, data)
+    return KeptFile(f"sha256:{digest}", marker, path, len(data), there, mime_type, data)

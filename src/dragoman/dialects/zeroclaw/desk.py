@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import count
 from os import getpid, urandom
 from time import time_ns
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
 
 from .spelling import spoken
+
+if TYPE_CHECKING:
+    from .signing import Signer
 
 PROTOCOL = 1
 TERMINAL = "0.8.4"  # the release of ZeroClaw's terminal whose calls and answers were compared
@@ -75,10 +78,12 @@ class Desk:
         self.tuis: dict[str, Tui] = {}  # by connection
         self._reading: dict[str, asyncio.Future[SessionView]] = {}
         self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
+        self.left: dict[str, set[str]] = {}  # who closed a session while something of theirs ran
         self.started = time_ns()
         self._count = count(1)
         self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
         self._status: dict[tuple[bool, str], Status] = {}
+        self._signer: Signer | None = None
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
@@ -99,6 +104,16 @@ class Desk:
     def version_for(self, terminal: str) -> str:
         """The version that a client is told: `terminal` is what ZeroClaw's own is to hear."""
         return self.settings.server_version or terminal or self.version
+
+    @property
+    def signer(self) -> "Signer":
+        """Signs the names of terminals; not in a fleet, whose nodes have keys of their own."""
+        if self._signer is None:
+            from .signing import Signer
+
+            facts = self.door.facts
+            self._signer = Signer(facts.data_dir if facts.fleet is None else "")
+        return self._signer
 
     def enlist(self, who: Who, link: Link, claimed: str) -> str:
         """Note a client that said `initialize`; returns its id."""

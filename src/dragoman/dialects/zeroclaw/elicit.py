@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.events import Ask
-from dragoman.engine.faults import AlreadySettled, UnknownAsk
-from dragoman.wire.jsonrpc import CallFailed, LinkLost, TooManyCalls
+from dragoman.engine.faults import AlreadySettled, Busy, UnknownAsk
+from dragoman.engine.reading import counted
+from dragoman.wire.calls import CallFailed, LinkLost, TooManyCalls
 
 if TYPE_CHECKING:
     from .hear import ZeroclawHearer
@@ -53,7 +54,7 @@ class Questions:
                 await door.answer(question.id, "cancelled", who)
             else:
                 await door.answer(question.id, "answer", who, text=text)
-        except (AlreadySettled, UnknownAsk):
+        except (AlreadySettled, Busy, UnknownAsk):
             return
 
     def _dismissed(self, reply: Reply, question: Ask) -> bool:
@@ -123,7 +124,7 @@ def answer(reply: Reply, choices: tuple[str, ...]) -> str | None:
     given = reply.content.get("choice" if choices else "answer")
     if not isinstance(given, str):
         return None
-    number = given.removeprefix("choice-")
-    if choices and given != number and number.isdigit() and int(number) < len(choices):
-        return choices[int(number)]
+    number = counted(given.removeprefix("choice-")) if given.startswith("choice-") else None
+    if number is not None and number < len(choices):
+        return choices[number]
     return given if not choices or given in choices else None

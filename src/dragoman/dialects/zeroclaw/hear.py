@@ -1,22 +1,25 @@
-"""One connection: lines in, answers out, and the sessions it watches."""
+"""One connection: lines in, answers out, the sessions it watches and what it is told of them."""
 
-import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from dragoman.engine.arrivals import Arrivals
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
+from dragoman.engine.seat import Seat
+from dragoman.engine.view import SessionView
+from dragoman.wire.calls import Outbound
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Invalid,
-    Outbound,
     Reader,
     Request,
     Response,
@@ -24,19 +27,82 @@ from dragoman.wire.jsonrpc import (
     error,
     reply,
 )
+from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
 from dragoman.wire.serve import Pause, Shell
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from .desk import Desk, log
 from .faults import AUTH_REQUIRED, Refusal, code_of, message_of
-from .seats import Seats
+from .speak import Updates
 from .spelling import spoken, spoken_text
 from .unused import drop_unused
 from .verbs import VERBS
 
 if TYPE_CHECKING:
     from dragoman.engine.hub import Watch
+
+    from .elicit import Questions
+
+
+class Seats:
+    """The seats of one connection, by session."""
+
+    def __init__(self, conn: "ZeroclawHearer") -> None:
+        self._conn = conn
+        self._seats = conn.door.seats(conn.link)
+        self._questions: Questions | None = None
+
+    async def take(self, session_id: str, *, joins: bool = False) -> Seat[Updates]:
+        """Watch a session; with `joins`, be told what is open in it. Raises UnknownSession."""
+        seat: Seat[Updates] = self._seats.at(session_id)
+        if seat.watches:
+            return seat
+        async with seat.in_order():
+            if await seat.renew():
+                return seat
+            conn = self._conn
+            asking = self._asking()
+            updates = Updates(
+                conn.door, session_id, conn.camel, asking, terminal=bool(conn.terminal)
+            )
+            # One that is asked by requests of its own has a stream that is not shared.
+            key = None if conn.form else ("zeroclaw", conn.camel, bool(conn.terminal))
+            shape = await seat.follow(conn.who, updates, conn.link.send_blob, key=key)
+            if joins and not seat.gone:
+                self._tell_open(seat.view, shape)
+            return seat
+
+    def _asking(self) -> "Questions | None":
+        if self._conn.form and self._questions is None:
+            from .elicit import Questions
+
+            self._questions = Questions(self._conn)
+        return self._questions
+
+    def _tell_open(self, session: SessionView, updates: Updates) -> None:
+        """Calls that run and questions that wait, for a client that comes in the middle."""
+        send = self._conn.link.send
+        for call in session.running():
+            send(updates.called(call.id, call.name, call.args or {}))
+        for ask in tuple(session.asks.values()):
+            for message in updates.asked(ask):
+                send(message)
+        if session.plan and not self._conn.camel:
+            send(updates.planned(session.plan))
+
+    def leave(self, session_id: str) -> None:
+        self._seats.forget(session_id)
+
+    def resume(self) -> None:
+        self._seats.resume()
+
+    def close(self) -> tuple[str, ...]:
+        """Leave all of them; returns which they were."""
+        left = self._seats.ids()
+        self._seats.close()
+        return left
+
 
 MAX_LINE = 8 * 1024 * 1024
 IN_FLIGHT = 4_096  # requests of one connection that may be worked on at once
@@ -50,25 +116,30 @@ def _answer(conn: "ZeroclawHearer", verb: Verb, id: Any, value: Any) -> bytes:
     return reply(id, spoken(value) if conn.camel and not verb.plain else value)
 
 
-TABLE = Table(
-    VERBS,
-    read=Reader(Rules()).read,
-    expected=(Fault, Refusal),
-    answer=_answer,
-    bare=b"",
-    gated=True,
-    at_once=IN_FLIGHT,
-)
+def _table(*, gated: bool) -> Table:
+    return Table(
+        VERBS,
+        read=_READ,
+        expected=(Fault, Refusal),
+        answer=_answer,
+        bare=b"",
+        gated=gated,
+        at_once=IN_FLIGHT,
+    )
+
+
+_READ = Reader(Rules()).read
+TABLE = _table(gated=True)  # until `initialize` succeeded
+OPEN = _table(gated=False)
 
 
 class Held:
     """What few connections have: watches of our own kind, sessions on their way in."""
 
-    __slots__ = ("follows_log", "on_lost", "opening", "watches")
+    __slots__ = ("follows_log", "on_lost", "watches")
 
     def __init__(self) -> None:
         self.watches: dict[str, Watch] = {}  # of `dragoman/watch`, by id
-        self.opening: dict[str, asyncio.Future[None]] = {}
         self.on_lost: list[Callable[[], None]] = []
         self.follows_log = False
 
@@ -80,12 +151,13 @@ class ZeroclawHearer:
     """
 
     __slots__ = (
-        "_counted", "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk", "door",
-        "env", "form", "gone", "link", "ready", "shell", "terminal", "untap",
+        "_counted", "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk",
+        "door", "env", "form", "gone", "link", "order", "ready", "shell", "terminal", "untap",
     )  # fmt: skip
     max_line = MAX_LINE
     limit_counts_newline = True
-    max_pending = 0
+    max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
+    wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: Desk) -> None:
         self.door = door
@@ -96,6 +168,7 @@ class ZeroclawHearer:
         self.form = False  # the client shows questions when it is asked by a request
         self.terminal = ""  # the version that ZeroClaw's own terminal is to hear, if it is that
         self.env: Mapping[str, str] = _NONE  # of the client, when it told
+        self.order: Arrivals | None = None  # what must be done before what is asked next
         self.untap: Callable[[], None] | None = None
         self.gone = False
         self._who: Who | None = None
@@ -116,6 +189,12 @@ class ZeroclawHearer:
     @who.setter
     def who(self, given: Who) -> None:
         self._who = given
+
+    def in_line(self, session_id: str) -> AbstractAsyncContextManager[None]:
+        """Let what this connection asks of the session next wait until this is done."""
+        if self.order is None:
+            self.order = Arrivals()
+        return self.order.turn(session_id)
 
     @property
     def outbound(self) -> Outbound:
@@ -145,10 +224,16 @@ class ZeroclawHearer:
     def hear(self, lines: list[bytes]) -> None:
         self.shell.hear(lines)
 
-    def overlong(self, size: int) -> None:
-        text = f"Invalid request: a line may have {MAX_LINE} bytes with its newline"
-        self.link.send(error(None, INVALID_REQUEST, text))
-        self.link.close()
+    def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
+        from dragoman.wire.overlong import id_of  # seldom needed
+
+        text, id = (
+            f"Invalid request: a line may have {MAX_LINE} bytes with its newline",
+            id_of(ends),
+        )
+        self.link.send(error(id, INVALID_REQUEST, text))
+        if id is None:  # whoever sent a prompt without an id learns from the end that it is lost
+            self.link.close()
 
     def ended(self) -> None:
         self.shell.end()
@@ -179,7 +264,12 @@ class ZeroclawHearer:
     # --- wire.serve.RpcParty ---
 
     def refuses(self, verb: Verb, request: Request) -> BaseException | None:
-        return None if self.ready or verb is _INITIALIZE else _FIRST
+        return None if verb is _INITIALIZE else _FIRST
+
+    def let_in(self) -> None:
+        """`initialize` succeeded: nothing is refused from now on."""
+        self.ready = True
+        self.shell.use(OPEN)
 
     def responded(self, response: Response) -> None:
         self.outbound.settle(response)
@@ -219,12 +309,6 @@ class ZeroclawHearer:
 
         trace = "".join(traceback.format_exception(problem)[-6:])
         log.error("request failed", problem=str(problem), trace=trace)
-
-    async def opened(self, session_id: str) -> None:
-        """Wait for a `session/new` of this id that came before on this connection."""
-        opening = self._held.opening.get(session_id) if self._held is not None else None
-        if opening is not None:
-            await asyncio.wait({opening})
 
     def counter(self) -> int:
         """A number that this connection did not use yet."""

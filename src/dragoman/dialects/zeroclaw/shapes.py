@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from dragoman.engine.events import Mode
+
 
 class Params(msgspec.Struct, frozen=True):
     """Base of all params. Clients write null for what they leave out."""
@@ -28,6 +30,8 @@ class New(Params, frozen=True):
     exclude_memory: bool | None = None
     chat_mode: Literal["chat", "acp"] | None = None
     keep_siblings: bool | None = None
+    mode: Mode | None = None  # ours
+    worktree: bool | None = None  # ours
 
 
 class OfSession(Params, frozen=True):
@@ -70,6 +74,7 @@ class Overrides(msgspec.Struct, frozen=True):
     model: str | None = None
     model_provider: str | None = None
     temperature: float | None = None
+    mode: Mode | None = None  # ours
 
 
 class Configure(Params, frozen=True):
@@ -148,6 +153,8 @@ class LogQuery(Params, frozen=True):
     q: str | None = None
     category: str | None = None
     action: str | None = None
+    outcome: str | None = None
+    trace_id: str | None = None
     limit: int | None = None
 
 

@@ -1,7 +1,8 @@
 """Events as `session/update` notifications, encoded once for all connections of a spelling."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine import events as ev
@@ -10,6 +11,7 @@ from dragoman.engine.content import Image, Text, ToolCall, text_of
 from dragoman.engine.door import Door
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import Fault
+from dragoman.engine.hub import Personal
 from dragoman.engine.visible import visible
 from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import notification
@@ -30,25 +32,33 @@ NAMES = {"write": "file_write", "edit": "file_edit"}  # tools that its clients d
 # Neither kind of client knows these.
 _UNSAID = frozenset({
     ev.StepBegan, ev.StreamOpened, ev.StatusChanged, ev.Presence, ev.CallDrafted, ev.CallArgs,
-    ev.CallReady, ev.Progress, ev.Retrying,
+    ev.CallReady, ev.Progress, ev.Retrying, ev.Compacting,
 })  # fmt: skip
 
 
-class Told:
+class Told(Personal):
     """Updates of which some repeat what one of the clients said itself: not for that one."""
 
-    __slots__ = ("_blobs", "_said")
+    __slots__ = ("_authors", "_blobs", "_said")
 
-    def __init__(self, said: list[bytes], authors: dict[int, str]) -> None:
+    def __init__(self, said: "list[bytes | Callable[[], bytes]]", authors: dict[int, str]) -> None:
         self._said = said
+        self._authors = authors  # of which of them
         self._blobs: dict[str, Blob | None] = {}
-        for author in (*authors.values(), ""):
-            own = {at for at, name in authors.items() if author and name == author}
-            lines = [line for at, line in enumerate(said) if at not in own]
-            self._blobs[author] = Blob(lines) if lines else None
 
     def for_client(self, who_id: str) -> Blob | None:
-        return self._blobs[who_id if who_id in self._blobs else ""]
+        author = who_id if who_id in self._authors.values() else ""
+        if author not in self._blobs:
+            own = {at for at, name in self._authors.items() if author and name == author}
+            lines = [self._line(at) for at in range(len(self._said)) if at not in own]
+            self._blobs[author] = Blob(lines) if lines else None
+        return self._blobs[author]
+
+    def _line(self, at: int) -> bytes:
+        line = self._said[at]
+        if not isinstance(line, bytes):  # most often nobody else is there to read it
+            line = self._said[at] = line()
+        return line
 
 
 class Updates:
@@ -68,13 +78,15 @@ class Updates:
         in_camel: bool,
         questions: "Questions | None" = None,
         *,
-        can_write: bool = True,
+        terminal: bool = False,
     ) -> None:
         self._door = door
         self._id = session_id
         self._camel = in_camel
         self._questions = questions
-        self._can_write = can_write  # a question without choices can be shown
+        # ZeroClaw's own shows no question without choices, and passes over what it does not know.
+        self._for_terminal = terminal
+        self._prompted = _DRAWN if terminal else _TOLD
         # Calls that were told. Never taken out again: the same events may be spoken a second time
         # for a client that fell behind.
         self._started: OrderedDict[str, None] = OrderedDict()
@@ -95,25 +107,36 @@ class Updates:
         return notification("session/update", named)
 
     def speak(self, events: Sequence[Event]) -> Blob | Told | None:
-        said: list[bytes] = []
+        said: list[Any] = []
         authors: dict[int, str] = {}
         changed = False
         for event in events:
             body = event.body
-            if isinstance(body, ev.TextDelta):
+            if type(body) is ev.TextDelta:
                 said.append(self._text + encode(body.text) + b"}}")
-            elif isinstance(body, ev.ThoughtDelta):
+            elif type(body) is ev.ThoughtDelta:
                 said.append(self._thought + encode(body.text) + b"}}")
             elif type(body) not in _UNSAID:
-                if isinstance(body, ev.TurnBegan | ev.Steered) and body.by is not None:
-                    authors[len(said)] = body.by.id
-                self._other(body, said)
                 changed = True
-        if changed:
+                if isinstance(body, ev.TurnBegan | ev.Steered) and body.by is not None:
+                    for prompted in self._prompted:
+                        authors[len(said)] = body.by.id
+                        said.append(partial(prompted, self, body))
+                else:
+                    self._other(body, said)
+        if changed and not self._camel:
             self._messages = self._size()
         if authors:
             return Told(said, authors)
         return Blob(said) if said else None
+
+    def _asked_for(self, body: ev.TurnBegan | ev.Steered) -> bytes:
+        return self._update("user_message_chunk", text=text_of(body.content))
+
+    def _drawn(self, body: ev.TurnBegan | ev.Steered) -> bytes:
+        """The same for the terminal, which draws only what agents say or think."""
+        text = f"[another client asks] {visible(text_of(body.content))}\n\n"
+        return self._update("agent_thought_chunk", text=text)
 
     def _other(self, body: ev.Body, said: list[bytes]) -> None:
         match body:
@@ -128,14 +151,10 @@ class Updates:
                 self._ended(body, said)
             case ev.Lagged(dropped=dropped):
                 said.append(self._update("lagged", dropped=dropped))
-            case ev.TurnBegan(content=content) | ev.Steered(content=content):
-                said.append(self._update("user_message_chunk", text=text_of(content)))
-            case _ if not self._camel:
-                self._terminal(body, said)
-
-    def _terminal(self, body: ev.Body, said: list[bytes]) -> None:
-        """What only the terminal client knows."""
-        match body:
+            case ev.TurnBegan() | ev.Steered():
+                said += [prompted(self, body) for prompted in self._prompted]
+            case _ if self._camel:
+                return  # what follows only the terminal client knows
             case ev.Spoke(usage=usage, model=model) if usage.context:
                 tokens = usage.input + usage.cache_read + usage.cache_write
                 window = self._window(model)
@@ -174,14 +193,21 @@ class Updates:
     def asked(self, ask: Ask) -> list[bytes]:
         more: dict[str, Any] = {}
         if ask.kind == "question":
-            if self._questions is not None and (ask.choices or self._can_write):
+            if self._questions is not None and (ask.choices or not self._for_terminal):
                 self._questions.ask(ask)
                 return []
-            if not self._can_write:
+            if self._for_terminal:
                 return [self._update("agent_thought_chunk", text=_elsewhere(ask))]
             more = {"question": visible(ask.title), "choices": ask.choices}
         else:
-            more = asking(ask)
+            # What a client needs to answer for always, and to say what it answers.
+            if ask.digest:
+                more["digest"] = ask.digest
+            if ask.scopes:
+                more["scopes"] = [
+                    {"id": scope.id, "name": words, "lasts": scope.lasts}
+                    for words, scope in shown.offers(ask)
+                ]
         limit = (ask.expires_at - ask.at) // 1000 if ask.expires_at is not None else FOR_EVER
         return [
             self._update(
@@ -246,6 +272,11 @@ class Updates:
         return self._windows[model]
 
 
+# How a prompt is told to those who did not write it.
+_TOLD = (Updates._asked_for,)
+_DRAWN = (Updates._asked_for, Updates._drawn)
+
+
 def spelled(name: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """A call as this protocol names it, with the members by which its clients draw a change."""
     edits = args.get("edits") if name == "edit" else None
@@ -273,16 +304,3 @@ def summary(ask: Ask) -> str:
         elif kind != "note":
             said.append(f"{label}: {text}" if label else text)
     return ", ".join(said)
-
-
-def asking(ask: Ask) -> dict[str, Any]:
-    """What a client needs to answer for always, and to say what it answers."""
-    more: dict[str, Any] = {}
-    if ask.digest:
-        more["digest"] = ask.digest
-    if ask.scopes:
-        more["scopes"] = [
-            {"id": scope.id, "name": words, "lasts": scope.lasts}
-            for words, scope in shown.offers(ask)
-        ]
-    return more

@@ -1,11 +1,16 @@
-"""Two spellings of every name on the wire: camelCase and snake_case.
+"""Two spellings of every name on the wire, and methods written down so that both are heard.
 
 Requests are taken in both. A connection is answered in the one that its `initialize` used.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import msgspec
+
+from dragoman.engine.faults import BadInput
+from dragoman.wire.verbs import Quick, Verb
 
 _UPPER = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _QUOTED = re.compile(r"`(\$?\.?)([a-z0-9_.\[\]]+)`")
@@ -42,7 +47,7 @@ def heard(params: dict[str, Any], nested: Iterable[str] = ()) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in params.items():
-        plain = snake(name)
+        plain = _snakes.get(name) or snake(name)
         if plain == name or plain not in params:
             found[plain] = value
     for name in nested:
@@ -66,3 +71,80 @@ def spoken(value: Any) -> Any:
 def spoken_text(text: str) -> str:
     """A message in which names between backticks are in camelCase."""
     return _QUOTED.sub(lambda found: f"`{found[1]}{camel(found[2])}`", text)
+
+
+_decode = msgspec.json.Decoder().decode
+
+
+def verb(
+    run: Callable[..., Any],
+    params: Any = None,
+    *,
+    direct: bool = False,
+    native: bool = False,
+    nested: tuple[str, ...] = (),
+    quick: Quick | None = None,
+    alone: bool = False,
+    queues: bool = False,
+) -> Verb:
+    """One method.
+
+    The results of a `native` one are engine structs, whatever the connection's spelling. `nested`
+    are params whose own names are taken in both spellings as well. What a connection asks of a
+    session behind one that is `alone` waits for its end; one that `queues` does so by itself.
+    """
+    fields = {field.encode_name for field in msgspec.structs.fields(params)} if params else ()
+    made = Verb(run, direct=direct, plain=native, quick=quick, takes=params)
+    if params is not None:
+        made.read = read_as(params, nested)
+    if made.waits and "session_id" in fields and not queues:
+        made.run = _alone(run, direct) if alone else _in_order(run, direct)
+    return made
+
+
+def read_as(params: Any, nested: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+    """Reads params by name, in both spellings, or by position."""
+    names = tuple(field.encode_name for field in msgspec.structs.fields(params))
+
+    def read(raw: Any) -> Any:
+        given = _decode(raw) if raw else None
+        if type(given) is not dict:
+            given = members(raw, names)
+        return msgspec.convert(heard(given, nested), params)
+
+    return read
+
+
+def members(raw: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The params as a client wrote them. Raises BadInput when there are none."""
+    if not raw:
+        raise BadInput("Invalid params: this method needs params.")
+    given = _decode(raw)
+    if isinstance(given, list):  # by position
+        given = dict(zip(names, given, strict=False))
+    found: dict[str, Any] = given
+    return found
+
+
+def _alone(run: Callable[..., Any], direct: bool) -> Callable[..., Any]:
+    """Let what this connection asks of the same session next wait for the end of this."""
+
+    async def in_line(caller: Any, params: Any) -> Any:
+        if not params.session_id:  # a new one, whose id nobody knows
+            return await run(caller, params)
+        async with (caller.conn if direct else caller).in_line(params.session_id):
+            return await run(caller, params)
+
+    return in_line
+
+
+def _in_order(run: Callable[..., Any], direct: bool) -> Callable[..., Any]:
+    """Let what this connection asked of the same session before, and must end first, do so."""
+
+    async def later(caller: Any, params: Any) -> Any:
+        conn = caller.conn if direct else caller
+        if conn.order is not None:
+            await conn.order.passed(params.session_id)
+        return await run(caller, params)
+
+    return later

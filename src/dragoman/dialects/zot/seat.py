@@ -1,5 +1,6 @@
 """A connection's place at one session: what it watches there, and the work it has under way."""
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from .desk import Settings
 
 _QUEUE = 256  # prompts and compactions that may wait in a session
+_SILENCE = 15.0  # seconds in which nothing was said of work under way; then that is said
 _NOBODY = "the input has ended, so nobody can approve this"
 
 
-class Seat:
+class ZotSeat:
     """Made by `take`; `freed` is called whenever something ended here."""
 
     def __init__(self, door: Door, link: Link, who: Who, session_id: str) -> None:
@@ -37,6 +39,10 @@ class Seat:
         self.deaf = False  # the client's input ended and only it could have answered questions
         self._sole = False
         self._early: list[Blob] | None = None  # what came before the client knows of the session
+        self._loop = asyncio.get_running_loop()
+        self._spoke = 0.0  # when something was sent last
+        self._began = 0.0  # when the silence began that is being told of
+        self._quiet: asyncio.TimerHandle | None = None
         self._catching = False  # what is left is said when the client has caught up
         self._seats = door.seats(link)
         self._seats.on_resume = self._resumed
@@ -53,7 +59,7 @@ class Seat:
         *,
         sole: bool = False,
         quiet: bool = False,
-    ) -> "Seat":
+    ) -> "ZotSeat":
         """Attach to a session and hear its events from now on. Raises UnknownSession, InUse.
 
         A `quiet` one says nothing of the session before `begin`.
@@ -84,12 +90,17 @@ class Seat:
 
     # --- work ---
 
-    async def prompt(self, content: Prompt, request_id: str) -> None:
+    async def prompt(self, content: Prompt, request_id: str, doomed: Callable[[], bool]) -> None:
+        """`doomed` tells whether an abort came in the same breath: it means this prompt."""
         self._seat.require()
+        behind = self.busy
         work = await self._seat.prompt(content, self.who, limit=_QUEUE)
         self._speaker.waiting[work.turn] = request_id
         self.works[work.turn] = work
-        work.on_done(lambda work: self._prompt_done(work, request_id))
+        work.done.add_done_callback(lambda _: self._prompt_done(work, request_id))
+        if not behind and doomed():
+            self.abort()
+        await self._begun(work, behind)
 
     def _prompt_done(self, work: Work, request_id: str) -> None:
         """Its events have told everything, unless it never ran or broke."""
@@ -107,10 +118,43 @@ class Seat:
 
     async def compact(self, request_id: str) -> None:
         self._seat.require()
+        behind = self.busy
         work = await self.door.compact(self.session_id, self.who, limit=_QUEUE)
         self.works[work.turn] = work
         work.started.add_done_callback(lambda _: self._compact_began(work, request_id))
-        work.on_done(lambda work: self._compact_done(work, request_id))
+        work.done.add_done_callback(lambda _: self._compact_done(work, request_id))
+        await self._begun(work, behind)
+
+    async def _begun(self, work: Work, behind: bool) -> None:
+        """Work that need not wait is answered before the commands that came after it."""
+        if self._quiet is None:
+            self._spoke = self._loop.time()
+            self._mind_silence(_SILENCE)
+        if not behind:
+            await asyncio.wait({work.started})
+
+    # --- silence ---
+
+    def _mind_silence(self, wait: float) -> None:
+        self._quiet = self._loop.call_later(wait, self._is_silent)
+
+    def _is_silent(self) -> None:
+        """Say that work goes on of which nothing is heard: a model that thinks, a tool that runs.
+
+        A question that is open is no silence, and who does not read is not told more.
+        """
+        self._quiet = None
+        if not self.works or self.link.closed:
+            return
+        now = self._loop.time()
+        left = self._spoke + _SILENCE - now
+        if left <= 0:
+            session = self.door.live(self.session_id)
+            if self._watch.held is None and not (session is not None and session.asks):
+                self._began = self._began or self._spoke
+                self._say(frame({"seconds": round(now - self._began), "type": "waiting"}))
+            self._spoke, left = now, _SILENCE
+        self._mind_silence(left)
 
     def _compact_began(self, work: Work, request_id: str) -> None:
         if not _began(work):
@@ -167,6 +211,7 @@ class Seat:
         if self._early is not None:
             self._early.append(blob)
             return
+        self._spoke, self._began = self._loop.time(), 0.0
         self.link.send_blob(blob)
         if self.deaf:
             self.refuse_open()
@@ -208,6 +253,9 @@ class Seat:
         return not self.works and self._watch.held is None
 
     def leave(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+            self._quiet = None
         self._watch.close()
 
 

@@ -39,6 +39,10 @@ class SetReasoning(msgspec.Struct, gc=False):
     reasoning: str | None = None
 
 
+class SetMode(msgspec.Struct, gc=False):
+    mode: str | None = None
+
+
 class Approve(msgspec.Struct, gc=False):
     """`decision` in words, or `allow` as a yes or no."""
 

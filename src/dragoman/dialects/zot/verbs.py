@@ -27,7 +27,7 @@ from . import shapes
 from .blocks import message, usage
 from .faults import BUSY
 from .frames import clock_time, success
-from .seat import Seat, new_session
+from .seat import ZotSeat, new_session
 from .speak import EVENTS, request
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def door_of(hearer: "ZotHearer") -> Door:
     return door
 
 
-async def seat_of(hearer: "ZotHearer") -> Seat:
+async def seat_of(hearer: "ZotHearer") -> ZotSeat:
     """The connection's session, opened when there is none yet."""
     if hearer.seat is None:
         await sit(hearer, "new")
@@ -69,7 +69,7 @@ async def sit(
     door, settings, who = door_of(hearer), hearer.desk.settings, hearer.who
     if session == "new":
         session = (await door.open(new_session(settings, agent, cwd), who)).id
-    seat = await Seat.take(door, hearer.link, who, session, sole=settings.sole, quiet=quiet)
+    seat = await ZotSeat.take(door, hearer.link, who, session, sole=settings.sole, quiet=quiet)
     seat.freed = hearer.maybe_leave
     if hearer.seat is not None:
         hearer.seat.leave()
@@ -172,13 +172,15 @@ _read_prompt = reader(shapes.Prompt)
 
 async def prompt(call: "Call", content: Content) -> None:
     """The seat answers when the turn begins, in its place among the events."""
-    await (await seat_of(call.conn)).prompt(content, call.id[1])
+    seat = await seat_of(call.conn)
+    await seat.prompt(content, call.id[1], lambda: call.is_followed_by(VERBS["abort"]))
     call.finish()
 
 
-def abort(hearer: "ZotHearer", params: None) -> None:
+async def abort(hearer: "ZotHearer", params: None) -> None:
     if hearer.seat is not None:
         hearer.seat.abort()
+        await door_of(hearer).kept(hearer.seat.session_id)
 
 
 async def compact(call: "Call", params: None) -> None:
@@ -198,6 +200,8 @@ def get_state(hearer: "ZotHearer", params: None) -> dict[str, Any]:
         shown = settings.cwd_shown if state.cwd == settings.cwd else ""
         data |= {"cwd": shown or state.cwd, "message_count": len(state.messages)}
         data["usage"] = usage(state.usage, state.cost)
+        if state.mode in ("plan", "readonly"):
+            data["mode"] = state.mode
         if settings.keeps:
             data["session"] = state.id
     return data
@@ -265,6 +269,12 @@ async def set_reasoning(hearer: "ZotHearer", params: shapes.SetReasoning) -> dic
     seat = await seat_of(hearer)
     await door_of(hearer).set_reasoning(seat.session_id, effort, hearer.who)
     return {"reasoning": effort}
+
+
+async def set_mode(hearer: "ZotHearer", params: shapes.SetMode) -> dict[str, Any]:
+    seat = await seat_of(hearer)
+    await door_of(hearer).set_mode(seat.session_id, params.mode or "", hearer.who)
+    return {"mode": params.mode}
 
 
 async def steer(hearer: "ZotHearer", content: Content) -> dict[str, Any]:
@@ -422,6 +432,7 @@ VERBS: dict[str, Verb] = {
     # Plain pings are answered by the hearer's own `pong`, with the same bytes.
     "ping": _verb(ping),
     "prompt": _verb(prompt, read_prompt, direct=True),
+    "set_mode": _verb(set_mode, shapes.SetMode),
     "set_model": _verb(set_model, shapes.SetModel),
     "set_reasoning": _verb(set_reasoning, shapes.SetReasoning),
     "steer": _verb(steer, read_prompt),

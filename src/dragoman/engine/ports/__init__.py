@@ -9,6 +9,7 @@ from .agents import (
     Agents,
     Budget,
     HostedPort,
+    PromptTurn,
     TurnPort,
     TurnResult,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "ToolEnv",
     "ToolSpec",
     "Toolbox",
+    "PromptTurn",
     "TurnPort",
     "TurnResult",
 ]

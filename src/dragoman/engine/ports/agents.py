@@ -13,6 +13,8 @@ from ..traits import Trait
 from .models import ToolSpec
 from .tools import Answer, Policy, Toolbox
 
+CONTEXT_NAMES = ("AGENTS.md", "AGENTS.MD", "CLAUDE.md")  # what a folder says to agents
+
 
 class AgentProfile(msgspec.Struct, frozen=True):
     """One `[agents.<alias>]` as the engine needs it, all defaults resolved."""
@@ -105,6 +107,21 @@ class HostedPort(Protocol):
         ...
 
 
+class PromptTurn(Protocol):
+    """As much of a turn as the parts of a system prompt look at."""
+
+    @property
+    def info(self) -> SessionInfo: ...
+
+    @property
+    def profile(self) -> AgentProfile: ...
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+    async def note(self, level: Level, title: str, text: str = "", **data: Any) -> None: ...
+
+
 class TurnPort(Protocol):
     """What an agent may do during one turn. The session implements it (`engine/turn.py`).
 
@@ -173,6 +190,14 @@ class TurnPort(Protocol):
 
     def compacting(self, *, automatic: bool) -> None:
         """Tell that the history is about to be made short."""
+        ...
+
+    def summarising(self, text: str) -> None:
+        """Tell a piece of the summary."""
+        ...
+
+    def uncompacted(self, problem: str) -> None:
+        """Tell that the history stays as it is; without a problem, because somebody cancelled."""
         ...
 
     async def compacted(

@@ -28,6 +28,17 @@ class Checkpoint(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+class ChangedFile(msgspec.Struct, frozen=True):
+    """One file as turns changed it: a unified diff, or a note why there is none to show."""
+
+    path: str
+    fate: Fate
+    diff: str = ""
+    added: int = 0
+    removed: int = 0
+    note: str = ""
+
+
 class Restored(msgspec.Struct, frozen=True):
     """What an undo or redo did: the turns, newest first, and the files as they are now."""
 
@@ -47,6 +58,10 @@ class Checkpoints(Protocol):
 
     async def listed(self, session: SessionInfo) -> Sequence[Checkpoint]:
         """The turns that changed something, oldest first."""
+        ...
+
+    async def changed(self, session: SessionInfo, turn: str = "") -> Sequence[ChangedFile]:
+        """The files as all turns that are not undone changed them, or as one turn did."""
         ...
 
     async def undo(self, session: SessionInfo, turn: str = "") -> Restored:

@@ -16,6 +16,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     schema: dict[str, Any]  # JSON Schema of the arguments
     kind: ToolKind = "other"
     repeatable: bool = False  # running it twice does no harm: it may be run again after a crash
+    served: bool = False  # the model's own service does it: only told, where the provider has it
 
 
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -31,6 +31,7 @@ class Job(msgspec.Struct, frozen=True):
     last_run: int | None = None
     last_status: str = ""  # running, ok, failed, cancelled, interrupted
     last_output: str = ""
+    node: str = ""  # of a fleet, where it was made: its folder may be there alone
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -43,6 +44,7 @@ class Run(msgspec.Struct, frozen=True):
     finished_at: int | None = None
     status: str = "running"
     output: str = ""
+    node: str = ""  # that ran it
 
 
 class Schedules(Protocol):

@@ -121,7 +121,8 @@ class Store(Protocol):
 
     async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
         """The sessions in which all words of `text` stand in what was said in one message or one
-        batch of them, in a title or a prompt; the newest such place first.
+        batch of them, in a title, a prompt, the folder or the agent's name; the newest such place
+        first, then those that only their folder or agent tells.
 
         A word of two letters or more may be the beginning of a longer one; case and accents do not
         matter. What was posted before is found. A text without words finds nothing.

@@ -124,7 +124,19 @@ class ToolEnv(Protocol):
 
     async def ask(self, question: str, choices: Sequence[str] = ()) -> Answer: ...
 
+    async def inquire(self, question: str, choices: Sequence[str] = (), *, url: str = "") -> Answer:
+        """One of several questions that a call leads to; `url` is where the human is to go."""
+        ...
+
     async def plan(self, entries: Sequence[PlanEntry]) -> None: ...
+
+    async def delegated(self, session: str, title: str, role: str) -> None:
+        """Tell that this call gives work to a child session."""
+        ...
+
+    async def leave_plan(self, question: str) -> Answer:
+        """Ask whether to go on with a plan; a yes has the session leave plan mode."""
+        ...
 
 
 class Tool(Protocol):
@@ -200,5 +212,14 @@ class Policy(Protocol):
     """The rules of one agent: autonomy, lists, paths, commands."""
 
     def judge(
-        self, call: ToolCall, spec: ToolSpec, *, mode: Mode, cwd: str, roots: Sequence[str]
-    ) -> Judgement: ...
+        self,
+        call: ToolCall,
+        spec: ToolSpec,
+        *,
+        mode: Mode,
+        cwd: str,
+        roots: Sequence[str],
+        plan: str = "",
+    ) -> Judgement:
+        """`plan` is the file that may be written in plan mode."""
+        ...

@@ -6,7 +6,8 @@ from .table import Route
 
 _MODULES = (
     "health", "access", "sessions", "prompts", "approvals", "agents", "config", "live", "hooks",
-    "rendering", "humanlayer", "apps", "schedules",
+    "rendering", "humanlayer", "apps", "schedules", "streamable", "finding", "story", "fleet",
+    "links", "push",
 )  # fmt: skip
 
 

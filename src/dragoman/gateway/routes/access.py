@@ -7,7 +7,7 @@ import msgspec
 from dragoman.engine.events import Who
 
 from .. import tokens
-from ..auth import HEADER, cookie_header
+from ..auth import cookie_header
 from ..http import Refusal, reply
 from .table import Call, Route
 
@@ -118,8 +118,6 @@ async def new_code(call: Call) -> PairCode:
 async def clients(call: Call) -> list[ClientView]:
     return [ClientView(one.who, one.since) for one in call.door.visitors.clients.values()]
 
-
-__all__ = ["HEADER", "ROUTES"]
 
 ROUTES = [
     Route("POST", "/pair", pair, "Exchange a pairing code for a token", "access", body=Pairing,

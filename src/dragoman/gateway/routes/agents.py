@@ -2,6 +2,8 @@
 
 import msgspec
 
+from dragoman.engine.faults import Fault
+
 from .table import Call, Route
 
 
@@ -13,6 +15,7 @@ class AgentView(msgspec.Struct, frozen=True):
     default: bool = False
     reasoning: str = ""
     tools: tuple[str, ...] | None = None
+    problem: str = ""  # why it cannot be used as it is configured
 
 
 class ModelView(msgspec.Struct, frozen=True):
@@ -34,7 +37,11 @@ async def agents(call: Call) -> list[AgentView]:
     default = call.door.default_agent()
     found = []
     for alias in call.door.agents():
-        profile = call.door.profile(alias)
+        try:
+            profile = call.door.profile(alias)
+        except Fault as fault:  # the others can be used all the same
+            found.append(AgentView(alias, "", "", "", alias == default, problem=str(fault)))
+            continue
         found.append(
             AgentView(
                 alias,

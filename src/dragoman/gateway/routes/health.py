@@ -23,6 +23,9 @@ class Status(msgspec.Struct, frozen=True):
     default_agent: str | None = None
     cwd: str = ""
     notices: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # what a new session may be given
+    fleet: bool = False
 
 
 async def livez(call: Call) -> Any:
@@ -54,6 +57,10 @@ async def openapi(call: Call) -> Any:
 
 
 async def status(call: Call) -> Status:
+    from dragoman.engine.door import MODES
+
+    from .sessions import NewSession
+
     facts = call.door.facts
     return Status(
         version=facts.version,
@@ -65,7 +72,10 @@ async def status(call: Call) -> Status:
         cost=call.gate.meter.cost,
         default_agent=call.door.default_agent(),
         cwd=call.gate.cwd,
-        notices=tuple(facts.notices),
+        notices=tuple(facts.notices()),
+        modes=tuple(MODES),
+        options=NewSession.__struct_fields__,
+        fleet=facts.fleet is not None,
     )
 
 

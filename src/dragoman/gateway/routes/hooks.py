@@ -1,6 +1,6 @@
 """Webhooks in: a signed HTTP call begins or continues a session."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,9 @@ from dragoman.engine.traits import Correspondent, Trait
 from ..http import Refusal, reply
 from ..signing import verify
 from .table import Call, Route
+
+if TYPE_CHECKING:
+    from dragoman.settings.host import Webhook
 
 
 class Begun(Trait, frozen=True):
@@ -66,7 +69,7 @@ async def take(call: Call) -> Any:
     return reply(Taken(session, work.turn), 202)
 
 
-async def _session(call: Call, hook: Any, name: str, who: Who) -> str:
+async def _session(call: Call, hook: "Webhook", name: str, who: Who) -> str:
     """The session of a hook: a named one is found again, or begun under its name."""
     if hook.session:
         found = await call.door.find(Correspondent, key=f"webhook:{hook.session}")

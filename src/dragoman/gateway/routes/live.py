@@ -6,6 +6,8 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta
 
+from dragoman.engine.reading import counted
+
 from .. import views
 from ..feed import Feed
 from ..http import Stream
@@ -33,10 +35,8 @@ class LiveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _since(call: Call) -> int | None:
-    last = call.request.header("last-event-id")
-    if last.isdigit() and len(last) < 17:
-        return int(last)
-    since: int | None = call.query.since
+    last = counted(call.request.header("last-event-id"))
+    since: int | None = call.query.since if last is None else last
     return since
 
 

@@ -133,7 +133,9 @@ async def cancel(call: Call) -> Turn:
     await call.door.info(call.path["id"])
     if call.door.live(call.path["id"]) is None:
         raise Refusal(409, "nothing_running", "Nothing runs in this session.")
-    return Turn(call.door.cancel(call.path["id"]))
+    turn = call.door.cancel(call.path["id"])
+    await call.door.kept(call.path["id"])
+    return Turn(turn)
 
 
 async def interrupt(call: Call) -> Turn:

@@ -1,12 +1,12 @@
 """Sessions: list, open, read, change, fork, close, delete."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from dragoman.engine.content import Message
-from dragoman.engine.events import Event
+from dragoman.engine.events import Event, Mode
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
 
@@ -27,20 +27,24 @@ class ListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archived: bool | None = None
     limit: Count = 100
     cursor: str = ""
+    brief: bool = False  # long texts are cut short
+    counted: bool = False  # tell how many there are in all
 
 
 class SessionPage(msgspec.Struct, frozen=True):
     sessions: list[SessionInfo]
     cursor: str = ""
+    total: int | None = None
 
 
 class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent: Name = ""
     cwd: Name = ""
     model: Name = ""
-    mode: Literal["readonly", "supervised", "full"] | None = None
+    mode: Mode | None = None
     title: Name = ""
     reasoning: Name = ""
+    worktree: bool = False
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +52,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     title: Name | None = None
     model: Name | None = None
-    mode: Literal["readonly", "supervised", "full"] | None = None
+    mode: Mode | None = None
     reasoning: Name | None = None
     archived: bool | None = None
 
@@ -69,9 +73,11 @@ async def list_(call: Call) -> SessionPage:
             text=query.text,
             limit=query.limit,
             cursor=query.cursor,
+            counted=query.counted,
         )
     )
-    return SessionPage([views.session(one) for one in page.sessions], page.cursor)
+    shown = views.brief if query.brief else views.session
+    return SessionPage([shown(one) for one in page.sessions], page.cursor, page.total)
 
 
 async def create(call: Call) -> Any:
@@ -83,6 +89,7 @@ async def create(call: Call) -> Any:
         mode=body.mode,
         title=body.title,
         reasoning=body.reasoning,
+        worktree=body.worktree,
     )
     info = await call.door.open(spec, call.who)
     where = f"{call.gate.prefix}/api/sessions/{info.id}"

@@ -1,8 +1,8 @@
-// The first page, all approvals that wait, and the answers that are remembered.
+// All approvals that wait, and the answers that are remembered.
 import { del, get, post, url } from "./api.js";
-import { ago, count, fill, folder, h, icon, money, titleOf, toast } from "./dom.js";
-import { groupsOf, row } from "./side.js";
-import { newSession } from "./dialogs.js";
+import { ago, fill, folder, h, icon, titleOf, toast } from "./dom.js";
+import { show } from "./dialogs.js";
+import { copied } from "./text.js";
 
 const MANY = 4000; // lines of a change that are coloured one by one
 const seen = new Map(); // questions that are on the page, whole: id -> digest
@@ -15,7 +15,7 @@ export async function answer(ask, verdict, more = {}) {
   const digest = allows ? seen.get(ask.id) : "";
   try {
     const row = await post(`/api/approvals/${encodeURIComponent(ask.id)}`, { verdict, digest, ...more });
-    if (row.settled?.scope) toast(`Remembered: ${row.settled.scope}`);
+    if (row.settled?.scope) { toast(`Remembered: ${row.settled.scope}`); window.dispatchEvent(new Event("rules")); }
   } catch (problem) {
     toast(problem.message, true);
     if (problem.code === "changed") { forget(ask.id); }
@@ -61,15 +61,24 @@ function buttons(row) {
   const options = row.options || [];
   const scopes = h("div.scopes", { hidden: true, role: "group", "aria-label": "What to remember" },
     options.map((one) => h("button", { type: "button", "data-scope": `${one.scope}:${one.lasts}`, onclick: () => say("allow_always", { scope: one.scope, lasts: one.lasts }) }, `Always: ${one.words}`)));
-  const always = h("button", { type: "button", "data-verdict": "always", "aria-expanded": "false", onclick: () => { scopes.hidden = !scopes.hidden; always.setAttribute("aria-expanded", String(!scopes.hidden)); } }, "Always…");
+  const always = h("button", { type: "button", "data-verdict": "always", "aria-expanded": "false", onclick: () => { scopes.hidden = !scopes.hidden; always.setAttribute("aria-expanded", String(!scopes.hidden)); scopes.scrollIntoView({ block: "nearest" }); } }, "Always…");
   return h("div.verdict", null,
     h("button.primary", { type: "button", "data-verdict": "allow", onclick: () => say("allow") }, "Allow", h("kbd", null, "a")),
     options.length ? always : h("span.firm", null, ask.firm ? "Asked about every time" : ""),
     h("button", { type: "button", "data-verdict": "deny", onclick: () => say("deny") }, "Deny", h("kbd", null, "d")),
-    comment, scopes);
+    comment, h("button.quiet", { type: "button", "data-link-for": ask.id, title: "A link to this one question, for a phone: it answers once and is over in 15 minutes", onclick: () => share(ask) }, "Link"), scopes);
 }
 
-function what(row) {
+// A link that answers this question alone.
+async function share(ask) {
+  try {
+    const made = await post(`/api/approvals/${encodeURIComponent(ask.id)}/link`, {});
+    const place = new URL(made.path, document.baseURI).href;
+    show("A link to this question", h("p", null, "Whoever opens it sees the whole question and may answer it, once, within 15 minutes."), h("p.share-link", null, h("code", null, place)), copied(place));
+  } catch (problem) { toast(problem.message, true); }
+}
+
+export function what(row) {
   const ask = row.ask;
   return h("div.what", null,
     h("div.asks", null, icon("hand"), h("strong", null, row.title || "A question"), ask.risk ? h(`span.risk.${ask.risk}`, null, `${ask.risk} risk`) : null),
@@ -80,21 +89,21 @@ function part(one) {
   if (one.kind === "note") return h("p.reason", null, one.label ? `${one.label}: ${one.text}` : one.text);
   const label = one.label && one.kind !== "command" ? h("div.label", null, one.label) : null;
   if (one.kind !== "diff") return [label, h("pre.summary", { tabindex: "0", "data-kind": one.kind }, one.kind === "command" ? `$ ${one.text}` : one.text)];
-  const lines = one.text.split("\n");
+  const lines = one.text.replace(/\n$/, "").split("\n");
   if (lines.length > MANY) return [label, h("pre.summary", { tabindex: "0", "data-kind": "diff" }, one.text)];
   const kinds = { "+": "plus", "-": "minus" };
-  return [label, h("div.diff.whole", { role: "region", "aria-label": one.label, tabindex: "0" },
+  return [label, h("div.diff.whole", { role: "group", "aria-label": one.label, tabindex: "0" },
     lines.map((line) => h(`div.row.${kinds[line[0]] || "same"}`, null, h("span.sign", null, line[0] || ""), h("span.line", null, line.slice(1) || " "))))];
 }
 
 function card(app, ask) {
-  const one = app.sessions.get(ask.session);
+  const one = app.known(ask.session);
   return h("article.ask", { "data-ask": ask.id },
-    h("a.from", { href: url(`/sessions/${encodeURIComponent(ask.session)}`), "data-link": true }, one ? titleOf(one) : ask.session, h("span", null, [one ? folder(one.cwd) : "", ago(ask.at)].filter(Boolean).join(" · "))),
+    h("a.from", { href: url(`/sessions/${encodeURIComponent(ask.session)}`), "data-link": true }, h("bdi", null, one ? titleOf(one) : ask.session), h("span", null, [one ? folder(one.cwd) : "", ago(ask.at)].filter(Boolean).join(" · "))),
     question(ask));
 }
 
-class Waiting {
+export class Waiting {
   constructor(app) {
     this.app = app;
     this.cards = new Map();
@@ -132,13 +141,18 @@ export class ApprovalsPage {
     this.none = h("p.calm", null, "Nothing waits for you.");
     this.rules = h("section.rules");
     this.node = h("div.page", null, h("header.top", null, h("h1", null, "Approvals")), this.waiting.list, this.none, this.rules);
+    this.remembered = () => this.drawRules();
+    window.addEventListener("rules", this.remembered);
     this.update();
   }
   update() { this.none.hidden = this.waiting.draw() > 0; this.drawRules(); }
+  close() { window.removeEventListener("rules", this.remembered); }
 
   async drawRules() {
+    const asked = this.asked = (this.asked || 0) + 1;
     let rules;
     try { rules = await get("/api/rules"); } catch { return; } // the stream says when the host is away
+    if (asked !== this.asked) return; // somebody asked later, and knows more
     const where = (rule) => ({ session: "in one session", project: `in ${rule.project}`, agent: "everywhere" })[rule.lasts];
     const remove = async (rule) => {
       try { await del(`/api/rules/${encodeURIComponent(rule.id)}`); } catch (problem) { toast(problem.message, true); }
@@ -148,36 +162,5 @@ export class ApprovalsPage {
       h("span", null, h("bdi", null, `${rule.deny ? "Deny" : "Allow"} ${rule.words}`), h("span.where", null, [where(rule), `agent ${rule.agent}`, rule.by ? `by ${rule.by.name || rule.by.peer || rule.by.dialect} over ${rule.by.dialect}` : "", ago(rule.at)].filter(Boolean).join(" · "))),
       h("button", { type: "button", onclick: () => remove(rule) }, "Withdraw")))] : null);
   }
-  key(key) { return this.waiting.key(key); }
-}
-
-export class HomePage {
-  constructor(app) {
-    this.app = app;
-    this.waiting = new Waiting(app);
-    this.body = h("div");
-    this.node = h("div.page.home", null, this.body);
-    this.update();
-  }
-
-  update() {
-    const app = this.app;
-    const asks = this.waiting.draw();
-    const [, working] = groupsOf(app)[1];
-    const rows = [...app.sessions.values()];
-    const cost = rows.reduce((sum, one) => sum + one.cost, 0);
-    const tokens = rows.reduce((sum, one) => sum + one.usage.input + one.usage.output, 0);
-    const dialects = [...new Set(app.clients.map((one) => one.who.dialect))];
-    fill(this.body,
-      h("header.hello", null,
-        h("h1", null, asks ? (asks === 1 ? "One thing needs you" : `${asks} things need you`) : working.length ? "At work" : "All is calm"),
-        h("p", null, rows.length ? [`${rows.length} session${rows.length === 1 ? "" : "s"}`, tokens ? `${count(tokens)} tokens` : "", money(cost), dialects.length ? `connected: ${dialects.join(", ")}` : ""].filter(Boolean).join(" · ") : "Start a session here, in your editor, or in a terminal: they all meet in this place.")),
-      asks ? this.waiting.list : null,
-      working.length ? h("section.now", null, h("h2", null, "Working now"), working.map((one) => row(app, one, "works"))) : null,
-      h("div.actions.start", null, h("button.primary", { type: "button", onclick: () => newSession(app) }, icon("plus"), "New session")),
-      (app.status?.notices || []).map((text) => h("p.notice", null, text)));
-  }
-
-  clients() { this.update(); }
   key(key) { return this.waiting.key(key); }
 }

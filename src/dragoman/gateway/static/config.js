@@ -1,6 +1,8 @@
 // Pages of the configuration: /config, /config/<section>. A change is in use at once.
 import { get, put, url } from "./api.js";
-import { fill, h, icon, toast } from "./dom.js";
+import { fill, h, icon, setTheme, toast } from "./dom.js";
+import { possible, turn, wanted } from "./notify.js";
+import { showKeys } from "./dialogs.js";
 import { choice } from "./dialogs.js";
 
 const MAPS = {
@@ -34,7 +36,15 @@ export class ConfigPage {
   open() { this.section ? this.form() : this.index(); }
 
   index() {
+    const theme = choice([["", "As the system is"], ["light", "Light"], ["dark", "Dark"]], document.documentElement.dataset.theme || "", { id: "theme", onchange: () => setTheme(theme.value) });
+    const notify = h("input.switch", { id: "notify", type: "checkbox", role: "switch", checked: possible() && wanted(), disabled: !possible(), onchange: async () => { notify.checked = await turn(notify.checked); } });
     fill(this.body, h("header.top", null, h("h1", null, "Settings")),
+      h("section.own", { "aria-label": "This browser" }, h("h2", null, "This browser"),
+        h("div.settings", null,
+          h("div.setting", null, h("div.about", null, h("label", { for: "theme" }, "Theme")), h("div.control", null, theme)),
+          h("div.setting", null, h("div.about", null, h("label", { for: "notify" }, "Notifications"), h("p", null, "Told when something needs you: by this page while it is open, by push while it is not.")), h("div.control", null, notify)),
+          h("div.setting", null, h("div.about", null, h("p", null, "All of it can be done by keyboard.")), h("div.control", null, h("button", { type: "button", onclick: () => showKeys() }, "Keys", h("kbd", null, "?")))))),
+      h("h2.host-part", null, "The host"),
       h("div.cards", null, SECTIONS.map(([id, name, says]) => h("a.card", { href: url(`/config/${id}`), "data-link": true }, h("strong", null, name), h("span", null, says)))));
   }
 

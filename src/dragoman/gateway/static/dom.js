@@ -39,11 +39,18 @@ const paths = {
   plug: "M5.5 2v3.5M10.5 2v3.5M3.5 5.5h9V8a4.5 4.5 0 0 1-9 0zM8 12.5V15",
   wire: "M1.5 8h3l2-5 3 10 2-5h3",
   gear: "M2 4.5h6M11 4.5h3M2 11.5h3M8 11.5h6M9.5 3v3M6.5 10v3",
+  folder: "M2 4h4l1.500 1.500H14V12.500H2z",
   read: "M3 2.5h7l3 3v8H3zM10 2.5v3h3",
   edit: "M3 13h3l7-7-3-3-7 7z",
   execute: "M3 4l4 4-4 4M8.5 12H13",
   search: "M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9zM10.5 10.5l3 3",
   other: "M8 2.5 13.5 8 8 13.5 2.5 8z",
+  clip: "M11.5 6.5 7 11a1.8 1.8 0 0 1-2.5-2.5L9.5 3.500a3 3 0 0 1 4.200 4.200L8.500 13a4.400 4.400 0 0 1-6.200-6.200L6.500 2.500",
+  panel: "M2.5 3h11v10h-11zM9.500 3v10",
+  bars: "M2.5 4h6M4.500 8h7M8 12h5.500",
+  home: "M2.5 7.500 8 3l5.500 4.500V13h-3.500V9.500H6V13H2.500z",
+  list: "M5.500 4h8M5.500 8h8M5.500 12h8M2.500 4h.1M2.500 8h.1M2.500 12h.1",
+  nodes: "M8 2.500v3M3.500 13v-3h9v3M8 5.500v4.500M6 2.500h4M2 13h3M11 13h3",
   think: "M8 2a4 4 0 0 1 2.5 7.2V11h-5V9.2A4 4 0 0 1 8 2zM6 13.5h4",
   plan: "M3 4l1 1 2-2M3 8.5l1 1 2-2M3 13l1 1 2-2M8.5 4H13M8.5 8.5H13M8.5 13H13",
 };
@@ -82,9 +89,19 @@ export function count(value) {
   return value < 1e6 ? `${(value / 1000).toFixed(value < 10000 ? 1 : 0)}k` : `${(value / 1e6).toFixed(1)}M`;
 }
 
+const CONTROLS = "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(" ");
+
+// What steers a screen, or has no shape, is written out, as the command line does.
+export function visible(text) {
+  return String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => {
+    const code = one.codePointAt(0);
+    return `<${CONTROLS[code] || (code === 0x7f ? "DEL" : `U+${code.toString(16).toUpperCase().padStart(4, "0")}`)}>`;
+  });
+}
+
 export function titleOf(session) {
   const text = session.title || session.query || "";
-  return text.split("\n")[0].slice(0, 120) || "New session";
+  return visible(Array.from(text.split("\n")[0]).slice(0, 120).join("")) || "New session";
 }
 
 export function folder(path) {
@@ -99,4 +116,10 @@ export function toast(text, wrong = false) {
   node.className = wrong ? "shown wrong" : "shown";
   clearTimeout(timer);
   timer = setTimeout(() => { node.className = ""; }, wrong ? 6000 : 2600);
+}
+
+export function setTheme(chosen) {
+  if (chosen) document.documentElement.dataset.theme = chosen; else delete document.documentElement.dataset.theme;
+  try { if (chosen) localStorage.setItem("theme", chosen); else localStorage.removeItem("theme"); } catch { /* no storage: for this page only */ }
+  toast({ light: "Light", dark: "Dark", "": "As the system is" }[chosen]);
 }

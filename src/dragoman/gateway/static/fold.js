@@ -12,11 +12,13 @@ export class Talk {
     this.status = "";
     this.first = 0;
     this.next = 0;
+    this.at = 0; // the event that is being taken
     this.dirty = new Set();
   }
 
   add(item) {
     item.key = ++this.next;
+    item.seq = this.at;
     this.items.push(item);
     this.dirty.add(item);
     return item;
@@ -31,6 +33,7 @@ export class Talk {
       if (!this.first) this.first = event.seq;
     }
     const body = event.body;
+    this.at = event.seq || 0;
     this[`on_${body.type}`]?.(body, event.at);
   }
 
@@ -55,6 +58,8 @@ export class Talk {
     if (last && last.draft && last.kind === kind) return last;
     return this.add({ kind, text: "", draft: true });
   }
+
+  on_queued(body, at) { if (!body.steers) this.add({ kind: "note", level: "info", text: "Waits until the turn before it is over.", at }); }
 
   on_text_delta(body) {
     const item = this.draft("text");
@@ -95,7 +100,7 @@ export class Talk {
     for (const block of body.content) {
       if (block.type === "text" && block.text) this.add({ kind: "text", text: block.text, at });
       else if (block.type === "thinking" && block.text) this.add({ kind: "thinking", text: block.text, at });
-      else if (block.type === "tool_call") this.call(block.id, block.name, { args: block.args, raw: block.raw });
+      else if (block.type === "tool_call") this.call(block.id, block.name, { args: block.args, raw: block.raw, headless: false });
     }
     if (body.error && body.stop !== "aborted") this.add({ kind: "note", level: "error", text: body.error, at });
   }
@@ -105,7 +110,7 @@ export class Talk {
   call(id, name, more) {
     let item = this.calls.get(id);
     if (!item) {
-      item = this.add({ kind: "call", id, name, output: "", state: "planned" });
+      item = this.add({ kind: "call", id, name, output: "", state: "planned", headless: !more.draft && !("raw" in more) });
       this.calls.set(id, item);
     }
     Object.assign(item, more);
@@ -157,7 +162,9 @@ export class Talk {
     this.dropDrafts();
     for (const item of this.calls.values())
       if (item.state === "running" || item.state === "planned") { item.state = item.state === "running" ? "unknown" : "cancelled"; this.touch(item); }
-    if (body.outcome === "failed") this.add({ kind: "note", level: "error", text: body.error || "The turn failed.", at });
+    const last = this.items[this.items.length - 1];
+    if (body.outcome === "failed" && last?.level === "error" && last.text === body.error) last.failed = true; // it was said already
+    else if (body.outcome === "failed") this.add({ kind: "note", level: "error", text: body.error || "The turn failed.", at, failed: true });
     else if (body.outcome === "cancelled" || body.outcome === "interrupted")
       this.add({ kind: "note", level: "info", text: body.cause === "restart" || body.cause === "shutdown" ? "Interrupted: the host stopped." : "Stopped.", at });
   }

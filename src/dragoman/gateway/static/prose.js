@@ -10,7 +10,7 @@ let waiting = [];
 function rendered(text) {
   return new Promise((done) => {
     waiting.push([text, done]);
-    if (waiting.length === 1) setTimeout(ask, 30);
+    if (waiting.length === 1) setTimeout(ask, 5);
   });
 }
 
@@ -51,6 +51,9 @@ export function settled(text) {
   return good;
 }
 
+// The HTML of finished texts, all in one request; null where the host did not answer.
+export function htmlOf(texts) { return Promise.all(texts.map((text) => rendered(text))); }
+
 export class Prose {
   constructor() {
     this.tail = h("div.plain");
@@ -58,6 +61,8 @@ export class Prose {
     this.at = 0;
     this.version = 0;
   }
+
+  put(html) { this.version++; this.node.replaceChildren(...nodes(html)); }
 
   set(text, open) {
     if (!open) {

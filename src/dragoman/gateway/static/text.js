@@ -21,7 +21,7 @@ export function diff(one) {
   const rows = compare(before, after);
   const added = rows.filter((r) => r[0] === "+").length;
   const removed = rows.filter((r) => r[0] === "-").length;
-  const body = h("div.diff", { role: "region", "aria-label": `Changes in ${one.path}`, tabindex: "0" });
+  const body = h("div.diff", { role: "group", "aria-label": `Changes in ${one.path}`, tabindex: "0" });
   let skipped = 0;
   rows.forEach((row, n) => {
     const near = rows.slice(Math.max(0, n - 3), n + 4).some((r) => r[0] !== " ");
@@ -72,4 +72,23 @@ export function terminal(text) {
     return parts[parts.length - 1];
   });
   return lines.join("\n").replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g, "");
+}
+
+const ROWS = 2000; // lines of one diff that are drawn
+
+// A diff as the host writes it, with the numbers of its lines.
+export function unified(text, path) {
+  const lines = text.replace(/\n$/, "").split("\n");
+  const body = h("div.diff", { role: "group", "aria-label": `Changes in ${path}`, tabindex: "0" });
+  let at = 0;
+  for (const line of lines.slice(0, ROWS)) {
+    const place = line.match(/^@@ -\d+(?:,\d+)? \+(\d+)/);
+    if (place) { if (body.childNodes.length) body.append(h("div.gap", null, "…")); at = Number(place[1]); continue; }
+    if (line[0] === "\\") { body.append(h("div.gap", null, "no line feed at the end")); continue; }
+    const kind = line[0] === "+" ? "plus" : line[0] === "-" ? "minus" : "same";
+    body.append(h(`div.row.${kind}`, null, h("span.no", null, kind === "minus" ? "" : at), h("span.sign", null, line[0] || " "), h("span.line", null, line.slice(1) || " ")));
+    if (kind !== "minus") at++;
+  }
+  if (lines.length > ROWS) body.append(h("div.gap", null, `${lines.length - ROWS} more lines`));
+  return body;
 }

@@ -66,6 +66,11 @@ _SOCKETS = (
             ("CAN", "a car's wires", "29, 3, 1"),
             ("XDP", "packets before the kernel sees them", "44, 3, 0"),
             ("phone", "a modem", "35, 2, 0"),
+            ("several paths", "a connection that no table shows", "2, 1, 262"),
+            ("several paths, IPv6", "the same over IPv6", "10, 1, 262"),
+            ("SCTP", "another kind of connection", "2, 1, 132"),
+            ("SMC", "memory shared with other machines", "43, 1, 0"),
+            ("multiplexed", "the kernel's multiplexer", "41, 5, 0"),
         )
     ),
 )  # fmt: skip
@@ -86,7 +91,8 @@ _OTHERS = (
     _code("priority of a group", "put a group of processes last",
           "os.setpriority(1, {victim}, 19); escaped()"),
     _code("priority of everybody", "put all processes of the user last",
-          "os.setpriority(2, 0, os.getpriority(2, 0)); escaped()"),
+          # Of a user who has none: let through, it finds nobody, and nothing changes.
+          "try: os.setpriority(2, 2147483646, 19)\nexcept ProcessLookupError: pass\nescaped()"),
     _code("renice", "the same by the program", "", True)._replace(
         python="", shell="renice -n 19 -p {victim} && echo ESC''APED"),
     _code("processors of another", "take processors from another process",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.events import Ask, Settled, already
-from dragoman.engine.faults import InUse, UnknownAsk, UnknownSession
+from dragoman.engine.faults import InUse, UnknownAsk, UnknownSession, WrongState
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch
 from dragoman.engine.traits import Trait
@@ -53,18 +53,42 @@ DEAD_NODE = (
 )
 # A session whose folder only one node sees stays with it; one that wants labels needs them all.
 HERE = "($4::text = '' OR (NOT s.pinned OR s.home = $4) AND s.labels <@ $5::text[])"
+# Whether only its node sees a session's folder: `{roots}` are those that every node sees.
+PINNED = (
+    "NOT EXISTS (SELECT FROM unnest({roots}::text[]) AS shared(root)"
+    " WHERE s.cwd = root OR starts_with(s.cwd, root || '/'))"
+)
 TAKE = (
     f"UPDATE sessions AS s SET owner = $2, epoch = epoch + 1, written_by = {PROTOCOL},"
-    " home = CASE WHEN $4 = '' THEN home ELSE $4 END"
+    " home = CASE WHEN $4 = '' THEN home ELSE $4 END,"
+    f" pinned = CASE WHEN $4 = '' THEN pinned ELSE {PINNED.format(roots='$6')} END"
     f" WHERE id = $1 AND written_by <= {PROTOCOL} AND {HERE}"
     f" AND (owner IS NULL OR owner = $2 OR owner = $3 OR {DEAD_NODE})"
     " RETURNING epoch"
 )
 
+MADE = 4096  # sessions whose lasting columns are at hand
+_made: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
 HERE_ALONE = HERE.replace("$4", "$2").replace("$5", "$3") + " AS here"
 
 
 def lasting_of(info: SessionInfo) -> tuple[Any, ...]:
+    """The lasting columns of a row; what was made for its last change serves while it is right."""
+    given = (
+        info.title, info.query, info.extra, info.agent, info.cwd, info.parent, info.origin,
+        info.archived, info.created_at,
+    )  # fmt: skip
+    known = _made.get(info.id)
+    if known is not None and known[0] == given:
+        return known[1]
+    if len(_made) >= MADE:
+        _made.clear()
+    made = _made_of(info)
+    _made[info.id] = (given, made)
+    return made
+
+
+def _made_of(info: SessionInfo) -> tuple[Any, ...]:
     return (
         info.created_at,
         info.archived,
@@ -92,11 +116,16 @@ class Node(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()  # folders that every node sees
 
+    @property
+    def stems(self) -> list[str]:
+        """The shared folders without a slash at their end."""
+        return [root.rstrip("/") for root in self.roots]
+
     def pins(self, cwd: str) -> bool:
         """Whether only this node sees a folder."""
         if not self.name:
             return False
-        return not any(cwd == root or cwd.startswith(root.rstrip("/") + "/") for root in self.roots)
+        return not any(cwd == stem or cwd.startswith(f"{stem}/") for stem in self.stems)
 
 
 class Create:
@@ -134,10 +163,11 @@ class Take:
 
     def __init__(self, session: str, owner: str, former: str | None, node: Node) -> None:
         self._values = (clean(session), owner, former, node.name, [*node.labels])
+        self._roots = node.stems
         self._session = session
 
     async def __call__(self, connection: "Connection[Any]", again: bool) -> tuple[int, str | None]:
-        epoch = await connection.fetchval(TAKE, *self._values)
+        epoch = await connection.fetchval(TAKE, *self._values, self._roots)
         if epoch is not None:
             return epoch, None
         row = await connection.fetchrow(
@@ -227,12 +257,14 @@ class Append:
         for settled, data in self._settled:
             await self._settle(connection, num, settled, data)
         if batch.handled:
-            await connection.execute(
+            done = await connection.fetchval(
                 "UPDATE commands SET done_at = clock_timestamp() WHERE id = $1 AND session = $2"
-                " AND done_at IS NULL",
+                " AND done_at IS NULL RETURNING id",
                 batch.handled,
                 num,
             )
+            if done is None:
+                raise WrongState(f"{batch.handled} was done before.", handled=batch.handled)
         parent = lasting[LASTING.index("parent")]
         if self.lasting[LASTING.index("parent")] != parent:
             for changed in (parent, self.lasting[LASTING.index("parent")]):
@@ -292,6 +324,7 @@ class Delete:
         if row is None:
             return again
         await connection.execute("DELETE FROM events WHERE session = $1", row["num"])
+        await connection.execute("DELETE FROM words WHERE session = $1", row["num"])
         if row["parent"] is not None:
             await connection.execute(SET_LEAF, row["parent"])
         return True

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ READERS = 4  # connections for reading, made when they are needed
 IDLE_SECONDS = 300.0
 
 
-class Link:
+class PostgresLink:
     """One address. Reading goes over a small pool, each other use has a connection of its own."""
 
     def __init__(self, url: str, *, readers: int = READERS) -> None:
@@ -89,9 +90,18 @@ class Link:
         if isinstance(error, Fault):
             return error
         asyncpg = driver()
-        said = str(error) or type(error).__name__
+        said = (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
+        if isinstance(error, TimeoutError):
+            said = "it did not answer in time"
         if isinstance(error, asyncpg.DataError | OverflowError | UnicodeEncodeError):
             return BadInput(f"This cannot be stored: {said}.")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return StoreFailed(
+                f"The certificate of the database {self.place} is not trusted:"
+                f" {error.verify_message or said}.",
+                "Name a file of those who vouch for it in the address: sslrootcert=FILE.",
+                stalled=True,
+            )
         if is_lost(error):
             return StoreFailed(
                 f"The database {self.place} cannot be reached: {said}.",

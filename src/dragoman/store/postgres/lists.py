@@ -116,7 +116,7 @@ async def find_page(connection: "Connection[Any]", query: SessionQuery) -> Page:
     page = tuple(info for row in rows[:limit] if (info := sound(row[0])) is not None)
     damaged = len(rows[:limit]) - len(page)
     total = None
-    if offset:
+    if offset or query.counted:
         total = await _count(connection, query)
     elif not more and place is None:
         total = len(page)
@@ -174,7 +174,7 @@ async def _sifted(
             break
         page.append(info)
     total = None
-    if offset:
+    if offset or query.counted:
         total = 0
         async for info in _walk(connection, query, None):
             total += info is not None and has_extra(info, rest)

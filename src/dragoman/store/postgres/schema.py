@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # What programs that migrate at once wait for: "DRAG".
 LOCK = 0x44_52_41_47
+PATIENCE = 24 * 3600.0  # seconds for one statement of a step
 
 SESSIONS = """
 CREATE TABLE sessions (
@@ -170,7 +171,20 @@ FIRST = (
 )
 # Looks into the catalogue itself: to_regclass may remember that a table was not there.
 THERE = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = $1 AND pg_table_is_visible(oid))"
-STEPS: tuple[tuple[str, ...], ...] = (FIRST,)
+# The words of what was said; the counter is the newest row of events that was looked at.
+SECOND = (
+    """
+    CREATE TABLE words (
+        gseq bigint PRIMARY KEY,
+        session bigint NOT NULL,
+        words tsvector NOT NULL
+    )
+    """,
+    "CREATE INDEX words_session ON words (session)",
+    "CREATE INDEX words_found ON words USING gin (words)",
+    "INSERT INTO counters VALUES ('words', 0)",
+)
+STEPS: tuple[tuple[str, ...], ...] = (FIRST, SECOND)
 
 
 async def version_of(connection: "Connection[Any]") -> int | None:
@@ -200,7 +214,9 @@ async def migrate(connection: "Connection[Any]") -> int:
     if await version_of(connection) == len(STEPS):
         return len(STEPS)
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+        # A large database takes its time, and so does the one who migrates it just now.
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=PATIENCE)
         before = await version_of(connection)  # another process may have been faster
         if before is None:
             await connection.execute("CREATE TABLE dragoman_schema (version integer NOT NULL)")
@@ -208,6 +224,6 @@ async def migrate(connection: "Connection[Any]") -> int:
             before = 0
         for number, step in enumerate(STEPS[before:], before + 1):
             for statement in step:
-                await connection.execute(statement)
+                await connection.execute(statement, timeout=PATIENCE)
             await connection.execute("UPDATE dragoman_schema SET version = $1", number)
     return before

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from dragoman.engine.faults import Fault
+from dragoman.engine.faults import Fault, Refused
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import AskRow, Batch, Entry
 
@@ -13,8 +13,9 @@ from ..rows import ask_of, entries_of, info_of
 from ..rules import check_find, check_limit, check_search, in_use
 from ..worker import failed
 from . import changes
-from .link import Link, clean
+from .link import PostgresLink, clean
 from .lists import find_newest, find_page
+from .roles import Role
 from .schema import migrate
 from .writer import WAIT, Writer, discard
 
@@ -29,6 +30,7 @@ SINCE = (
     " JOIN sessions AS s ON s.num = e.session"
     " WHERE e.gseq > $1 ORDER BY e.gseq LIMIT $2"
 )
+FRONT = "SELECT NOT has_table_privilege('sessions', 'UPDATE')"
 ASKS = "SELECT a.ask, a.settled, a.settled_at FROM asks AS a"
 
 
@@ -41,27 +43,31 @@ class PostgresStore:
 
     durable = True
 
-    def __init__(self, link: Link, writer: Writer) -> None:
+    def __init__(self, link: PostgresLink, writer: Writer) -> None:
         self.link = link
         self.place = link.place
         self.writer = writer
         self.node = changes.Node()
         self.taking = True  # a node that is drained takes no session any more
+        self.front = False  # our role may only read, and write commands down
         self._closed = False
 
     @classmethod
     async def open(cls, url: str, *, wait: float = WAIT) -> "PostgresStore":
-        link = Link(url)
+        link = PostgresLink(url)
         try:
             connection = await link.connect()
             try:
                 await migrate(connection)
+                front: bool = await connection.fetchval(FRONT)
             except BaseException:
                 await discard(connection)
                 raise
         except Exception as error:
             raise link.explain(error) from error
-        return cls(link, Writer(link, connection, wait=wait))
+        made = cls(link, Writer(link, connection, wait=wait))
+        made.front = front
+        return made
 
     @property
     def problem(self) -> str:
@@ -80,6 +86,11 @@ class PostgresStore:
         return object()
 
     async def create(self, info: SessionInfo, owner: str) -> int:
+        if self.front:
+            raise Refused(
+                "This daemon is a front: its role in the database may not open sessions.",
+                "Open it at a node that is a host; it can be used from here.",
+            )
         epoch: int = await self.writer.post(changes.Create(info, owner, self.node))
         return epoch
 
@@ -146,11 +157,14 @@ class PostgresStore:
             return await find_page(connection, query)
 
     async def search(self, text: str, limit: int = 100) -> Sequence[SessionInfo]:
-        """Weaker than the port wants: only titles and first prompts, newest activity first."""
+        from .search import catch_up, search
+
         check_search(text, limit)
-        if not text.split():
-            return ()
-        return (await self.list(SessionQuery(text=text, limit=limit))).sessions
+        await self.writer.flushed()
+        if not self.front:
+            await catch_up(self.link, wait=True)
+        async with self.link.reading() as connection:
+            return await search(connection, text, limit)
 
     async def ancestry(self, session: str) -> Sequence[SessionInfo]:
         chain: dict[str, SessionInfo] = {}
@@ -200,6 +214,13 @@ class PostgresStore:
     async def spaces(self) -> Sequence[str]:
         rows = await self.fetch("SELECT DISTINCT space FROM kv ORDER BY space")
         return [row[0] for row in rows]
+
+    async def grant(self, role: str, kind: Role) -> None:
+        """Let another role be a host or a front. Raises BadInput, StoreFailed."""
+        from .roles import grant
+
+        async with self.link.reading() as connection:
+            await grant(connection, role, kind)
 
     async def close(self) -> None:
         """Write what waits, and let the connections go."""

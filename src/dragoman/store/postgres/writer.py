@@ -13,7 +13,7 @@ from dragoman.engine.faults import Fault, StoreFailed
 
 from ..rules import closed
 from .changes import Append
-from .link import Link, driver, is_lost
+from .link import PostgresLink, driver, is_lost
 
 if TYPE_CHECKING:
     from asyncpg import Connection
@@ -28,6 +28,7 @@ BACK_OFF = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between tries to connect; the l
 KNOWN = 4096  # sessions whose lasting columns are remembered
 HOT = 64  # sessions that may be hot before the oldest are settled
 IDLE = 2.0  # seconds without a write after which hot sessions are settled
+LAG = 2_000  # commits after which their words are taken up, also without a rest
 SETTLE = (
     "UPDATE sessions SET updated_at = live_at, status = live_status, hot = false"
     " WHERE hot AND id = ANY ($1)"
@@ -38,7 +39,7 @@ APPEND = (
 )
 
 
-class Job:
+class PostgresWork:
     __slots__ = ("again", "change", "future", "since")
 
     def __init__(self, change: "Change", future: "asyncio.Future[Any]") -> None:
@@ -51,7 +52,9 @@ class Job:
 class Writer:
     """One task that writes while there is something to write."""
 
-    def __init__(self, link: Link, connection: "Connection[Any]", *, wait: float = WAIT) -> None:
+    def __init__(
+        self, link: PostgresLink, connection: "Connection[Any]", *, wait: float = WAIT
+    ) -> None:
         self.commits = 0
         self.wait = wait
         self.stalled = ""  # why nothing can be written now
@@ -59,12 +62,14 @@ class Writer:
         self.on_commit: Callable[[], None] = lambda: None
         self._link = link
         self._connection: Connection[Any] | None = None
-        self._jobs: list[Job] = []
+        self._jobs: list[PostgresWork] = []
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._known: dict[str, tuple[Any, ...]] = {}
         self._hot: dict[str, None] = {}
         self._closing = False
+        self._worded = 0  # commits whose words were taken up
+        self._wording: asyncio.Task[None] | None = None
         self._use(connection)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -79,6 +84,13 @@ class Writer:
             self._stall(ConnectionResetError("the connection was closed"))
             self._wake.set()
 
+    def doubt(self, error: BaseException) -> None:
+        """Somebody found the way to the database broken: it is made anew, and nothing begins."""
+        if not self.stalled and not self._closing:
+            self._stall(error)
+            if self._connection is not None:
+                self._connection.terminate()
+
     def post(self, change: "Change", *, patient: bool = False) -> "asyncio.Future[Any]":
         """Have it written in its turn. Cancelling the future does not take it back."""
         if self._closing:
@@ -88,7 +100,7 @@ class Writer:
                 f"{MOST} changes wait for the database already.", "Try again when it is back."
             )
         loop = asyncio.get_running_loop()
-        job = Job(change, loop.create_future())
+        job = PostgresWork(change, loop.create_future())
         self._jobs.append(job)
         if not patient:
             self._wake.set()
@@ -102,6 +114,9 @@ class Writer:
             self._closing = True
             self._wake.set()
         await asyncio.wait({self._task})
+        if self._wording is not None:
+            self._wording.cancel()
+            await asyncio.wait({self._wording})
         connection, self._connection = self._connection, None
         if connection is not None:
             await discard(connection)
@@ -112,6 +127,7 @@ class Writer:
                 await asyncio.wait_for(self._wake.wait(), IDLE if self._hot else None)
             except TimeoutError:
                 await self._settle(0)
+                self._take_up_words()
             self._wake.clear()
             if self._timer is not None:
                 self._timer.cancel()
@@ -120,6 +136,8 @@ class Writer:
                 await self._some()
                 if len(self._hot) > 2 * HOT:
                     await self._settle(HOT)
+                if self.commits - self._worded >= LAG:
+                    self._take_up_words()
             if self._closing:
                 await self._settle(0)
                 return
@@ -156,9 +174,9 @@ class Writer:
                 return
             self._finish(jobs[0], error=self._link.explain(error))
 
-    def _together(self) -> list[Job]:
+    def _together(self) -> list[PostgresWork]:
         """The jobs that one statement can write: plain batches of known sessions, in a row."""
-        jobs: list[Job] = []
+        jobs: list[PostgresWork] = []
         heads: dict[str, tuple[int, int]] = {}
         for job in self._jobs[:GROUP]:
             if not self._is_known(job):
@@ -173,13 +191,14 @@ class Writer:
             first = entries[0].seq if entries else head + 1
             if epoch != batch.epoch or head >= 0 and first != head + 1:
                 break
-            if any(entry.seq != seq for seq, entry in enumerate(entries, first)):
+            last = first + len(entries) - 1
+            if len(entries) > 1 and [entry.seq for entry in entries] != [*range(first, last + 1)]:
                 break
-            heads[change.id] = (epoch, first + len(entries) - 1)
+            heads[change.id] = (epoch, last)
             jobs.append(job)
         return jobs or self._jobs[:1]
 
-    def _is_known(self, job: Job) -> bool:
+    def _is_known(self, job: PostgresWork) -> bool:
         change = job.change
         return (
             type(change) is Append
@@ -190,7 +209,7 @@ class Writer:
             and bool(change.batch.entries)
         )
 
-    async def _write_group(self, connection: "Connection[Any]", jobs: list[Job]) -> None:
+    async def _write_group(self, connection: "Connection[Any]", jobs: list[PostgresWork]) -> None:
         moves: dict[str, list[Any]] = {}
         rows: list[tuple[Any, ...]] = []
         for job in jobs:
@@ -223,7 +242,7 @@ class Writer:
             else:  # taken over, deleted or ahead of what is stored: it is told which
                 self._known.pop(change.id, None)
 
-    async def _write_one(self, connection: "Connection[Any]", job: Job) -> None:
+    async def _write_one(self, connection: "Connection[Any]", job: PostgresWork) -> None:
         change = job.change
         try:
             async with connection.transaction():
@@ -239,7 +258,7 @@ class Writer:
             self._hot[change.id] = None
         self._finish(job, value)
 
-    def _finish(self, job: Job, value: Any = None, error: Exception | None = None) -> None:
+    def _finish(self, job: PostgresWork, value: Any = None, error: Exception | None = None) -> None:
         self._jobs.remove(job)  # one of the first
         if not job.future.done():
             if error is not None:
@@ -285,6 +304,26 @@ class Writer:
 
     # --- when there is time ---
 
+    async def flushed(self) -> None:
+        """Wait until all that was posted is written, or refused."""
+        if self._jobs:
+            self._wake.set()
+            await asyncio.wait([self._jobs[-1].future])
+
+    def _take_up_words(self) -> None:
+        """Have the words of what was written found, over a connection of the readers."""
+        self._worded = self.commits
+        if self._wording is None or self._wording.done():
+            self._wording = asyncio.get_running_loop().create_task(self._word())
+
+    async def _word(self) -> None:
+        from .search import catch_up
+
+        try:
+            await catch_up(self._link, wait=False)
+        except Fault:
+            return  # the database is gone, or we may not: the next search or writer does it
+
     async def _settle(self, keep: int) -> None:
         """Bring the indexes up to date for all but so many of our hot sessions."""
         count = len(self._hot) - keep
@@ -300,7 +339,7 @@ class Writer:
             self._hot.pop(id, None)
 
 
-def _session(job: Job) -> str:
+def _session(job: PostgresWork) -> str:
     return job.change.id if isinstance(job.change, Append) else ""
 
 

@@ -99,7 +99,7 @@ class Place:
         self.works[work.turn] = work
         if kept:
             work.started.add_done_callback(lambda _: self._spawn(self._hand_over(kept)))
-        work.on_done(self._done)
+        work.done.add_done_callback(lambda _: self._done(work))
 
     async def _hand_over(self, kept: list[Prompt]) -> None:
         for content in kept:

@@ -2,7 +2,8 @@
 
 from importlib import import_module
 
-TYPE_CHECKING = False
+from dragoman import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -14,6 +15,7 @@ _MODULES = {
     "export": "writing",
     "undo": "undoing",
     "redo": "undoing",
+    "worktree": "undoing",
 }
 
 

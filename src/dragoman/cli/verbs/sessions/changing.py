@@ -1,11 +1,11 @@
 """`sessions cancel`, `rename`, `fork`, `archive`, `delete`."""
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import UnknownSession
 
 from ... import reach, say
 from ...screen import brief
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

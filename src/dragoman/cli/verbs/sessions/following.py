@@ -2,14 +2,14 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.client.plain import result_of
 from dragoman.engine.faults import NothingRunning
 
 from ... import reach, say
-from ...questions import Questions
+from ...questions import QuestionQueue
 from ...screen import Screen, who
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -59,7 +59,7 @@ def send(args: "Any") -> int:
         host.call("dragoman/watch", {"session_id": session, "draft": False})
         waited = host.begin("dragoman/prompt", params)
         screen = Screen(quiet=True)
-        questions = Questions(host)
+        questions = QuestionQueue(host)
         asks = at_terminal and rule == "ask"
         turn = ""
         try:
@@ -71,8 +71,10 @@ def send(args: "Any") -> int:
                     if message.get("id") == waited:
                         return _end(args, screen, result_of(message))
                     continue
-                told = message.get("params") or {}
-                event = told.get("event") or {}
+                if message["method"] != "dragoman/event":
+                    continue
+                told = message["params"]
+                event = told["event"]
                 if event.get("type") == "turn_began" and event.get("key") == params["key"]:
                     turn = event["turn"]
                 if not turn or _turn(event) not in ("", turn):
@@ -95,7 +97,7 @@ def send(args: "Any") -> int:
             return 130
 
 
-def _ask(questions: Questions, event: "dict[str, Any]", asks: bool) -> None:
+def _ask(questions: QuestionQueue, event: "dict[str, Any]", asks: bool) -> None:
     if asks and event["type"] == "asked":
         questions.add(event["ask"])
     elif asks and event["type"] == "settled":

@@ -2,18 +2,19 @@
 
 import sys
 
+from dragoman import TYPE_CHECKING
+
 from ... import reach, say
 from ...screen import brief, what, who
 from ...times import ago, span, stamp
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
 def list(args: "Any") -> int:
     """Sessions, newest first."""
-    query: dict[str, Any] = {"limit": min(args.limit, 1_000)}
+    query: dict[str, Any] = {"limit": min(args.limit + 1, 1_000)}
     if args.status:
         query["status"] = [args.status]
     if not args.archived:
@@ -21,7 +22,7 @@ def list(args: "Any") -> int:
     with reach.host(args) as host:
         found: Any = []
         more = False
-        for row in reach.sessions(host, **query | {"limit": min(args.limit + 1, 1_000)}):
+        for row in reach.sessions(host, **query):
             if len(found) >= args.limit:
                 more = True
                 break
@@ -30,10 +31,12 @@ def list(args: "Any") -> int:
     if args.json:
         say.plain_json({"sessions": found})
         return 0
+    fleet = any(row.get("node") for row in found)
     rows = [
         (
             _id(row["id"]),
-            "failed" if row["error"] and row["status"] == "idle" else row["status"],
+            *((row.get("node", ""),) if fleet else ()),
+            _status(row),
             brief(row["title"] or row["query"].partition("\n\n<context name=")[0], 60),
             row["agent"],
             names[row["id"]],
@@ -43,11 +46,18 @@ def list(args: "Any") -> int:
         )
         for row in found
     ]
-    headers = ("session", "status", "title", "agent", "from", "turns", "$", "changed")
+    node = ("node",) if fleet else ()
+    headers = ("session", *node, "status", "title", "agent", "from", "turns", "$", "changed")
     say.table(headers, rows, empty="no sessions")
     if more:
         say.err(f"only the newest {args.limit} are shown; more: dragoman sessions --limit N")
     return 0
+
+
+def _status(row: "dict[str, Any]") -> str:
+    if row.get("waiting"):
+        return str(row["waiting"])
+    return "failed" if row["error"] and row["status"] == "idle" else str(row["status"])
 
 
 def _id(whole: str) -> str:

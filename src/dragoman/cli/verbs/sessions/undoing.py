@@ -1,9 +1,10 @@
 """`sessions undo` and `sessions redo`."""
 
+from dragoman import TYPE_CHECKING
+
 from ... import reach, say
 from ...times import ago
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,6 +19,18 @@ def undo(args: "Any") -> int:
 def redo(args: "Any") -> int:
     """Take the last undo back."""
     return _restored(args, "dragoman/redo", "redone")
+
+
+def worktree(args: "Any") -> int:
+    """End a session's worktree."""
+    with reach.host(args) as host:
+        session = reach.session_id(host, args.session)
+        done = host.call("dragoman/endWorktree", {"session_id": session, "how": args.how})
+    if args.json:
+        say.plain_json(done)
+    else:
+        say.out(done["done"])
+    return 0
 
 
 def _restored(args: "Any", method: str, verb: str, **params: str) -> int:

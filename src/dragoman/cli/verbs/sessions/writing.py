@@ -3,11 +3,11 @@
 import os
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from ... import reach, say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,7 +18,9 @@ def export(args: "Any") -> int:
         session = reach.session_id(host, args.session)
         info = host.call("dragoman/session", {"session_id": session})["session"]
         events = [*reach.history(host, session)]
-    text = _render(args.format, info, events)
+    from dragoman.markup.story import written
+
+    text = written(args.format, info, events)
     if not args.output or args.output == "-":
         sys.stdout.write(text)
         return 0
@@ -33,19 +35,3 @@ def export(args: "Any") -> int:
     else:
         say.err(f"{len(events)} events written to {args.output}")
     return 0
-
-
-def _render(form: str, info: "dict[str, Any]", events: "list[dict[str, Any]]") -> str:
-    if form == "markdown":
-        from ...export.markdown import markdown
-
-        return markdown(info, events)
-    if form == "html":
-        from ...export.html import html
-
-        return html(info, events)
-    from json import dumps
-
-    return (
-        dumps({"format": 1, "session": info, "events": events}, ensure_ascii=False, indent=1) + "\n"
-    )

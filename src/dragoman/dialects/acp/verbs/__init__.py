@@ -45,6 +45,14 @@ VERBS: dict[str, Verb] = {
     "session/event": verb(shapes.Told, turns.tell),
     "session/set_mode": verb(shapes.SetMode, options.set_mode),
     "session/set_config_option": verb(shapes.SetOption, options.set_config_option),
-    "mcp/message": verb(mcp.Message, mcp.message),
+    "mcp/message": verb(mcp.LentMessage, mcp.message),
     "$/cancel_request": verb(shapes.CancelRequest, turns.cancel_request),
 }
+
+# The document of the older family asks for no greeting. Who begins with something that it does not
+# name is of another family, and has to greet.
+UNGREETED = frozenset({
+    "session/new", "session/load", "session/resume", "session/close",
+    "session/stop", "_zeroclaw/session/stop", "session/prompt", "session/cancel",
+    "session/update", "session/event", "$/cancel_request",
+})  # fmt: skip

@@ -22,9 +22,8 @@ def authenticate(conn: "AcpHearer", params: Authenticate) -> dict[str, Any]:
             f"Unknown authentication method: {params.method_id}",
             "Use one of authMethods, or none: without them no authentication is needed.",
         )
-    if conn.desk.logged_out and not _accounts(conn):
+    if conn.desk.is_logged_out():
         raise LoggedOut("Nobody has logged in", "Run in a terminal: dragoman login")
-    conn.desk.logged_out = False
     return {}
 
 
@@ -39,14 +38,9 @@ async def logout(conn: "AcpHearer", params: Nothing) -> dict[str, Any]:
 
 def status(conn: "AcpHearer", params: Nothing) -> dict[str, Any]:
     """Who pays; without side effects."""
-    if conn.desk.logged_out:
+    if conn.desk.is_logged_out():
         return {"state": "unauthenticated", "accounts": []}
-    found = _accounts(conn)
+    found = conn.desk.accounts()
     if not found:
         return {"state": "not_required", "accounts": []}
     return {"state": "authenticated", "accounts": [{"label": name} for name in found]}
-
-
-def _accounts(conn: "AcpHearer") -> list[str]:
-    known = conn.door.facts.logged_in
-    return list(known()) if known is not None else []

@@ -10,6 +10,7 @@ from dragoman.wire.verbs import After
 
 from ..mcp import lend
 from ..shapes import ForSession, OldSession, SetTitle
+from ..speak import state_of
 from .sessions import entered, read_directories, read_servers
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _TITLE = 500
 def fork(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, After]:
     """A new session that begins with what was said in another; nothing is replayed."""
     conn.desk.require_login()
+    conn.not_a_child(params.session_id)
     conn.desk.reserve()
     return _fork(conn, params)
 
@@ -28,7 +30,7 @@ def fork(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, After]:
 async def _fork(conn: "AcpHearer", params: OldSession) -> After:
     door = conn.door
     try:
-        servers = lend(conn, read_servers(params.servers))
+        servers = lend(conn, read_servers(params.servers, second=conn.second))
         roots = read_directories(params.directories)
         if params.cwd is not None and (not isinstance(params.cwd, str) or not params.cwd):
             raise BadInput("Parameter 'cwd' must be a path", "Give an absolute path.")
@@ -39,22 +41,36 @@ async def _fork(conn: "AcpHearer", params: OldSession) -> After:
         attachment = conn.attach(info.id)
     finally:
         conn.desk.release()
-    return await entered(conn, attachment, info, servers)
+    answer = await entered(conn, attachment, info, servers)
+    answer.result.pop("workspaceDir", None)  # only session/new of the older family has it
+    return answer
 
 
 async def set_title(conn: "AcpHearer", params: SetTitle) -> dict[str, Any]:
     if not isinstance(params.title, str) or not params.title.strip():
         raise BadInput("Parameter 'title' must be a text that is not empty")
     title = " ".join(params.title.split())[:_TITLE]
-    await conn.door.info(params.session_id)
-    await conn.door.rename(params.session_id, title, conn.who)
+    await conn.door.info(conn.not_a_child(params.session_id))
+    await _as_it_was(conn, params.session_id, conn.door.rename(params.session_id, title, conn.who))
     return {"title": title}
 
 
+async def _as_it_was(conn: "AcpHearer", session_id: str, work: Coroutine[Any, Any, Any]) -> None:
+    """Do something to a session; one that was only kept is not open afterwards."""
+    was_open = conn.door.live(session_id) is not None
+    await work
+    if not was_open and not conn.door.present(session_id):
+        await conn.door.close(session_id, "idle")
+
+
 async def archive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
-    """Put a session away; one that is active here is closed first."""
-    info = await conn.door.info(params.session_id)
+    """Put a session away; what runs in it is stopped, and one that is active here is closed."""
+    info = await conn.door.info(conn.not_a_child(params.session_id))
     attachment = conn.attached.get(info.id)
+    session = conn.door.live(info.id)
+    if attachment is None and session is not None and session.works_on:
+        conn.door.cancel(info.id, "archive")
+        await conn.door.idle(info.id)
     if attachment is not None:
         attachment.stopping = True
         attachment.cancel("archive")
@@ -63,18 +79,21 @@ async def archive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
         await attachment.all_told()
         await conn.desk.let_go(attachment, "archive")
     if not info.archived:
-        await conn.door.archive(info.id, True)
+        await _as_it_was(conn, info.id, conn.door.archive(info.id, True))
     return {}
 
 
 async def unarchive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
-    info = await conn.door.info(params.session_id)
+    info = await conn.door.info(conn.not_a_child(params.session_id))
     if info.archived:
-        await conn.door.archive(info.id, False)
+        await _as_it_was(conn, info.id, conn.door.archive(info.id, False))
     return {}
 
 
 async def status(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     """Whether a session is in memory or only kept; nothing is loaded."""
     info = await conn.door.info(params.session_id)
-    return {"status": "open" if conn.door.live(info.id) is not None else "saved"}
+    session = conn.door.live(info.id)
+    if session is None:
+        return {"status": "saved"}
+    return {"status": "open", **({"state": state_of(session)} if conn.second else {})}

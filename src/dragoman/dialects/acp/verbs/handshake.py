@@ -7,7 +7,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault
 
 from ..faults import ECOSYSTEM, UnsupportedVersion
-from ..hello import LATEST, VERSION, hello, hello2, is_modern, login_method, wants_second
+from ..hello import LATEST, VERSION, hello, hello2, is_info, is_modern, login_method, wants_second
 from ..quirks import codes_of, quirks_of
 from ..shapes import Connection, Initialize, client_side
 
@@ -50,7 +50,7 @@ def _chosen(conn: "AcpHearer", params: Initialize) -> bool:
     if isinstance(asked, int) and not isinstance(asked, bool) and asked >= LATEST:
         if asked > 65535:
             raise BadInput("protocolVersion must be a whole number up to 65535")
-        if asked == LATEST and not _is_info(params.info):
+        if asked == LATEST and not is_info(params.info):
             raise BadInput(
                 "Version 2 wants info with a name and a version",
                 'For example "info":{"name":"my-editor","version":"1.0"}.',
@@ -65,12 +65,6 @@ def _chosen(conn: "AcpHearer", params: Initialize) -> bool:
                 requested=asked, supported=[VERSION, LATEST],
             )  # fmt: skip
     return False
-
-
-def _is_info(info: Any) -> bool:
-    return isinstance(info, dict) and all(
-        isinstance(info.get(key), str) and info[key] for key in ("name", "version")
-    )
 
 
 def meet(conn: "AcpHearer", params: Initialize, *, second: bool) -> None:
@@ -93,7 +87,6 @@ def meet(conn: "AcpHearer", params: Initialize, *, second: bool) -> None:
 
 def name_connection(conn: "AcpHearer", params: Connection) -> None:
     """A client that comes again under this name is answered with the turns it began."""
-    conn.places = params.places
     conn.places = params.places
     if params.name and not conn.steady:
         conn.steady = f"own:{params.name[:64]}"

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Prompt as Content
 from dragoman.engine.content import Text
-from dragoman.engine.faults import BadInput, Fault, UnknownSession
+from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownSession
 from dragoman.wire.verbs import Cancelled, Table
 
 from .. import shapes
 from ..attach import Attachment, Running
+from ..commands import IN_TURNS
 from ..own import run_own
 from ..prompts import read_prompt
+from ..speak2 import terminal_id
 from . import VERBS, account, sessions, verb
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def prompt(call: "Call", params: shapes.Prompt) -> Coroutine[Any, Any, dict[str,
     vision = session is not None and session.vision
     content = read_prompt(params.prompt, vision=vision, strict=True)
     running = attachment.held[key] = Running(call.id)
+    conn.holding = {**conn.holding, key: attachment}
     return _hold(conn, attachment, running, content, key)
 
 
@@ -54,48 +57,65 @@ async def _hold(
             found = attachment.commands.match(first.text.strip())
         if found is not None:
             command, words = found
-            if command.body is None:
+            if command.body is None and command.name not in IN_TURNS:
                 return _own(conn, attachment, content, command.name, words)
-            content = (Text(command.filled(words)), *content[1:])
+            if command.body is not None:
+                content = (Text(command.filled(words)), *content[1:])
         if running.is_cancelled():
             raise Cancelled
         work = running.work = await attachment.seat.prompt(
             content, conn.who, key=key, when_busy="queue", limit=_MOST_HELD
         )
         if running.is_cancelled():
-            attachment.take_back(key)
-        try:
-            turn = await asyncio.shield(work.started)
-        except Fault:
-            if running.is_cancelled() or attachment.stopping:
-                raise Cancelled from None
-            raise
-        if running.is_cancelled():
+            attachment.take_back(key)  # unless it has begun: then it is told, and stopped
+        turn = await asyncio.shield(work.started)
+        if running.taken:
             raise Cancelled
         return {"messageId": turn}
+    except Fault:
+        if running.is_cancelled() or attachment.was_left:
+            raise Cancelled from None
+        raise
     finally:
         attachment.held.pop(key, None)
+        conn.holding = {one: held for one, held in conn.holding.items() if one != key}
 
 
 def _own(
     conn: "AcpHearer", attachment: Attachment, content: Content, name: str, words: str
 ) -> dict[str, Any]:
-    """A command of ours lives like any other prompt, for this client alone."""
+    """A command of ours lives like any other prompt, for this client alone.
+
+    While a turn runs, the session's state is that turn's: the command changes nothing of it.
+    """
     speaker = attachment.speaker
     id = f"own.{conn.who.id}.{conn.prompts}"
-    attachment.send([speaker.whole("user_message", id, content), speaker.state("running")])
-    conn.spawn(_run_own(conn, attachment, name, words))
+    alone = not _is_busy(conn, attachment)
+    said = [speaker.whole("user_message", id, content)]
+    attachment.send([*said, speaker.state("running")] if alone else said)
+    conn.spawn(_run_own(conn, attachment, name, words, alone))
     return {"messageId": id}
 
 
-async def _run_own(conn: "AcpHearer", attachment: Attachment, name: str, words: str) -> None:
-    running = attachment.running = Running(None)
+def _is_busy(conn: "AcpHearer", attachment: Attachment) -> bool:
+    session = conn.door.live(attachment.id)
+    return session is not None and session.busy
+
+
+async def _run_own(
+    conn: "AcpHearer", attachment: Attachment, name: str, words: str, alone: bool
+) -> None:
+    running = Running(None)
+    if alone:
+        attachment.running = running
     try:
         await run_own(conn, attachment, running, name, words)
     finally:
-        attachment.running = None
-        stop = "cancelled" if running.cancelled else "end_turn"
-        attachment.send([attachment.speaker.state("idle", stopReason=stop)])
+        if attachment.running is running:
+            attachment.running = None
+        if alone and not _is_busy(conn, attachment):
+            stop = "cancelled" if running.cancelled else "end_turn"
+            attachment.send([attachment.speaker.state("idle", stopReason=stop)])
 
 
 def resume(conn: "AcpHearer", params: shapes.OldSession) -> Coroutine[Any, Any, Any]:
@@ -124,8 +144,33 @@ def close(conn: "AcpHearer", params: shapes.ForSession) -> Any:
     return sessions.leave(conn, attachment)
 
 
-def not_cancellable(conn: "AcpHearer", params: shapes.ForSession) -> None:
-    raise BadInput("This cannot be cancelled by itself", "Cancel the turn with session/cancel.")
+def cancel_call(conn: "AcpHearer", params: shapes.CancelCall) -> dict[str, Any]:
+    """Stop one tool call; its turn goes on."""
+    if not isinstance(params.call, str) or not params.call:
+        raise BadInput("Missing required parameter: toolCallId")
+    return _stop_call(conn, params.session_id, params.call)
+
+
+def cancel_terminal(conn: "AcpHearer", params: shapes.CancelTerminal) -> dict[str, Any]:
+    """The same by the terminal in which the call's command runs."""
+    if not isinstance(params.terminal, str) or not params.terminal:
+        raise BadInput("Missing required parameter: terminalId")
+    attachment = conn.seen(params.session_id)
+    session = conn.door.live(attachment.id)
+    turn = session.turn if session is not None else ""
+    call = params.terminal.removeprefix(terminal_id(turn, ""))
+    if not turn or call == params.terminal or not attachment.speaker.has_terminal(call):
+        raise BadInput(f"No such terminal runs here: {params.terminal}")
+    return _stop_call(conn, attachment.id, call)
+
+
+def _stop_call(conn: "AcpHearer", session_id: str, call: str) -> dict[str, Any]:
+    attachment = conn.seen(session_id)
+    try:
+        conn.door.stop_call(attachment.id, call)
+    except NothingRunning as fault:
+        raise BadInput(fault.message, "Cancel the turn with session/cancel.") from None
+    return {}
 
 
 _SAME = (
@@ -141,8 +186,8 @@ VERBS2 = {name: VERBS[name] for name in _SAME} | {
     "session/resume": verb(shapes.OldSession, resume, waits=True),
     "session/close": verb(shapes.ForSession, close, waits=True),
     "session/prompt": verb(shapes.Prompt, prompt, direct=True, waits=True),
-    "tool_call/cancel": verb(shapes.ForSession, not_cancellable),
-    "terminal/cancel": verb(shapes.ForSession, not_cancellable),
+    "tool_call/cancel": verb(shapes.CancelCall, cancel_call),
+    "terminal/cancel": verb(shapes.CancelTerminal, cancel_terminal),
 }
 
 

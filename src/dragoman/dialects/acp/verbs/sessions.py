@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.engine.door import Door
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
-from dragoman.engine.traits import Given
+from dragoman.engine.traits import Given, StartedBy
 from dragoman.wire.codec import encode
 from dragoman.wire.verbs import After
 
@@ -31,8 +32,7 @@ _REACHED_BY = ("command", "url")
 
 
 def new(conn: "AcpHearer", params: NewSession) -> Coroutine[Any, Any, After]:
-    if conn.door.facts.logged_in is not None:
-        conn.door.facts.logged_in()  # somebody may have logged in, in a terminal
+    conn.desk.accounts()  # somebody may have logged in, in a terminal
     conn.desk.require_login()
     conn.desk.reserve()
     return _new(conn, params)
@@ -42,7 +42,7 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
     door, settings = conn.door, conn.desk.settings
     try:
         alias = params.alias or _alias_in(params.meta) or conn.agent or settings.default_agent
-        servers = lend(conn, read_servers(params.servers))
+        servers = lend(conn, read_servers(params.servers, second=conn.second))
         roots = read_directories(params.directories)
         timeout = None
         alias = alias or door.default_agent() or ""
@@ -50,12 +50,23 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
             if not door.profile(alias).approval_timeout:
                 timeout = float(settings.session_timeout_secs)
         given = Given(memory=False, approval_timeout=timeout, roots=tuple(roots))
-        spec = OpenSpec(agent=alias, cwd=params.directory, traits=(given,))
+        spec = OpenSpec(agent=alias, cwd=params.directory, traits=(given,), **_wished(params.meta))
         info = await door.open(spec, conn.who)
         attachment = conn.attach(info.id)
     finally:
         conn.desk.release()
     return await entered(conn, attachment, info, servers)
+
+
+def _wished(meta: Any) -> dict[str, Any]:
+    """What `_meta.dragoman` asks of a new session: a worktree, a title for its branch."""
+    own = meta.get("dragoman") if isinstance(meta, dict) else None
+    if not isinstance(own, dict) or own.get("worktree") in (None, False):
+        return {}
+    if own["worktree"] is not True:
+        raise BadInput("_meta.dragoman.worktree must be true or false.")
+    title = own.get("title")
+    return {"worktree": True, "title": title[:500] if isinstance(title, str) else ""}
 
 
 async def entered(
@@ -90,8 +101,9 @@ def resume(conn: "AcpHearer", params: OldSession) -> Coroutine[Any, Any, Any]:
 
 
 def enter(conn: "AcpHearer", params: OldSession, *, replay: bool) -> Coroutine[Any, Any, Any]:
-    session_id = params.session_id
-    active = session_id in conn.attached
+    session_id = conn.not_a_child(params.session_id)
+    before = conn.attached.get(session_id)
+    active = before is not None and not before.stopping  # else it leaves, and is entered anew
     if not conn.door.durable:  # nothing was kept; but who asks for it joins what is in memory
         joins = (conn.second or _joins(params.meta)) and conn.door.live(session_id) is not None
         if active or not joins:
@@ -102,17 +114,23 @@ def enter(conn: "AcpHearer", params: OldSession, *, replay: bool) -> Coroutine[A
     # From this very line on: what the client asks of the session next is for the loaded one.
     attachment = conn.attach(session_id)
     conn.desk.release()
-    return _load(conn, params, attachment, replay)
+    return _load(conn, params, attachment, replay, before)
 
 
 async def _load(
-    conn: "AcpHearer", params: OldSession, attachment: Attachment, replay: bool
+    conn: "AcpHearer",
+    params: OldSession,
+    attachment: Attachment,
+    replay: bool,
+    before: Attachment | None,
 ) -> After:
     async with attachment.seat.in_order():
         try:
+            if before is not None:
+                await before.left()
             return await _loaded(conn, params, attachment, replay)
         except BaseException:
-            attachment.stopping = True
+            attachment.stopping = attachment.barred = True
             conn.forget(attachment)
             raise
 
@@ -121,19 +139,26 @@ async def _loaded(
     conn: "AcpHearer", params: OldSession, attachment: Attachment, replay: bool
 ) -> After:
     door, session_id = conn.door, attachment.id
-    servers = lend(conn, read_servers(params.servers))
+    servers = lend(conn, read_servers(params.servers, second=conn.second))
     roots = read_directories(params.directories)
     info = await door.info(session_id)
     if not _joins(params.meta):  # who joins another's session need not be where it is
-        _check_directory(params.cwd, info)
+        _check_directory(conn.door, params.cwd, info)
+        if door.live(session_id) is None:
+            _check_there(info)
     info = await door.load(session_id)
     alone = not door.present(session_id)
     if alone and roots != list(Given.of(info.extra).roots):
         await door.keep(session_id, Given, conn.who, roots=roots)
     since: int | None = None
+    attachment.entering = True
     if replay:
         second = conn.second
         since = await (attachment.replay_second() if second else attachment.replay())
+        if attachment.born and conn.shows_children:
+            from ..children import replay_children
+
+            await replay_children(attachment)
     elif (had := _had(params.meta)) is not None and had.since <= info.last_seq:
         since = await attachment.catch_up(had.since, had.texts, had.thoughts)
     announce = await _commands(conn, attachment, info)
@@ -152,6 +177,7 @@ async def _loaded(
         session = door.live(session_id)
         for ask in tuple(session.asks.values()) if session is not None else ():
             attachment.questions.put(ask)
+        attachment.entered()
 
     return After(result, after)
 
@@ -177,7 +203,8 @@ def _equip(conn: "AcpHearer", session_id: str, servers: list[dict[str, Any]]) ->
         conn.spawn(conn.door.equip(session_id, servers))
 
 
-def read_servers(given: Any) -> list[dict[str, Any]]:
+def read_servers(given: Any, *, second: bool = False) -> list[dict[str, Any]]:
+    """The servers that a client names. Version 2 says of each how it is reached."""
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
@@ -187,24 +214,36 @@ def read_servers(given: Any) -> list[dict[str, Any]]:
     for place, server in enumerate(given):
         if not isinstance(server.get("name"), str) or not server["name"]:
             raise BadInput(f"mcpServers[{place}] has no name")
-        if server.get("type") == "acp":
+        kind = server.get("type")
+        if second and kind not in ("stdio", "http", "acp"):
+            raise BadInput(f"mcpServers[{place}] has a type that is not spoken: {kind!r}")
+        if kind == "acp":
             continue  # lent by the client
         if not any(isinstance(server.get(key), str) and server[key] for key in _REACHED_BY):
             raise BadInput(f'mcpServers[{place}] ("{server["name"]}") has neither command nor url')
     return given
 
 
-def _check_directory(given: Any, info: SessionInfo) -> None:
+def _check_directory(door: Door, given: Any, info: SessionInfo) -> None:
     """A session stays where it was begun; older clients name no directory."""
     if given is None:
         return
     if not isinstance(given, str) or not given:
         raise BadInput("Parameter 'cwd' must be a path", "Give the session's own directory.")
-    path = whole_path(given, "cwd")
-    if path != info.cwd and os.path.realpath(os.path.expanduser(path)) != info.cwd:
+    if given != info.cwd and os.path.realpath(door.folder(given)) != info.cwd:
         raise BadInput(
             f"Session {info.id} belongs to {info.cwd}, not to {given}",
             "Give that directory as cwd, or begin a new session with session/new.",
+            session=info.id,
+        )
+
+
+def _check_there(info: SessionInfo) -> None:
+    """No tool works where nothing is. Raises BadInput."""
+    if not os.path.isdir(info.cwd):
+        raise BadInput(
+            f"cwd is not a usable directory: {info.cwd} does not exist.",
+            f"Make it again, or read the conversation with: dragoman sessions show {info.id}",
             session=info.id,
         )
 
@@ -274,21 +313,23 @@ def leaving(conn: "AcpHearer", params: ForSession) -> Attachment:
 
 
 async def leave(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
-    await attachment.seat.reached()
-    if conn.second or attachment.running is not None or _is_alone(conn, attachment):
-        attachment.cancel("close")
-        await conn.settled(attachment)
-        await conn.door.idle(attachment.id)
-        await attachment.all_told()
-    await conn.desk.let_go(attachment, "close")
+    try:
+        await attachment.seat.reached()
+        if conn.second or attachment.running is not None or _is_ours(conn, attachment):
+            attachment.cancel("close")
+            await conn.settled(attachment)
+            await conn.door.idle(attachment.id)
+            await attachment.all_told()
+        await conn.desk.let_go(attachment, "close")
+    finally:
+        conn.forget(attachment)
     return {}
 
 
-def _is_alone(conn: "AcpHearer", attachment: Attachment) -> bool:
-    """Whether the session is ours to stop: begun by this dialect, and nobody else is attached."""
+def _is_ours(conn: "AcpHearer", attachment: Attachment) -> bool:
+    """Whether the session's work is ours to stop, whoever gave it: the session is an editor's."""
     session = conn.door.live(attachment.id)
-    others = [who for who in conn.door.present(attachment.id) if who.id != conn.who.id]
-    return not others and session is not None and session.origin == "acp"
+    return session is not None and session.origin == "acp"
 
 
 def stop(conn: "AcpHearer", params: ForSession) -> Coroutine[Any, Any, dict[str, Any]]:
@@ -301,7 +342,10 @@ async def _stop(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
         await conn.door.idle(attachment.id)
         await conn.settled(attachment)
     except asyncio.CancelledError:
-        attachment.stopping = False  # the client thought better of it
+        if conn.attached.get(attachment.id) is attachment:
+            attachment.stopping = False  # the client thought better of it
+        else:  # it has loaded the session anew already
+            conn.forget(attachment)
         raise
     await conn.desk.let_go(attachment, "stop")
     return {"sessionId": attachment.id, "stopped": True}
@@ -318,7 +362,7 @@ def list_sessions(conn: "AcpHearer", params: ListSessions) -> Any:
     if asked not in _ARCHIVED:
         raise BadInput(f"Unknown value for archived: {asked}", "Use exclude, include or only.")
     if params.cwd or params.cursor or asked != "exclude":
-        cwd = _real(params.cwd) if params.cwd else None
+        cwd = os.path.realpath(conn.door.folder(params.cwd)) if params.cwd else None
         query = SessionQuery(
             cwd=cwd, archived=_ARCHIVED[asked], limit=_PAGE, cursor=params.cursor or ""
         )
@@ -332,21 +376,19 @@ async def _read_page(conn: "AcpHearer", query: SessionQuery) -> msgspec.Raw:
 
 def _encoded(conn: "AcpHearer", page: Page) -> msgspec.Raw:
     """The page as JSON, made once while it does not change."""
-    known = conn.desk.page
+    alone = conn.shows_children  # it is told of children by their parents
+    known = conn.desk.pages.get(alone)
     if known is None or known[0] is not page:
-        known = conn.desk.page = (page, msgspec.Raw(encode(_page(page))))
+        known = conn.desk.pages[alone] = (page, msgspec.Raw(encode(_page(page, alone))))
     return known[1]
 
 
-def _page(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = {"sessions": [_row(info) for info in page.sessions]}
+def _page(page: Page, alone: bool) -> dict[str, Any]:
+    listed = [one for one in page.sessions if not (alone and StartedBy.of(one.extra).session)]
+    found: dict[str, Any] = {"sessions": [_row(info) for info in listed]}
     if page.cursor:
         found["nextCursor"] = page.cursor
     return found
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(whole_path(path, "cwd"))
 
 
 def _row(info: SessionInfo) -> dict[str, Any]:
@@ -354,11 +396,10 @@ def _row(info: SessionInfo) -> dict[str, Any]:
         "sessionId": info.id,
         "cwd": info.cwd,
         "updatedAt": stamp(info.updated_at),
+        "archived": info.archived,
     }
     if title := info.title or short_title(info.query):
         row["title"] = title
-    if info.archived:
-        row["archived"] = True
     if roots := Given.of(info.extra).roots:
         row["additionalDirectories"] = list(roots)
     row["_meta"] = {
@@ -377,7 +418,7 @@ def _row(info: SessionInfo) -> dict[str, Any]:
 
 async def delete(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     """Remove a session for good; one that does not exist is removed already."""
-    session_id = params.session_id
+    session_id = conn.not_a_child(params.session_id)
     attachment = conn.attached.get(session_id)
     if attachment is not None:
         attachment.stopping = True

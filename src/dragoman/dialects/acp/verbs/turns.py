@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.content import Prompt as Content
-from dragoman.engine.content import Text, Usage
+from dragoman.engine.content import Text
 from dragoman.engine.events import Event, TurnEnded
-from dragoman.engine.faults import BadInput, Busy, Fault
+from dragoman.engine.faults import BadInput, Busy, Fault, UnknownSession
 from dragoman.engine.work import Finished
 
 from ..attach import Attachment, Running
@@ -19,6 +20,7 @@ from ..faults import TurnFailed
 from ..own import run_own
 from ..prompts import read_prompt
 from ..shapes import CancelRequest, ForSession, Prompt, Told
+from ..speak import stop_of, usage_of_turn
 
 if TYPE_CHECKING:
     from dragoman.wire.serve import Call
@@ -26,12 +28,7 @@ if TYPE_CHECKING:
     from ..hear import AcpHearer
 
 MARKER = "[interrupted by user]"
-_STOPS = {
-    "end_turn": "end_turn",
-    "length": "max_tokens",
-    "refusal": "refusal",
-    "max_steps": "max_turn_requests",
-}
+_STOPPED = "[interrupted: the host stopped]"
 _LARGEST_EVENT = 64 * 1024
 
 
@@ -88,7 +85,12 @@ async def _run(
     conn: "AcpHearer", attachment: Attachment, running: Running, content: Content, key: str
 ) -> dict[str, Any]:
     try:
-        await attachment.renew()
+        try:
+            await attachment.renew()
+        except UnknownSession:
+            if not attachment.was_left:
+                raise
+            return _result(attachment.id, "cancelled", MARKER)  # it was closed right after
         first = content[0]
         found = None
         if isinstance(first, Text) and attachment.commands is not None:
@@ -104,11 +106,11 @@ async def _run(
         finished = await _turn(conn, attachment, running, content, key)
         answer = _told(attachment.id, finished)
         if conn.greeted and conn.quirks.message_ids and attachment.spent.context:
-            answer["usage"] = _usage(attachment.spent)
+            answer["usage"] = usage_of_turn(attachment.spent)
         return answer
     finally:
         attachment.running = None
-        attachment.last_used = conn.desk.monotonic()
+        attachment.last_used = monotonic()
 
 
 async def _turn(
@@ -121,38 +123,26 @@ async def _turn(
     try:
         finished = await asyncio.shield(work.done)
     except Fault:
-        if running.cancelled or attachment.stopping:
+        if running.cancelled or attachment.was_left:
             return Finished(work.turn, "cancelled", "aborted")
         raise
     except asyncio.CancelledError:
         if not work.done.done():
             raise
-        return Finished(work.turn, "cancelled", "aborted")  # the host went down
+        return Finished(work.turn, "cancelled", "aborted", cause="shutdown")  # the host went down
     if attachment.watch is not None and not conn.link.closed:
         await running.told  # a client that reads slowly still gets all updates first
     return finished
 
 
-def _usage(spent: Usage) -> dict[str, int]:
-    """What the model took and gave in this turn."""
-    return {
-        "totalTokens": spent.context,
-        "inputTokens": spent.input,
-        "outputTokens": spent.output,
-        "thoughtTokens": spent.reasoning,
-        "cachedReadTokens": spent.cache_read,
-        "cachedWriteTokens": spent.cache_write,
-    }
-
-
 def _told(session_id: str, finished: Finished) -> dict[str, Any]:
-    if finished.outcome in ("cancelled", "interrupted"):
-        text = f"{finished.text}\n\n{MARKER}" if finished.text else MARKER
+    stop = stop_of(finished)["stopReason"]
+    if stop == "cancelled":
+        marker = _STOPPED if finished.cause in ("shutdown", "restart") else MARKER
+        text = f"{finished.text}\n\n{marker}" if finished.text else marker
         return _result(session_id, "cancelled", text)
-    if finished.stop in _STOPS and (
-        finished.outcome == "completed" or finished.stop == "max_steps"
-    ):
-        return _result(session_id, _STOPS[finished.stop], finished.text)
+    if stop != "error":
+        return _result(session_id, stop, finished.text)
     raise TurnFailed(f"Agent turn failed: {finished.error or finished.stop}", session=session_id)
 
 
@@ -162,7 +152,7 @@ def _result(session_id: str, stop: str, text: str) -> dict[str, Any]:
 
 def cancel(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     """Stop the running turn. Nothing running, or no such session: nothing to do."""
-    attachment = conn.attached.get(params.session_id)
+    attachment = conn.attached.get(params.session_id) or conn.child(params.session_id)
     if attachment is not None:
         attachment.cancel()
     return {}

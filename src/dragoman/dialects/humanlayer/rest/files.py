@@ -5,6 +5,9 @@ import os
 import time
 from collections.abc import Iterator
 
+from dragoman.engine.door import Door
+from dragoman.engine.faults import Fault
+
 from . import shapes
 from .table import Asked, Operation, Refused
 
@@ -22,12 +25,8 @@ def whole(path: str) -> str:
     return os.path.normpath(place)
 
 
-def folder_of(path: str) -> str:
-    """A folder that is there; empty for none. Raises Refused."""
-    place = whole(path) if path else ""
-    if place and not os.path.isdir(place):
-        raise Refused(422, f"working directory does not exist: {path}")
-    return place
+def is_folder(path: str) -> bool:
+    return os.path.isdir(path)
 
 
 def made_folder(path: str) -> str:
@@ -142,10 +141,17 @@ def _source(command: object) -> str:
     return "local" if getattr(command, "project", False) else "global"
 
 
+def _model(door: Door, agent: str) -> str:
+    try:
+        return door.profile(agent).model
+    except Fault:
+        return ""  # beginning a session with it says what is wrong
+
+
 async def agents(asked: Asked) -> shapes.AgentsAnswer:
     door = asked.desk.door
     rows = [
-        shapes.FoundAgent(name, f"@agent-{name}", "global", door.profile(name).model)
+        shapes.FoundAgent(name, f"@agent-{name}", "global", _model(door, name))
         for name in door.agents()
     ]
     return shapes.AgentsAnswer(rows)
@@ -161,7 +167,7 @@ OPERATIONS = (
               body=shapes.OnePath, returns=shapes.DirectoryState),
     Operation("POST", ("/directories", "/create-directory", "/files/create-directory"),
               "createDirectory", "Make a folder", create, body=shapes.OnePath,
-              returns=shapes.MadeDirectory, status=201),
+              returns=shapes.MadeDirectory),
     Operation("GET", ("/slash-commands", "/sessions/slash-commands"), "getSlashCommands",
               "Slash commands of a folder", commands, query=shapes.CommandsQuery,
               returns=shapes.CommandsAnswer),

@@ -11,7 +11,7 @@ from dragoman.engine.events import Event
 from dragoman.engine.info import SessionQuery
 
 from ..own import Own
-from ..speak import Filter, Told
+from ..speak import Filter, Subscribed
 from ..times import seconds
 from . import shapes
 from .table import Asked, Operation, Refused
@@ -52,7 +52,8 @@ async def debug_info(asked: Asked) -> shapes.DebugInfo:
 
 def _database(folder: str) -> tuple[str, int, int, int]:
     """Path, size, time of change and tables of the store; zeros where it is in memory."""
-    names = sorted(name for name in _names(folder) if name.endswith(".db"))
+    names = [name for name in _names(folder) if name.endswith(".db")]
+    names.sort(key=lambda name: (name != "sessions.db", name))  # others keep other things
     if not names:
         return ":memory:", 0, 0, 0
     path = os.path.join(folder, names[0])
@@ -114,7 +115,7 @@ async def _kept(asked: Asked) -> shapes.UserSettings:
 class Streamed:
     """Events as server-sent ones (`engine.hub.Shape`)."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: Subscribed) -> None:
         self._told = told
 
     def speak(self, events: Sequence[Event]) -> bytes | None:
@@ -134,7 +135,7 @@ async def events(asked: Asked) -> Streamed:
     wanted = Filter(types, query.sessionId or "", query.runId or "", run_session)
     await desk.waiting.look()
     desk.recall_expiries()
-    return Streamed(Told(desk.door, wanted, desk.waiting))
+    return Streamed(Subscribed(desk.door, wanted, desk.waiting))
 
 
 OPERATIONS = (

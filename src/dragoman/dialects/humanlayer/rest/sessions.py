@@ -10,7 +10,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.faults import Fault
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
-from dragoman.engine.traits import Given
+from dragoman.engine.traits import Given, Waiver
 from dragoman.wire.codec import encode
 
 from .. import shapes as rpc
@@ -29,9 +29,10 @@ from ..sessions import (
     rename,
 )
 from . import shapes
-from .files import folder_of, made_folder, whole
-from .table import Answer, Asked, Operation, Refused
+from .files import is_folder, made_folder, whole
+from .table import Asked, Operation, Refused, RestAnswer
 
+_NO_STATE = ("", "{}", "null")  # of an editor in which nothing was written
 _PAGE = 500
 _MOST = 10_000
 
@@ -49,6 +50,8 @@ def shown(asked: Asked, info: SessionInfo) -> shapes.Session:
         known |= {"query": own.draft, "summary": summary_of(own.draft)}
         if own.discarded:
             known["status"] = "discarded"
+        if own.place:
+            known["working_dir"] = own.place
     known["editor_state"] = own.editor_state or None
     known["additional_directories"] = list(Given.of(info.extra).roots) or None
     known["proxy_enabled"] = False
@@ -122,7 +125,8 @@ async def create(asked: Asked) -> Any:
     body: shapes.CreateSession = asked.body
     if body.proxy_enabled:
         raise Refused(400, "proxies are not offered here: configure a provider instead")
-    if body.working_dir and body.create_directory_if_not_exists:
+    makes = body.create_directory_if_not_exists or body.createDirectoryIfNotExists
+    if body.working_dir and makes:
         made_folder(body.working_dir)
     if body.draft:
         return await _draft(asked, body)
@@ -136,10 +140,7 @@ async def create(asked: Asked) -> Any:
         raise Refused(400, str(fault)) from fault
     except Exception as problem:
         if "working directory does not exist" in str(problem):
-            return Answer(422, encode({
-                "error": "directory_not_found", "path": body.working_dir,
-                "message": str(problem), "requires_creation": True,
-            }))  # fmt: skip
+            return _no_directory(body.working_dir or "")
         raise
     if body.auto_accept_edits:
         settings = rpc.ChangeSettings(made.session_id, auto_accept_edits=True)
@@ -147,12 +148,21 @@ async def create(asked: Asked) -> Any:
     return shapes.CreatedAnswer(shapes.Created(made.session_id, made.run_id, made.notice))
 
 
+def _no_directory(path: str) -> RestAnswer:
+    return RestAnswer(422, encode({
+        "error": "directory_not_found", "path": path, "requires_creation": True,
+        "message": f"working directory does not exist: {path}",
+    }))  # fmt: skip
+
+
 async def _draft(asked: Asked, body: shapes.CreateSession) -> shapes.CreatedAnswer:
     door, run_id = asked.desk.door, str(uuid4())
     agent, word = agent_of(door, body.agent, body.model)
     model, notice = model_of(door, agent, word)
-    place = folder_of(body.working_dir or "")
+    place = whole(body.working_dir) if body.working_dir else ""
     own = Own(run_id, body.permission_prompt_tool or "", body.query or "", body.editor_state or "")
+    if place and not is_folder(place):  # its launch asks whether it is to be made
+        own, place = msgspec.structs.replace(own, place=place), ""
     roots = tuple(whole(one) for one in body.additional_directories or ())
     spec = OpenSpec(
         agent=agent,
@@ -168,31 +178,64 @@ async def _draft(asked: Asked, body: shapes.CreateSession) -> shapes.CreatedAnsw
         body.auto_accept_edits,
         body.dangerously_skip_permissions or None,
         body.dangerously_skip_permissions_timeout,
+        body.permission_mode,
     )
-    if body.auto_accept_edits or body.dangerously_skip_permissions:
+    if body.auto_accept_edits or body.dangerously_skip_permissions or body.permission_mode:
         await change_settings(asked.desk, asked.who, settings)
     return shapes.CreatedAnswer(shapes.Created(info.id, run_id, notice))
 
 
-async def _its_draft(asked: Asked) -> SessionInfo:
+async def _its_draft(asked: Asked, *, discarded: bool = False) -> SessionInfo:
+    """The draft that is meant; `discarded`: also one that was thrown away."""
     info = await found(asked.desk, asked.path["id"])
-    if status_of(info) != "draft":
-        raise Refused(400, f"session is not a draft but {status_of(info)}")
+    status = status_of(info)
+    if status == "draft" and Own.of(info.extra).discarded and not discarded:
+        status = "discarded"
+    if status != "draft":
+        raise Refused(400, f"session is not a draft but {status}")
     return info
 
 
-async def launch_draft(asked: Asked) -> shapes.SessionAnswer:
+async def launch_draft(asked: Asked) -> shapes.SessionAnswer | RestAnswer:
     info = await _its_draft(asked)
-    prompt = asked.body.prompt or asked.body.query or Own.of(info.extra).draft
+    own, body = Own.of(info.extra), asked.body
+    prompt = body.prompt or body.query or own.draft
     if not prompt:
         raise Refused(400, "prompt is required")
+    if own.place:
+        if body.createDirectoryIfNotExists or body.create_directory_if_not_exists:
+            made_folder(own.place)
+        if not is_folder(own.place):
+            return _no_directory(own.place)
+        await _moved(asked, info, own)
     work = await asked.desk.door.prompt(info.id, (Text(prompt),), asked.who)
     await work.started
     return await show(asked)
 
 
-async def delete_draft(asked: Asked) -> None:
-    info = await _its_draft(asked)
+async def _moved(asked: Asked, info: SessionInfo, own: Own) -> None:
+    """The same draft in the folder that was chosen since: nothing was said in it yet."""
+    own, cwd = msgspec.structs.replace(own, place=""), own.place
+    door, extra = asked.desk.door, info.extra
+    spec = OpenSpec(
+        id=info.id, agent=info.agent, cwd=cwd, model=info.model, mode=info.mode, title=info.title,
+        traits=(own, Given.of(extra), Waiver.of(extra)),
+    )  # fmt: skip
+    await door.delete(info.id, asked.who)
+    await door.open(spec, asked.who)
+
+
+async def discard_draft(asked: Asked) -> None:
+    """Out of the lists, until it is restored."""
+    await _keep(asked, await _its_draft(asked), discarded=True)
+
+
+async def delete_empty(asked: Asked) -> None:
+    """For good, and therefore only where nothing is lost."""
+    info = await _its_draft(asked, discarded=True)
+    own = Own.of(info.extra)
+    if info.title or own.draft or own.editor_state not in _NO_STATE:
+        raise Refused(400, "the draft is not empty")
     await asked.desk.door.delete(info.id, asked.who)
 
 
@@ -223,8 +266,12 @@ async def update(asked: Asked) -> shapes.SessionAnswer:
     info = await found(desk, asked.path["id"])
     if body.proxy_enabled:
         raise Refused(400, "proxies are not offered here: configure a provider instead")
-    if body.working_dir and whole(body.working_dir) != info.cwd:
-        raise Refused(400, "a session keeps its directory: make another one")
+    if body.working_dir:
+        place = whole(body.working_dir)
+        if status_of(info) == "draft":
+            await _keep(asked, info, place="" if place == info.cwd else place)
+        elif place != info.cwd:
+            raise Refused(400, "a session keeps its directory: make another one")
     if body.status is not None:
         if body.status not in ("discarded", "draft") or status_of(info) != "draft":
             raise Refused(400, "status can be discarded or draft, and of a draft only")
@@ -244,12 +291,14 @@ async def update(asked: Asked) -> shapes.SessionAnswer:
     if body.additional_directories is not None:
         roots = [whole(one) for one in body.additional_directories]
         await desk.door.keep(info.id, Given, who, roots=roots)
-    if (body.auto_accept_edits, body.dangerously_skip_permissions) != (None, None):
+    wanted = (body.auto_accept_edits, body.dangerously_skip_permissions, body.permission_mode)
+    if wanted != (None, None, None):
         settings = rpc.ChangeSettings(
             info.id,
             body.auto_accept_edits,
             body.dangerously_skip_permissions,
             body.dangerously_skip_permissions_timeout_ms,
+            body.permission_mode,
         )
         await change_settings(desk, who, settings)
     return await show(asked)
@@ -284,7 +333,7 @@ async def bulk_archive(asked: Asked) -> Any:
     params = rpc.BulkArchive(asked.body.session_ids, asked.body.archived)
     done = await archive_many(asked.desk, asked.who, params)
     answer = shapes.OutcomeAnswer(shapes.Outcome(done.success, done.failed_sessions))
-    return answer if done.success else Answer(207, encode(answer))
+    return answer if done.success else RestAnswer(207, encode(answer))
 
 
 async def paths(asked: Asked) -> shapes.PathsAnswer:
@@ -302,15 +351,18 @@ OPERATIONS = (
               query=shapes.SearchQuery, returns=shapes.SessionsAnswer),
     Operation("POST", ("/sessions/archive",), "bulkArchiveSessions", "Archive many", bulk_archive,
               body=shapes.BulkArchive, returns=shapes.OutcomeAnswer),
-    Operation("POST", ("/sessions/restore-drafts", "/sessions/restore"), "bulkRestoreDrafts",
+    Operation("POST", ("/sessions/restore", "/sessions/restore-drafts"), "bulkRestoreDrafts",
               "Bring discarded drafts back", restore_drafts, body=shapes.SessionIds,
               returns=shapes.OutcomeAnswer),
     Operation("GET", ("/sessions/{id}",), "getSession", "One session", show,
               returns=shapes.SessionAnswer),
     Operation("PATCH", ("/sessions/{id}",), "updateSession", "Change its settings", update,
               body=shapes.UpdateSession, returns=shapes.SessionAnswer),
-    Operation("DELETE", ("/sessions/{id}/draft", "/sessions/{id}"), "deleteDraftSession",
-              "Remove a draft for good", delete_draft, status=204),
+    Operation("DELETE", ("/sessions/{id}/launch", "/sessions/{id}/draft", "/sessions/{id}"),
+              "deleteDraftSession", "Throw a draft away; it can be restored", discard_draft,
+              status=204),
+    Operation("DELETE", ("/sessions/{id}/hard-delete-empty",), "hardDeleteEmptyDraftSession",
+              "Remove a draft for good in which nothing was written", delete_empty, status=204),
     Operation("POST", ("/sessions/{id}/launch", "/sessions/{id}/launch-draft"),
               "launchDraftSession", "Let a draft begin", launch_draft, body=shapes.LaunchDraft,
               returns=shapes.SessionAnswer),

@@ -40,6 +40,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     auto_accept_edits: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_expires_at: str | None = None
+    permission_mode: str | None = None  # ours
     archived: bool | None = None
     editor_state: str | None = None
     proxy_enabled: bool | None = None
@@ -67,6 +68,7 @@ class CreateSession(msgspec.Struct, frozen=True):
     permission_prompt_tool: str | None = None
     working_dir: str | None = None
     create_directory_if_not_exists: bool | None = None
+    createDirectoryIfNotExists: bool | None = None  # as the launch of a draft spells it
     max_turns: int | None = None
     system_prompt: str | None = None
     append_system_prompt: str | None = None
@@ -77,6 +79,8 @@ class CreateSession(msgspec.Struct, frozen=True):
     auto_accept_edits: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_timeout: int | None = None
+    permission_mode: str | None = None  # ours
+    worktree: bool | None = None  # ours
     verbose: bool | None = None
     draft: bool | None = None
     editor_state: str | None = None
@@ -94,6 +98,7 @@ class ContinueSession(msgspec.Struct, frozen=True):
     additional_directories: Texts = None
     custom_instructions: str | None = None
     max_turns: int | None = None
+    permission_mode: str | None = None  # ours
 
 
 class UpdateSession(msgspec.Struct, frozen=True):
@@ -104,6 +109,7 @@ class UpdateSession(msgspec.Struct, frozen=True):
     auto_accept_edits: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_timeout_ms: int | None = None
+    permission_mode: str | None = None  # ours
     model: str | None = None
     model_id: str | None = None
     additional_directories: Texts = None
@@ -116,6 +122,8 @@ class UpdateSession(msgspec.Struct, frozen=True):
 class LaunchDraft(msgspec.Struct, frozen=True):
     prompt: str | None = None
     query: str | None = None
+    createDirectoryIfNotExists: bool | None = None
+    create_directory_if_not_exists: bool | None = None  # as a launch spells it
 
 
 class BulkArchive(msgspec.Struct, frozen=True):

@@ -58,7 +58,7 @@ class Operation(msgspec.Struct, frozen=True):
     streams: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True):
+class RestAnswer(msgspec.Struct, frozen=True):
     """What goes back: a body, or the shape of a stream of events."""
 
     status: int
@@ -80,13 +80,13 @@ class Rest:
 
     async def answer(
         self, who: Who, method: str, path: Sequence[str], query: str, body: bytes
-    ) -> Answer:
+    ) -> RestAnswer:
         """One request to its answer; every failure is one, too."""
         try:
             if method in ("GET", "HEAD") and list(path) == ["openapi.json"]:
                 from .document import document
 
-                return Answer(200, encode(document(self.operations)))
+                return RestAnswer(200, encode(document(self.operations)))
             operation, values = self._find(method, path)
             asked = Asked(self._desk, who, values, _query(operation, query), _body(operation, body))
             result = await operation.run(asked)
@@ -100,12 +100,12 @@ class Rest:
         except Fault as fault:
             return failure(_STATUS.get(fault.code, 500), str(fault))
         if operation.streams:
-            return Answer(200, shape=result)
+            return RestAnswer(200, shape=result)
         if result is None:
-            return Answer(204)
-        if isinstance(result, Answer):
+            return RestAnswer(204)
+        if isinstance(result, RestAnswer):
             return result
-        return Answer(operation.status, encode(result))
+        return RestAnswer(operation.status, encode(result))
 
     def _find(self, method: str, path: Sequence[str]) -> tuple[Operation, dict[str, str]]:
         method = "GET" if method == "HEAD" else method
@@ -125,9 +125,9 @@ class Rest:
         raise Refused(404, f"there is nothing at /api/v1/{'/'.join(path)}")
 
 
-def failure(status: int, message: str, code: str = "") -> Answer:
+def failure(status: int, message: str, code: str = "") -> RestAnswer:
     error = {"code": code or _CODES.get(status, "HLD-401"), "message": message}
-    return Answer(status, encode({"error": error}))
+    return RestAnswer(status, encode({"error": error}))
 
 
 def _match(pattern: str, path: Sequence[str]) -> dict[str, str] | None:

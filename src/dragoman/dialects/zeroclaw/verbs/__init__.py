@@ -3,6 +3,7 @@
 from dragoman.dialects.dragoman.calls import CALLS
 from dragoman.wire.verbs import Verb
 
+from ..spelling import verb
 from . import core
 from .agents import VERBS as AGENTS
 from .config import VERBS as CONFIG
@@ -12,7 +13,6 @@ from .logs import VERBS as LOGS
 from .memory import VERBS as MEMORY
 from .quickstart import VERBS as QUICKSTART
 from .sessions import VERBS as SESSIONS
-from .table import verb
 from .turns import VERBS as TURNS
 from .writings import VERBS as WRITINGS
 

@@ -9,8 +9,7 @@ from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.wire.codec import encode
 
 from ..shapes import CostQuery
-from ..spelling import spoken
-from .table import verb
+from ..spelling import spoken, verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer

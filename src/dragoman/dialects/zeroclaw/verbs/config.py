@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.ports.rows import Explained
 from dragoman.observe.redact import is_secret
 from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
@@ -21,8 +22,8 @@ from ..shapes import (
     MapKey,
     MapRename,
 )
+from ..spelling import verb
 from .sessions import provider_of
-from .table import verb
 
 if TYPE_CHECKING:
     from dragoman.engine.ports.config import ConfigPort
@@ -35,12 +36,15 @@ _GROUPS = {
     "mcp": "Tools", "sandbox": "Tools", "acp": "Protocols", "zeroclaw": "Protocols",
     "humanlayer": "Protocols", "openclawos": "Protocols", "dialects": "Protocols",
 }  # fmt: skip
+_OTHERS = "Host"  # the group of all that is in none
 _TABLES = {
     "risk_profiles": "risk_profiles",
     "runtime_profiles": "runtime_profiles",
     "mcp_bundles": "mcp",
+    "channels": "channels",
 }
-_NOT_OURS = ("tts_providers", "transcription_providers", "channels", "knowledge_bundles")
+_NOT_OURS = ("tts_providers", "transcription_providers", "knowledge_bundles")
+DISMISSED = ("zeroclaw", "quickstart_dismissed")  # where that is kept
 LOCAL = frozenset({"ollama", "local", "demo", "scripted"})
 
 
@@ -83,12 +87,12 @@ def listed(conn: "ZeroclawHearer", params: ConfigList) -> Any:
     return {"entries": [_entry(row) for row in (chosen if prefix else rows)]}
 
 
-def _explained(conn: "ZeroclawHearer") -> list[Any]:
+def _explained(conn: "ZeroclawHearer") -> list[Explained]:
     explain = conn.door.facts.explain
-    return explain("") if explain is not None else []
+    return [*explain("")] if explain is not None else []
 
 
-def _entry(row: Any) -> dict[str, Any]:
+def _entry(row: Explained) -> dict[str, Any]:
     top, _, last = row.key.partition(".")
     secret = is_secret(row.key.rpartition(".")[2])
     entry: dict[str, Any] = {
@@ -156,25 +160,25 @@ def map_keys(conn: "ZeroclawHearer", params: ConfigPath) -> Any:
 
 
 def sections(conn: "ZeroclawHearer", _: None) -> Any:
-    """The tables of our own configuration, for a pane that shows and changes them."""
+    """The tables of our own configuration, for a pane that shows and changes them by groups."""
     known = conn.door.facts.sections
     rows = known() if known is not None and conn.door.config is not None else ()
-    return {
-        "sections": [
-            {
-                "key": name,
-                "label": name.replace("_", " ").capitalize(),
-                "help": text,
-                "has_picker": False,
-                "completed": True,
-                "ready": True,
-                "group": _GROUPS.get(name, "Host"),
-                "is_quickstart": False,
-                "shape": "one_tier_alias_map" if by_name else "direct_form",
-            }
-            for name, text, by_name in rows
-        ]
-    }
+    found = [
+        {
+            "key": name,
+            "label": name.replace("_", " ").capitalize(),
+            "help": text,
+            "has_picker": False,
+            "completed": True,
+            "ready": True,
+            "group": _GROUPS.get(name, _OTHERS),
+            "is_quickstart": False,
+            "shape": "one_tier_alias_map" if by_name else "direct_form",
+        }
+        for name, text, by_name in rows
+    ]
+    order = [*dict.fromkeys(_GROUPS.values()), _OTHERS]
+    return {"sections": sorted(found, key=lambda row: order.index(str(row["group"])))}
 
 
 def templates(conn: "ZeroclawHearer", _: None) -> Any:
@@ -224,8 +228,19 @@ def alias_source(conn: "ZeroclawHearer", params: AliasSource) -> Any:
     return {"source": source, "values": values}
 
 
-def status(conn: "ZeroclawHearer", _: None) -> Any:
-    return {"needs_quickstart": False, "reason": "", "has_partial_state": False, "missing": []}
+async def status(conn: "ZeroclawHearer", _: None) -> Any:
+    """Whether there is nothing to talk to yet, and nobody said that this is as it should be."""
+    needed = not await is_set_up(conn)
+    return {
+        "needs_quickstart": needed,
+        "reason": "no agent is configured" if needed else "",
+        "has_partial_state": False,
+        "missing": ["agents"] if needed else [],
+    }
+
+
+async def is_set_up(conn: "ZeroclawHearer") -> bool:
+    return bool(conn.door.agents()) or await conn.door.shelf.get(*DISMISSED) is not None
 
 
 def validate(conn: "ZeroclawHearer", _: None) -> Any:

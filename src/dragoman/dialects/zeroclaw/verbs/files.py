@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..attachments import take
 from ..faults import FS_BAD_PATH, FS_DENIED, FS_NOT_FOUND, Refusal
 from ..shapes import Attach, ListDir
+from ..spelling import verb
 from .sessions import usable
-from .table import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -18,9 +18,9 @@ _MOST = 10_000
 
 
 async def attach(conn: "ZeroclawHearer", params: Attach) -> Any:
-    info = await usable(conn, params.session_id)
+    session = await usable(conn, params.session_id)
     names = ("ref_id", "marker", "workspace_path", "size_bytes", "deduplicated")
-    kept = await take(conn, info, params.files)
+    kept = await take(conn, session.cwd, params.files)
     return {"files": [{name: getattr(one, name) for name in names} for one in kept]}
 
 

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.faults import BadInput
-from dragoman.observe.feed import Feed, Row
+from dragoman.engine.reading import counted
+from dragoman.observe.feed import Feed, LogLine
 from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, notification
 
 from ..faults import Refusal
 from ..shapes import LogGet, LogQuery
-from .table import verb
+from ..spelling import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -29,7 +30,7 @@ def _feed(conn: "ZeroclawHearer") -> Feed:
     return feed
 
 
-def _event(row: Row) -> dict[str, Any]:
+def _event(row: LogLine) -> dict[str, Any]:
     return {
         "id": str(row.number),
         "@timestamp": row.time,
@@ -38,7 +39,7 @@ def _event(row: Row) -> dict[str, Any]:
         "event": {
             "category": row.area,
             "action": row.event,
-            "outcome": "failure" if row.level == "error" else "success",
+            "outcome": _outcome(row),
         },
         "service": {"name": "dragoman"},
         "zeroclaw": {},
@@ -48,11 +49,15 @@ def _event(row: Row) -> dict[str, Any]:
     }
 
 
+def _outcome(row: LogLine) -> str:
+    return "failure" if row.level == "error" else "success"
+
+
 def subscribe(conn: "ZeroclawHearer", _: None) -> Any:
     """Follow the log. A client that does not read misses lines; a second call changes nothing."""
     feed = _feed(conn)
 
-    def told(row: Row) -> None:
+    def told(row: LogLine) -> None:
         if not conn.link.paused:
             conn.link.send(notification("logs/event", _event(row)))
 
@@ -64,10 +69,13 @@ def subscribe(conn: "ZeroclawHearer", _: None) -> Any:
 
 def query(conn: "ZeroclawHearer", params: LogQuery) -> Any:
     limit = _LIMIT if params.limit is None else max(1, min(params.limit, _MOST))
+    until = None if params.until_id is None else counted(params.until_id)
+    if until is None and params.until_id is not None:
+        raise BadInput("Invalid params: `until_id` is the id of an event.")
     found: list[dict[str, Any]] = []
     at_end = True
     for row in reversed(_feed(conn).rows):
-        if not _wanted(row, params):
+        if until is not None and row.number >= until or not _wanted(row, params):
             continue
         if len(found) == limit:
             at_end = False
@@ -83,12 +91,7 @@ def query(conn: "ZeroclawHearer", params: LogQuery) -> Any:
     }
 
 
-def _wanted(row: Row, params: LogQuery) -> bool:
-    if params.until_id is not None:
-        if not params.until_id.isdigit():
-            raise BadInput("Invalid params: `until_id` is the id of an event.")
-        if row.number >= int(params.until_id):
-            return False
+def _wanted(row: LogLine, params: LogQuery) -> bool:
     text = (params.q or "").lower()
     return (
         _SEVERITIES.get(row.level, 9) >= (params.severity_min or 0)
@@ -96,6 +99,8 @@ def _wanted(row: Row, params: LogQuery) -> bool:
         and (params.until_ts is None or row.time <= params.until_ts)
         and (params.category is None or row.area == params.category)
         and (params.action is None or row.event == params.action)
+        and (params.outcome is None or _outcome(row) == params.outcome)
+        and (params.trace_id is None or row.pairs.get("trace_id") == params.trace_id)
         and (not text or text in row.event.lower() or text in str(row.pairs).lower())
     )
 

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.engine.facts import Remembering
 from dragoman.engine.faults import BadInput
+from dragoman.engine.ports.rows import MemoryEntry
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import Refusal
 from ..shapes import Params
+from ..spelling import verb
 from ..times import rfc3339
-from .table import verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -32,7 +34,7 @@ class Wanted(Params, frozen=True):
     content: str | None = None
 
 
-def _memory(conn: "ZeroclawHearer", asked: Wanted) -> tuple[str, Any]:
+def _memory(conn: "ZeroclawHearer", asked: Wanted) -> tuple[str, Remembering]:
     """The agent that is meant, and its memory."""
     given = conn.door.facts.memory
     if given is None:
@@ -50,7 +52,7 @@ def _needed(value: str | None, name: str) -> str:
     return value
 
 
-def _entry(alias: str, entry: Any, cut: int = 0) -> dict[str, Any]:
+def _entry(alias: str, entry: MemoryEntry, cut: int = 0) -> dict[str, Any]:
     content = entry.content
     if cut and len(content.encode()) > cut:
         content = content.encode()[:cut].decode(errors="ignore") + "…"
@@ -67,7 +69,7 @@ def _entry(alias: str, entry: Any, cut: int = 0) -> dict[str, Any]:
     }
 
 
-def _memories(conn: "ZeroclawHearer", asked: Wanted) -> list[tuple[str, Any]]:
+def _memories(conn: "ZeroclawHearer", asked: Wanted) -> list[tuple[str, Remembering]]:
     """The memory of the agent that is meant; without one, those of all agents."""
     aliases = (asked.agent,) if asked.agent else conn.door.agents()
     return [_memory(conn, msgspec.structs.replace(asked, agent=alias)) for alias in aliases]
@@ -94,7 +96,7 @@ async def search(conn: "ZeroclawHearer", asked: Wanted) -> Any:
 
 
 def _answer(
-    found: Sequence[tuple[str, Any]], session: str | None, limit: int, cut: int = 0
+    found: Sequence[tuple[str, MemoryEntry]], session: str | None, limit: int, cut: int = 0
 ) -> dict[str, Any]:
     wanted = [(alias, e) for alias, e in found if session is None or e.session == session]
     entries = [_entry(alias, entry, cut) for alias, entry in wanted[:limit]]

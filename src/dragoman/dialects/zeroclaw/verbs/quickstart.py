@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from dragoman.engine.faults import BadInput, Fault
 
 from ..shapes import Params
-from .config import LOCAL, configured
-from .table import verb
+from ..spelling import verb
+from .config import DISMISSED, LOCAL, configured, is_set_up
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -16,13 +16,13 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MODES = {
     "supervised": "Reads alone, asks before it changes or runs anything.",
     "readonly": "Reads, and changes nothing.",
+    "plan": "Reads, writes a plan, and asks whether to go on.",
     "full": "Works alone inside its sandbox.",
 }
 _FIELDS = (
     ("api_key", "API key", "The provider's key; empty: from the environment.", True),
     ("base_url", "Address", "The provider's address, when it is not the usual one.", False),
 )
-_DISMISSED = ("zeroclaw", "quickstart_dismissed")
 
 
 class Fields(Params, frozen=True):
@@ -51,18 +51,16 @@ def _providers(conn: "ZeroclawHearer") -> list[str]:
 
 
 async def state(conn: "ZeroclawHearer", _: None) -> Any:
-    dismissed = await conn.door.shelf.get(*_DISMISSED)
-    agents = list(conn.door.agents())
     ready = list(dict.fromkeys(model.provider for model in conn.door.models()))
     return {
         "kind": "ok",
-        "quickstart_completed": bool(agents) or dismissed is not None,
-        "agents": agents,
+        "quickstart_completed": await is_set_up(conn),
+        "agents": list(conn.door.agents()),
         "risk_profiles": _keys(conn, "risk_profiles"),
         "runtime_profiles": _keys(conn, "runtime_profiles"),
         "default_runtime_profile": None,
         "model_providers": ready,
-        "channels": [],
+        "channels": _keys(conn, "channels"),
         "unassigned_channels": [],
         "storage": ["sqlite"],
         "model_provider_types": [
@@ -216,7 +214,7 @@ def apply(conn: "ZeroclawHearer", params: Submitted) -> Any:
 async def dismiss(conn: "ZeroclawHearer", params: Dismiss) -> Any:
     if params.last_step is not None and len(params.last_step) > 200:
         raise BadInput("Invalid params: `last_step` is too long.")
-    await conn.door.shelf.put(*_DISMISSED, (params.run_id or "yes")[:200].encode())
+    await conn.door.shelf.put(*DISMISSED, (params.run_id or "yes")[:200].encode())
     return {"recorded": True}
 
 

@@ -6,12 +6,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import msgspec
+
 from dragoman.dialects.dragoman.sessions import check_id
 from dragoman.engine.content import Message, text_of
 from dragoman.engine.faults import (
     BadInput,
     Busy,
-    Fault,
     UnknownAgent,
     UnknownModel,
     UnknownSession,
@@ -25,10 +26,10 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR
 from ..faults import SESSION_LIMIT, Refusal
 from ..own import Own
 from ..shapes import Configure, Listed, Messages, New, OfSession, Overrides
+from ..spelling import verb
 from ..times import rfc3339
 from ..unused import drop_unused, is_unused
 from .git import branch
-from .table import verb
 
 if TYPE_CHECKING:
     from dragoman.engine.view import SessionView
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
 
 _LIST_LIMIT = 1_000
+_FEWEST = 100  # sessions that are looked at together
+_PAGES = 50  # of them that are looked at for one list
 _TRIES = 8
 
 
@@ -46,26 +49,18 @@ async def new(call: "Call", params: New) -> None:
     session_id = check_id(params.session_id)
     if not params.agent_alias.strip():
         raise BadInput("Invalid params: `agent_alias` must not be blank.")
-    opening: asyncio.Future[None] | None = None
-    if session_id:
-        await conn.opened(session_id)
-        opening = conn.held.opening[session_id] = asyncio.get_running_loop().create_future()
-    try:
-        state, joins = await _open(conn, params, session_id)
-        answer = {
-            "session_id": state.id,
-            "agent_alias": state.agent,
-            "message_count": len(said(await conn.door.transcript(state.id))),
-            "workspace_dir": state.cwd,
-        }
-        call.reply(answer)  # first: what is open in the session is told after it
-        seat = await conn.seats.take(state.id, joins=joins)
-        if conn.env:
-            seat.bring(conn.env)
-    finally:
-        if opening is not None:
-            conn.held.opening.pop(session_id, None)
-            opening.set_result(None)
+    state, joins = await _open(conn, params, session_id)
+    answer = {
+        "session_id": state.id,
+        "agent_alias": state.agent,
+        "message_count": len(said(await conn.door.transcript(state.id))),
+        "workspace_dir": state.cwd,
+    }
+    call.reply(answer)  # first: what is open in the session is told after it
+    conn.desk.left.get(state.id, set()).discard(conn.who.id)
+    seat = await conn.seats.take(state.id, joins=joins)
+    if conn.env:
+        seat.bring(conn.env)
 
 
 async def _open(conn: "ZeroclawHearer", params: New, session_id: str) -> tuple["SessionView", bool]:
@@ -133,6 +128,8 @@ def _spec(conn: "ZeroclawHearer", params: New, session_id: str) -> OpenSpec:
         agent=params.agent_alias,
         cwd=params.cwd or "",
         id=session_id,
+        mode=params.mode,
+        worktree=bool(params.worktree),
         check_cwd=False,  # the protocol takes any folder and says it back
         traits=(given, Own(chat_mode=params.chat_mode or "chat")),
     )
@@ -153,20 +150,22 @@ async def _join(conn: "ZeroclawHearer", params: New, session_id: str) -> "Sessio
     return await door.look(session_id)
 
 
-async def usable(conn: "ZeroclawHearer", session_id: str) -> SessionInfo:
+async def usable(conn: "ZeroclawHearer", session_id: str) -> "SessionView | SessionInfo":
     """The session, unless it was closed or killed here. Raises UnknownSession."""
-    info = await conn.door.info(session_id)
-    own = Own.of(info.extra)
+    found = conn.door.live(session_id) or await conn.door.info(session_id)
+    own = Own.of(found.extra)
     if own.closed or own.killed_at:
         raise UnknownSession(session_id)
-    return info
+    return found
 
 
 async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
-    """Leave a session; the last one to leave lets it go, and stops what it had begun itself."""
+    """Leave a session; the last one to leave lets it go, with what those who left had begun."""
     door, session_id = conn.door, params.session_id
     await usable(conn, session_id)
-    if not _others(conn, session_id):
+    if _others(conn, session_id):
+        _note_leaving(conn, session_id)
+    else:
         await door.keep(session_id, Own, conn.who, closed=True)
         if not _others(conn, session_id):  # somebody may have come while that was kept
             with suppress(UnknownSession):  # let go by somebody else at the same time
@@ -184,10 +183,19 @@ def _others(conn: "ZeroclawHearer", session_id: str) -> bool:
     live = conn.door.live(session_id)
     if live is None:
         return False
-    begun = live.begun_by
+    gone = {conn.who.id, *conn.desk.left.get(session_id, ())}
     return any(who.id != conn.who.id for who in conn.door.present(session_id)) or any(
-        who is None or who.id != conn.who.id for who in begun
+        who is None or who.id not in gone for who in live.begun_by
     )
+
+
+def _note_leaving(conn: "ZeroclawHearer", session_id: str) -> None:
+    """What it began goes on for those who stay, and ends when the last of them closes."""
+    left, live = conn.desk.left, conn.door.live(session_id)
+    for ended in [id for id in left if conn.door.live(id) is None]:
+        del left[ended]
+    if live is not None and any(who and who.id == conn.who.id for who in live.begun_by):
+        left.setdefault(session_id, set()).add(conn.who.id)
 
 
 async def kill(conn: "ZeroclawHearer", params: OfSession) -> Any:
@@ -209,10 +217,24 @@ async def listed(conn: "ZeroclawHearer", params: Listed) -> Any:
     limit = _LIST_LIMIT if params.limit is None else max(1, min(params.limit, _LIST_LIMIT))
     words = (params.query or "").strip()
     if words:
-        found = [info for info in await conn.door.search(words, limit) if not info.archived]
+        found = await conn.door.search(words, _LIST_LIMIT)
+        shown = [info for info in found if not info.archived and _shown(conn, info)]
     else:
-        found = [*(await conn.door.list(SessionQuery(archived=False, limit=limit))).sessions]
-    return {"sessions": [_row(info) for info in found if _shown(conn, info)]}
+        shown = await _newest(conn, limit)
+    return {"sessions": [_row(info) for info in shown[:limit]]}
+
+
+async def _newest(conn: "ZeroclawHearer", limit: int) -> list[SessionInfo]:
+    """As many as are wanted, behind however many of those that are not shown."""
+    shown: list[SessionInfo] = []
+    query = SessionQuery(archived=False, limit=max(limit, _FEWEST))
+    for _ in range(_PAGES):
+        page = await conn.door.list(query)
+        shown += [info for info in page.sessions if _shown(conn, info)]
+        if len(shown) >= limit or not page.cursor:
+            break
+        query = msgspec.structs.replace(query, cursor=page.cursor)
+    return shown
 
 
 def _shown(conn: "ZeroclawHearer", info: SessionInfo) -> bool:
@@ -267,6 +289,8 @@ async def messages(conn: "ZeroclawHearer", params: Messages) -> Any:
 async def state(conn: "ZeroclawHearer", params: OfSession) -> Any:
     info = await usable(conn, params.session_id)
     told: dict[str, Any] = {"session_id": info.id, "state": info.status}
+    if info.mode in ("plan", "readonly"):  # ours, and only where it is not what was always so
+        told["mode"] = info.mode
     live = conn.door.live(info.id)
     if live is not None and live.turn:
         told["turn_id"] = live.turn
@@ -296,35 +320,25 @@ async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
     if ref:
         await door.set_model(params.session_id, ref, conn.who)
     await door.keep(params.session_id, Own, conn.who, overrides=merged)
+    if given.mode is not None:
+        await door.set_mode(params.session_id, given.mode, conn.who)
     if given.temperature is not None:
         await door.keep(params.session_id, Given, conn.who, temperature=given.temperature)
     return {"session_id": params.session_id, "overrides": merged}
 
 
-def _used(conn: "ZeroclawHearer") -> set[str]:
-    """The providers of agents; some have no list of models."""
-    found = set()
-    for alias in conn.door.agents():
-        with suppress(Fault):  # not usable as it is configured
-            found.add(conn.door.profile(alias).model.partition("/")[0])
-    return found
-
-
 def provider_of(conn: "ZeroclawHearer", given: str) -> str:
     """The provider that a name means: `provider`, or `provider.alias` as the settings say it."""
     name = given.strip()
-    used = _used(conn)
     for end in ("", "@", "."):
         short = name.partition(end)[0] if end else name
-        if short in used:
-            return short
         with suppress(UnknownModel):
             if any(model.provider == short for model in conn.door.models(short)):
                 return short
     return name
 
 
-def _ref(conn: "ZeroclawHearer", given: Overrides, info: SessionInfo) -> str:
+def _ref(conn: "ZeroclawHearer", given: Overrides, info: "SessionView | SessionInfo") -> str:
     """The model that is meant, as "provider/model"; empty when none is. Raises UnknownModel."""
     door = conn.door
     if given.model is None:
@@ -357,10 +371,10 @@ async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> Any:
 
 
 VERBS = {
-    "session/new": verb(new, New, direct=True),
-    "session/close": verb(close, OfSession),
-    "session/kill": verb(kill, OfSession),
-    "session/delete": verb(delete, OfSession),
+    "session/new": verb(new, New, direct=True, alone=True),
+    "session/close": verb(close, OfSession, alone=True),
+    "session/kill": verb(kill, OfSession, alone=True),
+    "session/delete": verb(delete, OfSession, alone=True),
     "session/list": verb(listed, Listed),
     "session/list-acp": verb(listed_all),
     "session/messages": verb(messages, Messages),

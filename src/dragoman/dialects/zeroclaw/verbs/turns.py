@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Text
@@ -20,11 +21,11 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR, reply
 
 from ..attachments import contents
 from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal, bare_message
+from ..own import Own
 from ..shapes import Approve, OfSession, Prompt
 from ..speak import Updates
-from ..spelling import spoken_text
+from ..spelling import spoken_text, verb
 from .sessions import usable
-from .table import verb
 
 if TYPE_CHECKING:
     from dragoman.engine.seat import Seat
@@ -56,22 +57,31 @@ async def prompt(call: "Call", params: Prompt) -> None:
     try:
         if not params.prompt.strip() and not params.attachments:
             raise BadInput("Invalid params: `prompt` must not be blank.")
-        info = await usable(conn, session_id)
-        content: tuple[Any, ...] = (Text(params.prompt),)
-        if params.attachments:
-            content = await contents(conn, info, params.prompt, params.attachments)
-        seat = await conn.seats.take(session_id, joins=True)
-        work = await conn.door.prompt(
-            session_id,
-            content,
-            conn.who,
-            limit=max(1, settings.queue),
-            wait=settings.queue_wait_secs or None,
-        )
+        # Attachments and sessions that leave take their time: what comes behind stays behind.
+        live = conn.door.live(session_id)
+        slow = params.attachments or live is None or live.closing
+        if conn.order is not None and session_id in conn.order.lines:
+            slow = True  # not beside the line: whoever stands in it came before
+        async with conn.in_line(session_id) if slow else nullcontext():
+            found = conn.door.live(session_id) or await conn.door.info(session_id)
+            if (own := Own.of(found.extra)).closed or own.killed_at:
+                raise UnknownSession(session_id)
+            content: tuple[Any, ...] = (Text(params.prompt),)
+            if params.attachments:
+                given = (found.cwd, params.prompt, params.attachments)
+                content = await contents(conn, session_id, *given)
+            seat = await conn.seats.take(session_id, joins=True)
+            work = await conn.door.prompt(
+                session_id,
+                content,
+                conn.who,
+                limit=max(1, settings.queue),
+                wait=settings.queue_wait_secs or None,
+            )
     except Exception as problem:
         _never_ran(call, session_id, problem)
         raise
-    work.on_done(lambda done: seat.then(lambda: _ended(call, seat, session_id, done)))
+    work.done.add_done_callback(lambda _: seat.then(lambda: _ended(call, seat, session_id, work)))
 
 
 def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
@@ -136,6 +146,7 @@ async def cancel(conn: "ZeroclawHearer", params: OfSession) -> Any:
     await conn.door.begun(session_id)
     try:
         conn.door.cancel(session_id, "client")
+        await conn.door.kept(session_id)
     except NothingRunning:
         if not live.turn or live.busy:
             raise Refusal(SESSION_NOT_FOUND, "No active turn for this session") from None
@@ -187,7 +198,7 @@ def _reply(verdict: Verdict, text: str, choices: tuple[str, ...]) -> tuple[Verdi
 
 
 VERBS = {
-    "session/prompt": verb(prompt, Prompt, direct=True, nested=("attachments",)),
+    "session/prompt": verb(prompt, Prompt, direct=True, nested=("attachments",), queues=True),
     "session/cancel": verb(cancel, OfSession),
     "session/approve": verb(approve, Approve),
 }

@@ -8,7 +8,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import Refusal
 from ..shapes import Params
-from .table import verb
+from ..spelling import verb
 
 if TYPE_CHECKING:
     from dragoman.engine.facts import Writings

@@ -1,0 +1,1 @@
+"""Small repositories with a failing test: whether the tools lead a model to the fix."""

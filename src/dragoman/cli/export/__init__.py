@@ -1,1 +1,0 @@
-"""Sessions as documents: the events of a session made into a story, written in several forms."""

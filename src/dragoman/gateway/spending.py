@@ -1,0 +1,96 @@
+"""What was spent today, by agent and model, read from the kept events of all sessions."""
+
+import asyncio
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.engine.events import Compacted, Event, Spoke
+from dragoman.engine.faults import UnknownSession
+
+if TYPE_CHECKING:
+    from dragoman.engine.door import Door
+
+_PAGE = 1_000
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """The model calls of one agent with one model within one hour of the day."""
+
+    agent: str
+    model: str
+    hour: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float
+
+
+class Spending:
+    """Adds up as far as the store has come; what was read is not read again that day."""
+
+    def __init__(self, door: "Door") -> None:
+        self._door = door
+        self._day = 0  # ms, when it began here
+        self._at = 0  # the place up to which is counted
+        self._rows: dict[tuple[str, str, int], Spent] = {}
+        self._agents: dict[str, tuple[str, str]] = {}  # of sessions: agent, model
+        self._reading = asyncio.Lock()
+
+    async def today(self) -> list[Spent]:
+        async with self._reading:
+            day = _midnight(self._door.now_ms())
+            if day != self._day:
+                self._rows.clear()
+                self._agents.clear()
+                self._at = await self._before(day)
+                self._day = day
+            while True:
+                page = await self._door.read_all(self._at, _PAGE)
+                for event in page:
+                    self._at = event.gseq
+                    if isinstance(event.body, Spoke | Compacted) and event.at >= day:
+                        await self._count(event, event.body)
+                if len(page) < _PAGE:
+                    return sorted(self._rows.values(), key=lambda row: -row.cost)
+
+    async def _before(self, day: int) -> int:
+        """The last place before the day, found by halves: places and times grow together."""
+        low, high = 0, await self._door.newest()
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = await self._door.read_all(middle - 1, 1)
+            if found and found[0].at < day:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    async def _count(self, event: Event, body: Spoke | Compacted) -> None:
+        agent, usual = await self._of(event.session)
+        model = getattr(body, "model", "") or usual
+        hour = datetime.fromtimestamp(event.at / 1000).hour
+        usage = body.usage
+        old = self._rows.get((agent, model, hour)) or Spent(agent, model, hour, 0, 0, 0, 0.0)
+        self._rows[agent, model, hour] = Spent(
+            agent, model, hour, old.calls + 1,
+            old.tokens_in + usage.input + usage.cache_read + usage.cache_write,
+            old.tokens_out + usage.output, old.cost + body.cost,
+        )  # fmt: skip
+
+    async def _of(self, session: str) -> tuple[str, str]:
+        known = self._agents.get(session)
+        if known is None:
+            try:
+                info = await self._door.info(session)
+                known = (info.agent, info.model)
+            except UnknownSession:  # deleted since; it was paid all the same
+                known = ("", "")
+            self._agents[session] = known
+        return known
+
+
+def _midnight(ms: int) -> int:
+    now = datetime.fromtimestamp(ms / 1000)
+    return int(now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)

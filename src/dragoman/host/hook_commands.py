@@ -1,0 +1,247 @@
+"""Hooks of the configuration: commands that run at the points where apps may listen.
+
+A command runs as the agent's own commands do: in the working folder, by the same shell, inside of
+the same sandbox. What it prints reaches the model; exit code 2 says no where an app may say no.
+
+Values never become text of the command: `{path}` stands for a variable of the shell, so that a file
+called `$(x)` is a name and nothing else.
+"""
+
+import asyncio
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.engine.content import Text
+from dragoman.engine.faults import Fault
+from dragoman.engine.hooks import (
+    INTERCEPTABLE,
+    Block,
+    Executed,
+    Executing,
+    HookContext,
+    P,
+    Payload,
+)
+from dragoman.engine.host import Host
+from dragoman.engine.ports.agents import PromptTurn
+from dragoman.engine.ports.tools import LOOKING
+from dragoman.observe.log import get_log
+from dragoman.settings.host import Hook
+from dragoman.settings.model import Settings
+
+if TYPE_CHECKING:
+    from dragoman.host.roster import Roster
+
+log = get_log("hooks")
+_PLACE = re.compile(r"\{(path|tool|session|agent|turn|cwd)\}")
+_LARGEST = 32 * 1024  # characters of what a command is told, and of what the model is told
+_MOST = 256  # things that wait to be told
+_BLOCKS = 2  # the exit code that says no
+
+
+class Place:
+    """Where a hook's command runs: as much of a tool's surroundings as `bash` looks at."""
+
+    files = terminals = seen = None
+    reach: Sequence[Any] = ()
+    variables: Mapping[str, str] = {}
+    vision = False
+
+    def __init__(
+        self, context: HookContext, cwd: str, roots: Sequence[str], mode: Any, call_id: str
+    ) -> None:
+        self.session, self.turn, self.agent = context.session, context.turn, context.agent
+        self.call_id, self.cwd, self.roots, self.mode = call_id, cwd, roots, mode
+
+    def progress(self, text: str) -> None:
+        return None
+
+
+class HookCommands:
+    """Runs the commands of `[[hooks]]` (`engine.hooks.Subscriber`)."""
+
+    name = "hooks of the configuration"
+
+    def __init__(
+        self, settings: Callable[[], Settings], host: Host, roster: "Roster", private: str
+    ) -> None:
+        self._settings = settings
+        self._host = host
+        self._roster = roster
+        self._private = private
+        self._by_point: dict[str, list[Hook]] = {}
+        # What was printed, until the model is told: by session, and by call.
+        self._said: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+        self._running: dict[str, set[asyncio.Task[None]]] = {}
+        self.apply()
+
+    def apply(self, old: Settings | None = None, new: Settings | None = None) -> None:
+        """Listen at the points that the configuration names now."""
+        hooks = self._host.hooks
+        hooks.forget(self)
+        self._by_point = {}
+        for one in self._settings().hooks:
+            self._by_point.setdefault(one.on, []).append(one)
+        for point in self._by_point:
+            if point != "tool_completed":  # the call waits for it: `after`
+                hooks.subscribe(point, self, intercepts=point in INTERCEPTABLE)
+        about_calls = self._by_point.keys() & {"tool_executing", "tool_completed"}
+        hooks.after = self.after if about_calls else None
+
+    def patience(self, hook: str) -> float:
+        """How long an answer may take: each command has its own limit."""
+        return sum(one.timeout_secs for one in self._by_point.get(hook, ())) + 5.0
+
+    # --- as a subscriber ---
+
+    def observe(self, hook: str, data: Payload, context: HookContext) -> None:
+        wanted = self._wanted(hook, data, context)
+        if wanted:
+            task = asyncio.ensure_future(self._beside(wanted, hook, data, context))
+            mine = self._running.setdefault(context.session, set())
+            mine.add(task)
+            task.add_done_callback(lambda done: self._ended(context.session, done))
+
+    def _ended(self, session: str, task: "asyncio.Task[None]") -> None:
+        mine = self._running.get(session, set())
+        mine.discard(task)
+        if not mine:
+            self._running.pop(session, None)
+
+    async def _beside(
+        self, wanted: Sequence[Hook], hook: str, data: Payload, context: HookContext
+    ) -> None:
+        try:
+            for one in wanted:
+                _, said = await self._run(one, hook, data, context)
+                self._keep((context.session, ""), said)
+        except Fault as fault:
+            log.warning("hook", hook=hook, problem=str(fault), session=context.session)
+
+    async def intercept(self, hook: str, data: P, context: HookContext) -> P | Block | None:
+        call_id = data.call_id if isinstance(data, Executing) else ""
+        for one in self._wanted(hook, data, context):
+            try:
+                code, said = await self._run(one, hook, data, context)
+            except Fault as fault:
+                raise ConnectionError(f"could not run {one.run!r}: {fault}") from fault
+            if code == _BLOCKS:
+                return Block(said or f"a hook says no: {one.run}")
+            self._keep((context.session, call_id), said)
+        return None
+
+    async def after(self, data: Executed, context: HookContext) -> str:
+        """What the hooks about one call said, those that run after it included."""
+        for one in self._wanted("tool_completed", data, context):
+            try:
+                _, said = await self._run(one, "tool_completed", data, context)
+            except Fault as fault:
+                said = f"[a hook could not run: {fault}]"
+            self._keep((context.session, data.call_id), said)
+        return "\n".join(self._said.pop((context.session, data.call_id), ()))
+
+    async def told(self, turn: PromptTurn) -> Sequence[str]:
+        """What hooks beside calls said: a part of the system prompt, told once."""
+        session = turn.info.id
+        running = self._running.get(session)
+        if running:
+            await asyncio.wait(tuple(running))  # each has its limit of time
+        said = self._said.pop((session, ""), ())
+        return (f"# What the user's hooks said\n\n{chr(10).join(said)}",) if said else ()
+
+    # --- the commands ---
+
+    def _wanted(self, hook: str, data: Payload, context: HookContext) -> list[Hook]:
+        found = [
+            one
+            for one in self._by_point.get(hook, ())
+            if (not one.agents or context.agent in one.agents)
+            and (not one.tools or getattr(data, "tool", "") in one.tools)
+            and ("{path}" not in one.run or _path_of(data))
+        ]
+        if found and isinstance(data, Executing | Executed) and not self._may_act(data, context):
+            return []
+        return found
+
+    def _may_act(self, data: Executing | Executed, context: HookContext) -> bool:
+        """Where calls that act are refused, commands about them do not run either."""
+        session = self._host.live.get(context.session)
+        if session is None or session.state.mode not in ("readonly", "plan"):
+            return True
+        toolbox = session.gear.toolbox
+        tool = toolbox.find(data.tool) if toolbox is not None else None
+        return tool is not None and tool.spec.kind in LOOKING
+
+    async def _run(
+        self, one: Hook, hook: str, data: Payload, context: HookContext
+    ) -> tuple[int, str]:
+        place = self._place(data, context)
+        told = {"hook": hook, **msgspec.structs.asdict(context), **msgspec.to_builtins(data)}
+        variables = {
+            "path": os.path.join(place.cwd, _path_of(data)) if _path_of(data) else "",
+            "tool": str(getattr(data, "tool", "")),
+            "session": context.session,
+            "agent": context.agent,
+            "turn": context.turn,
+            "cwd": place.cwd,
+            "json": msgspec.json.encode(told).decode("utf-8", "replace")[:_LARGEST],
+        }
+        command = _script(one.run, variables)
+        alias = context.agent or self._roster.default() or self._roster.names()[0]
+        bash = self._roster.bash(self._roster.profile(alias))
+        outcome = await bash.run({"command": command, "timeout": one.timeout_secs}, place)
+        text = "".join(block.text for block in outcome.content if isinstance(block, Text))
+        code = outcome.detail.exit_code if outcome.detail is not None else -1
+        log.debug("hook", hook=hook, run=one.run, code=code, session=context.session)
+        output = text.removeprefix(f"$ {command}\n\n").strip()
+        printed = output.rpartition("[exit ")[0].strip()
+        if not printed and code in (0, None):
+            return 0, ""
+        ended = f", exit {code}" if code else ""
+        return code or 0, f"[hook {hook}: {one.run}{ended}]\n{printed[:_LARGEST]}".strip()
+
+    def _place(self, data: Payload, context: HookContext) -> Place:
+        call_id = getattr(data, "call_id", "")
+        session = self._host.live.get(context.session)
+        if session is None:  # of the host itself, or of a session that is gone
+            os.makedirs(self._private, mode=0o700, exist_ok=True)
+            return Place(context, self._private, (), "supervised", call_id)
+        state = session.state
+        return Place(context, state.cwd, session.gear.roots, state.mode, call_id)
+
+    def _keep(self, key: tuple[str, str], said: str) -> None:
+        if said:
+            self._said.setdefault(key, []).append(said)
+            while len(self._said) > _MOST:
+                self._said.popitem(last=False)
+
+
+def _path_of(data: Payload) -> str:
+    args = getattr(data, "args", None)
+    if not isinstance(args, Mapping):
+        return ""
+    found = (args.get(name) for name in ("path", "file_path", "filePath", "filename", "file"))
+    path = next((one for one in found if isinstance(one, str) and one), "")
+    return "" if "\0" in path else path
+
+
+def _script(run: str, variables: Mapping[str, str]) -> str:
+    """The command, with variables in place of names in braces, and those variables before it."""
+    lines = [f"HOOK_{name.upper()}={quote(value)}" for name, value in variables.items()]
+    lines.append(f"export {' '.join(f'HOOK_{name.upper()}' for name in variables)}")
+    return "\n".join([*lines, _PLACE.sub(lambda found: f'"$HOOK_{found[1].upper()}"', run)])
+
+
+def described(hooks: Iterable[Hook]) -> list[str]:
+    """The hooks of a configuration, one line each."""
+    return [
+        f"{one.on}{' of ' + ', '.join(one.tools) if one.tools else ''}"
+        f"{' by ' + ', '.join(one.agents) if one.agents else ''}: {one.run}"
+        for one in hooks
+    ]

@@ -1,0 +1,30 @@
+"""Where our own program lies: no tool writes there, in no mode.
+
+People install us into the environment of the very project that an agent works in. Whoever writes
+there writes us: what the daemon loads next, or what runs at its next start, with all its rights.
+"""
+
+import os
+import sys
+from functools import cache
+
+import dragoman
+
+
+@cache
+def own_code() -> tuple[str, ...]:
+    """Our package, and the environment that it is installed in."""
+    package = os.path.dirname(os.path.realpath(dragoman.__file__))
+    found = [package]
+    around = os.path.dirname(package)
+    if os.path.basename(around) in ("site-packages", "dist-packages"):
+        found.append(around)  # what we are made of lies beside us
+    if sys.prefix != sys.base_prefix:
+        found.append(os.path.realpath(sys.prefix))
+    return tuple(found)
+
+
+def inside(folder: str) -> str:
+    """The part of our program that lies in a folder where agents work; empty: none does."""
+    top = os.path.realpath(folder).rstrip("/") + "/"
+    return next((place for place in reversed(own_code()) if place.startswith(top)), "")

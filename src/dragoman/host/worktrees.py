@@ -1,0 +1,147 @@
+"""Git worktrees for sessions: made beside nothing but the repository, ended by the user's word.
+
+Git is called with the repository's hooks, file system monitors and signing switched off, and only
+where a repository's configuration runs nothing: what an agent could write must not run here.
+"""
+
+import os
+import re
+import subprocess
+import unicodedata
+
+from dragoman.engine.faults import BadInput
+from dragoman.engine.visible import brief
+from dragoman.engine.worktrees import Worktree
+from dragoman.observe.programs import find
+from dragoman.policy.repository import tame
+
+_FOLDER = os.path.join(".agents", "worktrees")
+_SECONDS = 120
+STILL = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
+    *("-c", "protocol.allow=never", "-c", "submodule.recurse=false", "-c", "gc.auto=0"),
+)
+
+
+class GitWorktrees:
+    """Implements `engine.worktrees.Worktrees`."""
+
+    def make(self, cwd: str, name: str, mark: str) -> tuple[str, Worktree]:
+        root = _root(cwd)
+        base = _git(root, "rev-parse", "--verify", "HEAD", why="It has no commit yet.").strip()
+        slug = slug_of(name) or "session"
+        branch = f"agent/{slug}"
+        if _has(root, branch):
+            branch = f"{branch}-{mark}"
+        folder = os.path.join(root, _FOLDER)
+        if os.path.realpath(folder) != folder:
+            raise BadInput(f"{folder} is a link.", "Remove it; worktrees are made there.")
+        os.makedirs(folder, exist_ok=True)
+        note = os.path.join(folder, ".gitignore")
+        if not os.path.lexists(note):  # none of them is part of the repository
+            with open(note, "x", encoding="utf-8") as file:
+                file.write("*\n")
+        path = os.path.join(folder, f"{slug}-{mark}")
+        _git(root, "worktree", "add", "-q", "-b", branch, path, base)
+        below = os.path.relpath(os.path.realpath(cwd), root)
+        inside = os.path.normpath(os.path.join(path, below))
+        os.makedirs(inside, exist_ok=True)  # a folder that no commit has
+        return inside, Worktree(root, path, branch, base)
+
+    def end(self, tree: Worktree, how: str, title: str) -> str:
+        root = _root(tree.repository)
+        if os.path.realpath(tree.path) != tree.path or not tree.path.startswith(
+            f"{root}/{_FOLDER}/"
+        ):
+            raise BadInput(f"{tree.path} is not any more what it was.", "Look at it by hand.")
+        said = ""
+        if how == "merge":
+            said = self._merge(root, tree, title)
+        _git(root, "worktree", "remove", "--force", tree.path)
+        _git(root, "branch", "-q", "-D", tree.branch)
+        return said or f"dropped {tree.branch}"
+
+    def _merge(self, root: str, tree: Worktree, title: str) -> str:
+        message = title.strip() or tree.branch
+        _is_own(root, tree)
+        if _git(tree.path, "status", "--porcelain").strip():
+            _git(tree.path, "add", "-A")
+            _git(tree.path, "commit", "-q", "-m", message, why="Set user.name and user.email.")
+        if _git(root, "rev-parse", tree.branch).strip() == _git(root, "rev-parse", "HEAD").strip():
+            return f"{tree.branch} changed nothing"
+        try:
+            _git(root, "merge", "-q", "--no-ff", "-m", f"Merge {message}", tree.branch)
+        except BadInput as problem:
+            if os.path.lexists(os.path.join(root, ".git", "MERGE_HEAD")):
+                _git(root, "merge", "--abort")
+            hint = f"Nothing was merged. Merge the branch {tree.branch} by hand, then drop it."
+            raise BadInput(problem.message, hint) from problem
+        return f"merged {tree.branch}"
+
+
+def slug_of(title: str) -> str:
+    """A title as a part of a branch's name."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].rstrip("-")
+
+
+def _root(cwd: str) -> str:
+    """The checkout around a folder. Raises BadInput when there is none that is safe to use."""
+    if not find("git", [cwd]):
+        raise BadInput("git is not installed.", "A worktree needs it.")
+    place = os.path.realpath(cwd)
+    while not os.path.lexists(os.path.join(place, ".git")):
+        above = os.path.dirname(place)
+        if above == place:
+            raise BadInput(f"{cwd} is in no git repository.", "A worktree needs one: git init.")
+        place = above
+    if not os.path.isdir(os.path.join(place, ".git")):
+        raise BadInput(f"{place} is a worktree or a submodule itself.", "Use the repository.")
+    if not tame(place):
+        raise BadInput(
+            f"The configuration of {place} may make git run other programs.",
+            "Make the worktree by hand, and open the session there.",
+        )
+    return place
+
+
+def _is_own(root: str, tree: Worktree) -> None:
+    """The file that leads from a worktree to its repository was writable for the session."""
+    with open(os.path.join(tree.path, ".git"), encoding="utf-8", errors="replace") as file:
+        leads = file.read(4_096).strip().removeprefix("gitdir: ")
+    inside = os.path.realpath(leads)
+    if os.path.dirname(inside) != os.path.join(root, ".git", "worktrees"):
+        raise BadInput(f"{tree.path}/.git leads elsewhere.", "Look at it by hand, then drop it.")
+
+
+def _has(root: str, branch: str) -> bool:
+    given = [find("git", [root]), *STILL, "show-ref", "--verify", "--quiet"]
+    given.append(f"refs/heads/{branch}")
+    return subprocess.run(given, cwd=root, env=plain_env(), timeout=_SECONDS).returncode == 0
+
+
+def plain_env() -> dict[str, str]:
+    """Our environment without what steers git."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
+
+
+def _git(cwd: str, *words: str, why: str = "") -> str:
+    try:
+        done = subprocess.run(
+            [find("git", [cwd]), *STILL, *words],
+            cwd=cwd,
+            env=plain_env(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BadInput(f"git {words[0]} could not be run: {error}.") from error
+    if done.returncode:
+        # The reason comes first, and what it means for the whole last.
+        told = " ".join((done.stderr.strip() or done.stdout.strip() or "no reason given").split())
+        raise BadInput(f"git {words[0]}: {brief(told, 400)}", why)
+    return done.stdout

@@ -1,0 +1,80 @@
+// What all browser tests share: one Chromium, paired, that notes every error and foreign request.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+
+export const require = createRequire(new URL("../interop/node/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+export const tell = (row) => process.stdout.write(`${JSON.stringify(row)}\n`);
+const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+export async function browse({ address, code, executable, width = 1280, height = 820, timeout = 45000 }, act) {
+  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  const profile = mkdtempSync(join(tmpdir(), "dragoman-browser-"));
+  const context = await chromium.launchPersistentContext(profile, { executablePath: executable, headless: true, args: ARGS, viewport: { width, height } });
+  context.setDefaultTimeout(timeout);
+  const page = context.pages()[0] ?? (await context.newPage());
+  const troubles = [];
+  watch(page, address, troubles);
+  let failed = false;
+  try {
+    if (code) {
+      await page.goto(`${address}/`);
+      await page.fill("input.code", code);
+      await page.click("text=Pair this browser");
+      await page.waitForSelector(".hello h1");
+    }
+    await act({ context, page, troubles, wait: async () => (await lines.next()).value });
+    tell({ step: "over", troubles });
+  } catch (problem) {
+    failed = true;
+    if (process.env.SCREENS) await page.screenshot({ path: join(process.env.SCREENS, "99-failed.png") }).catch(() => {});
+    tell({ step: "failed", problem: String(problem.stack ?? problem), troubles });
+  } finally {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true });
+    process.exit(failed ? 1 : 0);
+  }
+}
+
+export function watch(page, address, troubles) {
+  page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => { troubles.push(`a dialog opened: ${dialog.message()}`); dialog.dismiss(); });
+  page.on("console", (message) => { if (message.type() === "error" && !/status of 4\d\d|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE/.test(message.text())) troubles.push(message.text()); });
+  page.on("request", (request) => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(address)) troubles.push(`foreign request: ${request.url()}`); });
+}
+
+// Waits until a session rests, and what was said last was answered: before its turn begins it rests, too.
+export const rests = (page) => page.waitForFunction(() => {
+  const all = [...document.querySelectorAll(".part > *")];
+  const last = all.findLastIndex((one) => one.matches(".said.user"));
+  return last >= 0 && last < all.length - 1 && document.querySelector('.status[data-status="idle"], .status[data-status="failed"], .status[data-status="interrupted"]');
+});
+
+export async function say(page, text) {
+  const before = await page.locator(".said.user").count();
+  await page.fill(".composer textarea", text);
+  await page.press(".composer textarea", "Enter");
+  await page.waitForFunction((many) => document.querySelectorAll(".said.user").length > many, before);
+}
+
+// Everything that axe-core finds wrong, on the page as it is now.
+export async function checked(page, name) {
+  await page.evaluate(`${readFileSync(require.resolve("axe-core/axe.min.js"), "utf8")};0`);
+  await page.emulateMedia({ reducedMotion: "reduce" }); // nothing is looked at while it fades
+  const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"], rules: { "color-contrast": { enabled: true } } }));
+  await page.emulateMedia({ reducedMotion: null });
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  // Nothing that is pressed or listed is cut from below, or wraps where it should not.
+  const cut = await page.evaluate(() => [...document.querySelectorAll("a.session, button, .tab, .menu a")].filter((one) => one.clientHeight && one.scrollHeight > one.clientHeight + 1).map((one) => `${one.className} ${one.textContent.slice(0, 40)}`));
+  // What a field says while it is empty is there as a whole.
+  cut.push(...await page.evaluate(() => [...document.querySelectorAll("input[placeholder], textarea[placeholder]")].filter((one) => {
+    if (!one.clientWidth || one.value) return false;
+    const style = getComputedStyle(one);
+    const pen = Object.assign(document.createElement("canvas").getContext("2d"), { font: style.font });
+    return pen.measureText(one.placeholder).width > one.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) + 1;
+  }).map((one) => `placeholder ${one.placeholder}`)));
+  return { name, over, cut, violations: found.violations.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? ""}`).join(" | ")}`) };
+}

@@ -1,0 +1,237 @@
+"""How commands get at things: `background`, `places`, `reach`, and `local` (mcp_login, memories,
+offline, upgrades).
+"""
+
+import argparse
+import socket
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.agents.memory import Memories
+from dragoman.cli import background, places, reach
+from dragoman.cli.local import mcp_login, memories, offline, upgrades
+from dragoman.client.problems import NotRunning
+from dragoman.engine.faults import BadInput, UnknownAgent, UnknownAsk, UnknownSession
+from dragoman.settings.load import BadSettings
+from dragoman.store.migrations import STEPS
+
+
+class Host:
+    """Two sessions and two questions."""
+
+    def __init__(self, ids: list[str] | None = None) -> None:
+        self.ids = ids if ids is not None else ["abc-1", "abd-2"]
+        self.pages = 0
+
+    def call(self, method: str, params: Any = None) -> Any:
+        if method == "dragoman/history":
+            if params["session_id"] not in self.ids:
+                raise UnknownSession(params["session_id"])
+            if params["limit"] == 1:
+                return {"events": [], "more": False}
+            after = params["after"]
+            return {"events": [{"seq": after + 1}], "more": after < 2}
+        if method == "dragoman/sessions":
+            self.pages += 1
+            at = int(params["cursor"] or 0)
+            rows = [{"id": self.ids[at]}] if at < len(self.ids) else []
+            more = str(at + 1) if at + 1 < len(self.ids) else ""
+            return {
+                "sessions": rows,
+                "cursor": more,
+                "nodes": {"abc-1": {"node": "n"}},
+                "damaged": 0,
+            }
+        return {"approvals": [{"ask": {"id": id}} for id in ("q-1", "q-12", "r-1")]}
+
+
+# --- reach ---
+
+
+def test_reach_pages_sessions_with_their_nodes() -> None:
+    host = Host()
+    found = list(reach.sessions(host))
+    assert [row["id"] for row in found] == ["abc-1", "abd-2"] and found[0]["node"] == "n"
+    assert host.pages == 2
+    assert [row["seq"] for row in reach.history(host, "abc-1")] == [1, 2, 3]
+
+
+def test_reach_a_session_by_its_beginning() -> None:
+    host = Host()
+    assert reach.session_id(host, "abc-1") == "abc-1" and host.pages == 0
+    assert reach.session_id(host, "abd") == "abd-2"
+    with pytest.raises(BadInput, match="2 sessions begin with ab: abc-1, abd-2"):
+        reach.session_id(host, "ab")
+    with pytest.raises(UnknownSession):
+        reach.session_id(host, "x")
+
+
+def test_reach_a_question_by_its_beginning() -> None:
+    host = Host()
+    assert reach.ask_id(host, "r") == "r-1" and reach.ask_id(host, "q-1") == "q-1"
+    assert reach.ask_id(host, "none") == "none"  # the host says what is wrong with it
+    with pytest.raises(UnknownAsk, match="2 approvals begin with q"):
+        reach.ask_id(host, "q")
+
+
+def test_reach_without_a_daemon_asks_the_store(tmp_path: Path) -> None:
+    args = argparse.Namespace(config_dir=str(tmp_path), verb="x")
+    with pytest.raises(NotRunning):
+        reach.daemon(args)
+    reach.reload(args)  # nobody needs to read anything again
+    with reach.host(args) as host:
+        assert isinstance(host, offline.Offline)
+        assert list(reach.sessions(host)) == []
+
+
+# --- places ---
+
+
+def test_places_say_what_is_strange(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert places.find(str(tmp_path)).config_dir == str(tmp_path)
+    (tmp_path / "config.toml").write_text("[agents.default]\nodd_key = 1\n")
+    places.warn(str(tmp_path))
+    assert "odd_key" in capsys.readouterr().err
+    (tmp_path / "config.toml").write_text("[")
+    with pytest.raises(BadSettings):
+        places.warn(str(tmp_path))
+
+
+# --- local.offline ---
+
+
+def test_offline_answers_as_the_daemon_does(tmp_path: Path) -> None:
+    with offline.Offline(str(tmp_path)) as host:
+        assert host.call("dragoman/sessions", {"limit": 1})["sessions"] == []
+        assert "agents" in host.call("dragoman/agents")
+        with pytest.raises(UnknownSession):
+            host.call("dragoman/history", {"session_id": "nope", "limit": 1})
+        with pytest.raises(BadInput, match="no UTF-8 text"):
+            host.call("dragoman/history", {"session_id": "\udcff", "limit": 1})
+
+
+# --- local.mcp_login ---
+
+
+def test_mcp_login_knows_the_servers(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[mcp.a]\nurl = "http://x"\n[mcp.b]\ncommand = "y"\n')
+    assert mcp_login.servers(str(tmp_path)) == [("a", "http://x", True), ("b", "y", True)]
+    with pytest.raises(BadInput, match="no MCP server c") as found:
+        mcp_login.login(str(tmp_path), "c", print)
+    assert found.value.hint == "Configured: a, b."
+
+
+# --- local.memories ---
+
+
+def test_memories_are_read_and_not_made(tmp_path: Path) -> None:
+    assert (
+        memories.entries(str(tmp_path), None) == []
+        and memories.forget(str(tmp_path), "k", None) == []
+    )
+    assert not (tmp_path / "data").exists()
+    kept = Memories(str(tmp_path / "data" / "memory"))
+    kept.of("default").store("k", "words", "note", "s")
+    kept.close()
+    (row,) = memories.entries(str(tmp_path), None)
+    assert (row["agent"], row["key"], row["content"]) == ("default", "k", "words")
+    with pytest.raises(UnknownAgent, match="no agent x"):
+        memories.entries(str(tmp_path), "x")
+    assert memories.forget(str(tmp_path), "k", None) == ["default"]
+    assert memories.forget(str(tmp_path), "k", None) == []
+
+
+# --- local.upgrades ---
+
+
+def test_upgrades_look_at_a_store_without_changing_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    assert upgrades.examine_store(":memory:")[0][0] == "ok"
+    assert "made at the first start" in upgrades.examine_store(str(path))[0][2]
+    path.write_bytes(b"no database at all, but long enough to be looked at" * 50)
+    assert upgrades.examine_store(str(path))[0][0] == "error"
+    path.unlink()
+    with offline.Offline(str(tmp_path)) as host:
+        host.call("dragoman/sessions", {"limit": 1})
+    store = tmp_path / "data" / "sessions.db"
+    assert upgrades.examine_store(str(store))[0][2].endswith("the newest")
+    raw = sqlite3.connect(store)
+    raw.execute(f"PRAGMA user_version={len(STEPS) - 1}")
+    raw.commit()
+    raw.close()
+    severity, _, text = upgrades.examine_store(str(store))[0]
+    assert severity == "warn" and "keep a copy" in text
+
+
+# --- background ---
+
+
+def flags(**given: Any) -> argparse.Namespace:
+    usual = {"ephemeral": False, "no_gateway": False, "native": False, "verb": "daemon"}
+    return argparse.Namespace(**{**usual, **given})
+
+
+def test_background_beside_a_running_daemon_says_whose_flags_count(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Running:
+        def __enter__(self) -> "Running":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+        def call(self, method: str) -> Any:
+            return {"pid": 7}
+
+    monkeypatch.setattr(reach, "daemon", lambda args: Running())
+    assert background.start(flags(native=True, config_dir=None)) == 0
+    out, err = capsys.readouterr()
+    assert "process 7" in out and "dragoman daemon --background --native" in err
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("import os, socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); "
+         "s.sendto(b'STATUS=x', os.environ['NOTIFY_SOCKET']); "
+         "s.sendto(b'READY=1', os.environ['NOTIFY_SOCKET'])", 0, "is ready"),
+        ("print('no such model', flush=True); raise SystemExit(3)", 1, "ended with code 3"),
+    ],
+)  # fmt: skip
+def test_background_comes_back_when_it_is_ready_or_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    script: str, code: int, said: str,
+) -> None:  # fmt: skip
+    log = tmp_path / "daemon.out"
+    log.write_text("of an earlier start\n")
+
+    def launch(config_dir: Any, words: Any, env: Any) -> Any:
+        import sys
+
+        with log.open("ab") as out:
+            return subprocess.Popen([sys.executable, "-c", script], env=env, stdout=out)
+
+    monkeypatch.setattr(background, "launch", launch)
+    monkeypatch.setattr(background, "log_path", lambda config_dir: str(log))
+    assert background._launch(flags(config_dir=None)) == code
+    out, err = capsys.readouterr()
+    assert said in out + err and "earlier start" not in err
+    assert code == 0 or "no such model" in err
+
+
+def test_background_a_daemon_that_says_nothing_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(background, "_WITHIN", 0.05)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.bind(str(tmp_path / "s"))
+        child = subprocess.Popen(["sleep", "60"])
+        assert background._hears(ear, child) is False
+        child.kill()
+        child.wait()
+    assert background._flags(flags(no_gateway=True)) == ["--no-gateway"]

@@ -1,0 +1,232 @@
+"""What `dragoman run` prints and answers: `run.printing`, `run.terminal`, `run.showcase`."""
+
+import argparse
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.cli.run import printing, showcase, terminal
+from dragoman.cli.run.printing import Ink, JsonLines, Prose, Screen, cut
+from dragoman.cli.run.terminal import Human
+from dragoman.engine import events as ev
+from dragoman.engine.ask import NOBODY, Ask
+from dragoman.engine.content import PlanEntry, Text, ToolCall
+from dragoman.engine.events import Event, Who
+from dragoman.engine.faults import AlreadySettled, BadInput
+from dragoman.engine.visible import harmless
+
+Out = pytest.CaptureFixture[str]
+
+
+def told(*bodies: Any) -> list[Event]:
+    return [Event("s1", 5, body, number) for number, body in enumerate(bodies, 1)]
+
+
+# --- printing ---
+
+
+async def test_printing_the_answer_on_stdout_and_all_else_beside_it(capsys: Out) -> None:
+    screen = Screen()
+    screen.speak(
+        told(
+            ev.ThoughtDelta("t", "hm"),
+            ev.TextDelta("t", "one"),
+            ev.TextDelta("t", " two\x1b"),
+            ev.Spoke("t", 1, (ToolCall("c", "bash", {"command": "ls"}),), "tool_use"),
+            ev.CallStarted("t", "c", "bash", why="rule 1"),
+            ev.Progress("t", "c", "a\nb"),
+            ev.CallEnded("t", "c", "bash", "failed", (Text("x\nlast"),), True),
+            ev.Planned((PlanEntry("p", status="completed"),)),
+            ev.Settled("q", "allow", Who("acp", name="phone"), scope="ls"),
+            ev.TurnEnded("t", "failed", "error", error="no key"),
+        )
+    )
+    screen.end()
+    out, err = capsys.readouterr()
+    assert out == "one two\ufffd\n"
+    assert err.splitlines() == [
+        "hm", '▸ bash {"command":"ls"}', "  allowed by rule 1", "  a", "  b", "  last",
+        "  [x] p", "  allow by phone over acp; remembered: ls", "failed: no key",
+    ]  # fmt: skip
+
+
+async def test_printing_bounds_what_a_command_says(capsys: Out) -> None:
+    screen = Screen()
+    screen.speak(told(ev.Progress("t", "c", "x\n" * 250)))
+    screen.speak(told(ev.CallEnded("t", "c", "bash", "done")))
+    assert "… 50 more lines" in capsys.readouterr().err
+    screen.speak(told(ev.CallEnded("t", "d", "read", "done", (Text("l\n" * 20),))))
+    assert "… 12 more lines" in capsys.readouterr().err
+
+
+async def test_printing_says_how_a_turn_was_stopped(capsys: Out) -> None:
+    screen = Screen()
+    screen.stopped = True
+    screen.speak(
+        told(
+            ev.Settled("q", "cancelled"),  # with the turn, whose end is told
+            ev.TurnEnded("t", "cancelled", "aborted"),
+            ev.TurnEnded("t", "interrupted", "aborted", cause="shutdown"),
+        )
+    )
+    assert capsys.readouterr().err.splitlines() == [
+        "cancelled", "interrupted: the daemon was stopped",
+    ]  # fmt: skip
+
+
+def test_printing_json_lines(capsys: Out) -> None:
+    JsonLines().speak(told(ev.Renamed("T"), ev.TextDelta("t", "x")))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == {"session": "s1", "seq": 1, "at": 5, "type": "renamed", "title": "T"}
+
+
+def test_printing_small_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cut("a\n b", 9) == "a b" and cut("x" * 20, 5) == "xxxx…"
+    assert harmless("a\tb\r\x1b") == "a\tb\ufffd\ufffd"
+
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert Ink(Terminal())("x", "1") == "\x1b[1mx\x1b[0m"
+    monkeypatch.setenv("TERM", "dumb")
+    assert Ink(Terminal())("x", "1") == "x"
+
+
+def test_printing_takes_back_what_stands_on_the_screen(capsys: Out) -> None:
+    prose = Prose()
+    assert prose._take_back(80, 24) is True and capsys.readouterr().out == ""
+    prose._raw = "x" * 200 + "\nmore"
+    assert prose._take_back(80, 24) is True
+    assert capsys.readouterr().out == "\r\x1b[3A\x1b[J"
+    assert prose._take_back(80, 4) is False  # its beginning has left the screen
+    assert printing._LIVE_LINES == 200
+
+
+# --- terminal ---
+
+
+class Seat:
+    def __init__(self, problem: Exception | None = None) -> None:
+        self.given: list[Any] = []
+        self.cancelled = 0
+        self.problem = problem
+        self.done = asyncio.Event()
+
+    async def answer(self, ask: Ask, decided: Any) -> None:
+        self.given.append((ask.id, decided.verdict, decided.text, decided.comment))
+        self.done.set()
+        if self.problem is not None:
+            raise self.problem
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+TOOL = Ask("q", "s", "tool", "Run it", 1, tool="bash", args={"command": "ls"})
+CHOICE = Ask("q", "s", "question", "Which?", 1, choices=("red", "blue"))
+FREE = Ask("q", "s", "question", "What?", 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "ask", "given"),
+    [
+        ("all", TOOL, ("q", "allow", "", "")),
+        ("none", TOOL, ("q", "deny", "", "")),
+        ("nobody", TOOL, ("q", "deny", "", NOBODY)),
+        ("all", CHOICE, ("q", "answer", "red", "")),
+        ("none", CHOICE, ("q", "cancelled", "", "")),
+        ("all", FREE, ("q", "cancelled", "", "")),
+    ],
+)
+async def test_terminal_answers_by_the_rule_where_nobody_sits(
+    rule: str, ask: Ask, given: Any, capsys: Out
+) -> None:
+    seat = Seat()
+    human = Human(seat, rule, JsonLines())
+    answers = asyncio.create_task(human.answer_all())
+    human.speak(told(ev.Asked(ask)))
+    await asyncio.wait_for(seat.done.wait(), 2)
+    answers.cancel()
+    assert seat.given == [given]
+
+
+async def test_terminal_what_was_settled_meanwhile_is_not_answered(capsys: Out) -> None:
+    seat = Seat(AlreadySettled("phone was faster"))
+    human = Human(seat, "all", JsonLines())
+    later = msgspec.structs.replace(CHOICE, id="q2")
+    human.speak(told(ev.Asked(TOOL), ev.Settled("q", "deny"), ev.Asked(later)))
+    answers = asyncio.create_task(human.answer_all())
+    await asyncio.wait_for(seat.done.wait(), 2)
+    await asyncio.sleep(0)
+    answers.cancel()
+    assert seat.given == [("q2", "answer", "red", "")]
+    assert "phone was faster" in capsys.readouterr().err
+
+
+async def test_terminal_an_output_that_nobody_takes_cancels_once() -> None:
+    class Broken(JsonLines):
+        def speak(self, events: Any) -> None:
+            raise BrokenPipeError("closed")
+
+    seat = Seat()
+    human = Human(seat, "all", Broken())
+    human.speak(told(ev.Renamed("x")))
+    human.speak(told(ev.Renamed("y")))
+    assert seat.cancelled == 1 and isinstance(human.unread, BrokenPipeError)
+    human.stop()
+    assert seat.cancelled == 2
+
+
+def test_terminal_needs_a_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_standard_input", lambda *, patient: "  ")
+    args = argparse.Namespace(prompt=[], demo=False)
+    with pytest.raises(BadInput, match="There is no prompt"):
+        terminal.main(args)
+
+
+def test_terminal_takes_what_is_piped_in_as_context_or_as_the_prompt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    wishes: list[Any] = []
+
+    async def one_turn(wish: Any, *, as_json: bool, rule: str) -> int:
+        wishes.append((wish.content, rule))
+        return 0
+
+    monkeypatch.setattr(terminal, "_standard_input", lambda *, patient: "piped")
+    monkeypatch.setattr(terminal, "one_turn", one_turn)
+    monkeypatch.setattr(terminal, "run", asyncio.run)
+    usual = {"image": [], "approve": None, "cwd": str(tmp_path), "config_dir": None, "agent": None,
+             "model": None, "mode": None, "session": None, "continue": False, "worktree": False,
+             "json": False}  # fmt: skip
+    assert terminal.main(argparse.Namespace(prompt=["say", "it"], **usual)) == 0
+    assert terminal.main(argparse.Namespace(prompt=[], **usual)) == 0
+    (content, rule), (alone, _) = wishes
+    assert content[0] == Text("say it") and "piped" in content[1].text and rule == "nobody"
+    assert alone == (Text("piped"),)
+
+
+# --- showcase ---
+
+
+def test_showcase_runs_the_demo_in_a_folder_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    seen: list[Any] = []
+
+    async def one_turn(wish: Any, *, as_json: bool, rule: str) -> int:
+        with open(f"{wish.cwd}/colours.txt") as file:
+            seen.append((file.read(), rule))
+        return 3
+
+    monkeypatch.setattr(terminal, "one_turn", one_turn)
+    monkeypatch.setattr(showcase, "run", asyncio.run)
+    monkeypatch.setenv("DRAGOMAN_agents__default__model", "kept")
+    assert showcase.show() == 3
+    assert seen == [("red\nblue\n", "all")] and "Next:" in capsys.readouterr().out

@@ -1,0 +1,294 @@
+"""The parts of the PostgreSQL store: what is told of a failure, what is written together."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+from tests.postgres import new_database
+from tests.store.making import make_batch, make_info
+
+from dragoman.engine.faults import BadInput, Fault, InUse, Refused, StoreFailed, WrongState
+from dragoman.engine.info import SessionQuery
+from dragoman.store.postgres import changes, is_address, link, lists, writer
+from dragoman.store.postgres import search as words
+from dragoman.store.postgres.changes import Node
+from dragoman.store.postgres.link import PostgresLink, is_lost, place_of
+from dragoman.store.postgres.store import PostgresStore
+from dragoman.testing.postgres import Server
+
+
+@pytest.fixture
+async def base(postgres: Server) -> AsyncIterator[PostgresStore]:
+    store = await PostgresStore.open(await new_database(postgres))
+    yield store
+    await store.close()
+
+
+async def begun(store: PostgresStore, session: str = "s1") -> int:
+    """A session that the writer knows, so that its next batches go together."""
+    epoch = await store.create(make_info(session), "me")
+    await store.append(make_batch(session, epoch, 1))
+    return epoch
+
+
+# --- what is told of a failure ---
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (asyncpg.DataError("too wide"), BadInput, "cannot be stored"),
+        (UnicodeEncodeError("utf-8", "x", 0, 1, "odd"), BadInput, "cannot be stored"),
+        (OSError("refused"), StoreFailed, "cannot be reached"),
+        (TimeoutError(), StoreFailed, "cannot be reached: it did not answer in time"),
+        (asyncpg.InvalidPasswordError("no"), StoreFailed, "does not let us in"),
+        (asyncpg.InsufficientPrivilegeError("no"), StoreFailed, "does not allow this"),
+        (asyncpg.UndefinedTableError("no"), StoreFailed, "failed: no"),
+        (StoreFailed("ours"), StoreFailed, "ours"),
+    ],
+)
+async def test_a_failure_is_told_in_our_words(
+    error: Exception, kind: type[Fault], said: str
+) -> None:
+    fault = PostgresLink("postgresql://ann:hush@db/work").explain(error)
+    assert type(fault) is kind and said in str(fault) and "hush" not in str(fault)
+
+
+def test_only_what_may_come_back_is_tried_again() -> None:
+    assert is_lost(ConnectionResetError()) and is_lost(asyncpg.AdminShutdownError("bye"))
+    assert is_lost(asyncpg.InterfaceError("connection is closed"))
+    assert not is_lost(asyncpg.InterfaceError("another operation is in progress"))
+    assert not is_lost(asyncpg.UndefinedTableError("x"))
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    assert is_address("postgres://x") and is_address("postgresql://x")
+    assert not is_address("/var/lib/sessions.db")
+    with pytest.raises(BadInput, match="not valid"):
+        place_of("postgresql://host:port/name")
+
+
+def test_without_the_driver_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "asyncpg", None)
+    with pytest.raises(BadInput, match="needs a package"):
+        link.driver()
+
+
+async def test_reading_says_what_is_wrong_with_the_question(base: PostgresStore) -> None:
+    with pytest.raises(StoreFailed, match="failed"):
+        await base.fetch("SELECT nothing FROM nowhere")
+    assert base.version() != base.version()  # nobody tells what other machines wrote
+    await base.put("b", "k", b"1")
+    await base.put("a", "k", b"1")
+    assert await base.spaces() == ["a", "b"]
+
+
+# --- what goes together ---
+
+
+def posted(store: PostgresStore, *batches: Any) -> "list[asyncio.Future[int]]":
+    return [store.post(batch) for batch in batches]
+
+
+async def outcome(futures: "list[asyncio.Future[int]]") -> list[Any]:
+    found = await asyncio.gather(*futures, return_exceptions=True)
+    return [type(one).__name__ if isinstance(one, Exception) else one for one in found]
+
+
+async def test_a_batch_that_does_not_follow_is_refused_and_the_others_are_written(
+    base: PostgresStore,
+) -> None:
+    epoch = await begun(base)
+    gap = make_batch("s1", epoch, 4)
+    torn = make_batch("s1", epoch, 3, 2)
+    torn = msgspec.structs.replace(torn, entries=[torn.entries[0], torn.entries[0]])
+    wrong = make_batch("s1", epoch + 1, 3)
+    bare = msgspec.structs.replace(make_batch("s1", epoch, 3, title="new"), entries=())
+    after = make_batch("s1", epoch, 3)
+    found = await outcome(posted(base, bare, make_batch("s1", epoch, 2), gap, torn, wrong, after))
+    assert [isinstance(one, int) for one in found] == [True, True, False, False, False, True]
+    assert found[4] == "StaleEpoch"
+    assert [entry.seq for entry in await base.entries("s1")] == [1, 2, 3]
+
+
+async def test_a_patient_batch_waits_for_others_but_not_for_ever(base: PostgresStore) -> None:
+    epoch = await begun(base)
+    before = base.commits
+    patient = base.post(make_batch("s1", epoch, 2), patient=True)
+    other = base.post(make_batch("s1", epoch, 3), patient=True)
+    assert await asyncio.wait_for(patient, 5) < await asyncio.wait_for(other, 30)
+    assert base.commits == before + 1
+    waiting = base.post(make_batch("s1", epoch, 4), patient=True)
+    await base.writer.flushed()
+    assert waiting.done()
+    await base.writer.flushed()  # nothing waits: at once
+
+
+async def test_only_so_much_waits_for_a_database(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epoch = await begun(base)
+    monkeypatch.setattr(writer, "MOST", 2)
+    futures = posted(base, *(make_batch("s1", epoch, n) for n in (2, 3, 4)))
+    found = await outcome(futures)
+    assert found[2] == "StoreFailed" and [type(one) for one in found[:2]] == [int, int]
+
+
+async def test_little_is_remembered_of_many_sessions(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "KNOWN", 2)
+    monkeypatch.setattr(changes, "MADE", 2)
+    epochs = {name: await begun(base, name) for name in ("a", "b", "c", "d")}
+    assert len(base.writer._known) <= 2 and len(changes._made) <= 2
+    for name, epoch in epochs.items():
+        assert await base.append(make_batch(name, epoch, 2)) > 0
+
+
+async def test_words_are_taken_up_while_much_is_written(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LAG", 2)
+    epoch = await base.create(make_info("s1"), "me")
+    for n in range(1, 6):
+        await base.append(make_batch("s1", epoch, n, text="word"))
+    wording = base.writer._wording
+    assert wording is not None
+    await asyncio.wait_for(asyncio.shield(wording), 10)
+    base.writer._take_up_words()  # nothing is new: it looks, and leaves it at that
+    assert [one.id for one in await base.search("word", 10)] == []  # of a note nothing is found
+    assert base.writer._worded == base.commits
+
+
+async def test_a_writer_whose_reader_is_gone_goes_on(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*given: Any, **how: Any) -> None:
+        raise StoreFailed("away")
+
+    monkeypatch.setattr(words, "catch_up", gone)
+    await base.writer._word()  # told by the next search
+    epoch = await begun(base)
+    assert await base.append(make_batch("s1", epoch, 2)) > 0
+
+
+async def test_a_broken_way_that_a_reader_finds_is_made_anew(base: PostgresStore) -> None:
+    epoch = await begun(base)
+    stalls: list[str] = []
+    base.writer.on_stall = stalls.append
+    base.writer.doubt(ConnectionResetError("gone"))
+    base.writer.doubt(ConnectionResetError("again"))  # known already
+    assert await asyncio.wait_for(base.append(make_batch("s1", epoch, 2)), 10) > 0
+    assert len(stalls) == 2 and "cannot be reached" in stalls[0] and stalls[1] == ""
+
+
+async def test_what_cannot_be_written_with_others_is_tried_alone(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure of the whole group: one by one, and only the bad one is refused."""
+    epochs = {name: await begun(base, name) for name in ("a", "b")}
+    group, failures = base.writer._write_group, [
+        asyncpg.DeadlockDetectedError("deadlock"), asyncpg.DataError("odd"),
+    ]  # fmt: skip
+
+    async def fail(connection: Any, jobs: list[Any]) -> None:
+        if failures:
+            raise failures.pop(0)
+        await group(connection, jobs)
+
+    monkeypatch.setattr(base.writer, "_write_group", fail)
+    found = await outcome(posted(base, *(make_batch(n, e, 2) for n, e in epochs.items())))
+    assert [type(one) for one in found] == [int, int] and failures == []
+    failures.append(asyncpg.DataError("odd"))
+    assert await outcome(posted(base, make_batch("a", epochs["a"], 3))) == ["BadInput"]
+    assert [entry.seq for entry in await base.entries("a")] == [1, 2]
+
+
+async def test_indexes_that_cannot_be_brought_up_to_date_wait(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await begun(base)
+    monkeypatch.setattr(writer, "SETTLE", "SELECT nothing FROM nowhere WHERE $1::text[] IS NULL")
+    await base.writer._settle(0)
+    assert list(base.writer._hot) == ["s1"]  # still to be done
+
+
+async def test_a_dead_connection_is_dropped() -> None:
+    ended: list[str] = []
+
+    class Dead:
+        async def close(self, timeout: float) -> None:
+            raise ConnectionResetError
+
+        def terminate(self) -> None:
+            ended.append("terminated")
+
+    dead: Any = Dead()
+    await writer.discard(dead)
+    assert ended == ["terminated"]
+
+
+# --- whose a session is ---
+
+
+async def test_a_newer_version_and_another_node_keep_what_is_theirs(base: PostgresStore) -> None:
+    epoch = await begun(base)
+    await base.give("s1", epoch)
+    base.node = Node("n1")
+    epoch = await base.take("s1", "me", lambda owner: False)
+    await base.give("s1", epoch)
+    base.node = Node("n2")
+    with pytest.raises(InUse, match="belongs to node n1"):
+        await base.take("s1", "me", lambda owner: False)
+    connection = base.writer._connection
+    assert connection is not None
+    await connection.execute("UPDATE sessions SET written_by = 99, pinned = false")
+    with pytest.raises(InUse, match="newer version"):
+        await base.take("s1", "me", lambda owner: False)
+    base.taking = False
+    with pytest.raises(InUse):
+        await base.take("s1", "me", lambda owner: False)
+
+
+def test_a_folder_that_all_nodes_see_pins_nothing() -> None:
+    node = Node("n1", roots=("/shared/",))
+    assert not node.pins("/shared") and not node.pins("/shared/a") and node.pins("/sharedx")
+    assert not Node().pins("/anywhere")
+
+
+async def test_a_front_opens_nothing(base: PostgresStore) -> None:
+    base.front = True
+    with pytest.raises(Refused, match="is a front"):
+        await base.create(make_info("s1"), "me")
+
+
+async def test_a_command_is_done_once(base: PostgresStore) -> None:
+    epoch = await begun(base)
+    batch = make_batch("s1", epoch, 2)
+    with pytest.raises(WrongState, match="was done before"):
+        await base.append(msgspec.structs.replace(batch, handled="cmd_unknown"))
+    assert len(await base.entries("s1")) == 1
+
+
+async def test_a_list_with_words_is_sifted_page_by_page(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "SIFT", 2)
+    for number in range(7):
+        title = "a needle" if number in (0, 5) else "hay"
+        await base.create(make_info(f"s{number}", 1000 + number, title=title), "me")
+    found = await base.list(SessionQuery(text="needle"))
+    assert [one.id for one in found.sessions] == ["s5", "s0"]
+
+
+async def test_a_damaged_row_is_left_out_and_told(base: PostgresStore) -> None:
+    await begun(base)
+    await begun(base, "s2")
+    connection = base.writer._connection
+    assert connection is not None
+    await connection.execute("UPDATE sessions SET info = 'torn' WHERE id = 's1'")
+    page = await base.list(SessionQuery())
+    assert [one.id for one in page.sessions] == ["s2"] and page.damaged == 1

@@ -1,0 +1,347 @@
+"""The terminal's way to the daemon: `link`, `desk`, `plain`, with a host that answers by heart."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dragoman.client.problems import ConnectionGone, NotRunning
+from dragoman.engine import events as ev
+from dragoman.engine.ask import Ask, Scope
+from dragoman.engine.content import Text, ToolCall, Usage
+from dragoman.engine.events import Event, Who
+from dragoman.engine.faults import NothingRunning
+from dragoman.engine.info import SessionInfo
+from dragoman.tui import link as links
+from dragoman.tui.desk import ShownSession
+from dragoman.tui.link import ScreenLink
+from dragoman.tui.plain import PlainScreen
+from dragoman.tui.wish import Wish
+
+WISH = Wish("/work", agent="a")
+
+
+def info(id: str = "s1", last: int = 0) -> SessionInfo:
+    return SessionInfo(
+        id=id, agent="a", cwd="/there", model="p/m", mode="full", status="idle", title="T",
+        created_at=1, updated_at=1, last_seq=last, last_usage=Usage(5),
+    )  # fmt: skip
+
+
+def event(seq: int, body: Any) -> Event:
+    return Event("s1", seq, body, seq, seq)
+
+
+class Host:
+    """A session with a log; what is done to it is noted."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.done: list[Any] = []
+        self.fails: Exception | None = None
+
+    async def session(self, id: str) -> Any:
+        ask = Ask("a1", id, "tool", "bash", 1)
+        facts = info(id, len(self.events))
+        return SimpleNamespace(session=facts, present=(), asks=[ask], queued=1)
+
+    async def history(self, id: str, after: int, limit: int) -> AsyncIterator[Event]:
+        for one in self.events[after : after + limit]:
+            yield one
+
+    async def open(self, **given: Any) -> SessionInfo:
+        self.done.append(("open", given["agent"], given["cwd"]))
+        return info("new")
+
+    async def submit(self, session: str, content: Any, *, key: str) -> None:
+        if self.fails is not None:
+            raise self.fails
+        self.done.append(("submit", session, content))
+
+    async def steer(self, session: str, text: str) -> None:
+        raise NothingRunning("no")
+
+    async def cancel(self, session: str) -> None:
+        self.done.append(("cancel", session))
+
+    async def newest(self, cwd: str) -> Any:
+        return None
+
+    async def list(self, **query: Any) -> Any:
+        return [info("abc1"), info("abd2")]
+
+    async def answer(self, id: str, verdict: str, **more: str) -> None:
+        self.done.append((id, verdict, *more.values()))
+
+
+class Link:
+    """A connection that is there; the following never ends by itself."""
+
+    name = "terminal x"
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.following: list[tuple[str, int]] = []
+        self.take: Callable[[Event], None] = lambda event: None
+
+    async def ready(self) -> Host:
+        return self.host
+
+    async def follow(self, id: str, since: int, take: Any, begin: Any) -> None:
+        self.following.append((id, since))
+        self.take = take
+        await asyncio.Event().wait()
+
+
+def log(turns: int, each: int) -> list[Event]:
+    made: list[Event] = []
+    for turn in range(turns):
+        made.append(event(len(made) + 1, ev.TurnBegan(f"t{turn}", (Text(f"prompt {turn}"),))))
+        for _ in range(each - 1):
+            made.append(event(len(made) + 1, ev.Noted("info", f"note {len(made)}")))
+    return made
+
+
+# --- desk ---
+
+
+async def test_desk_reads_the_end_first_and_no_turn_in_two() -> None:
+    host = Host(log(4, 300))
+    desk: Any = ShownSession(Link(host), WISH, lambda: None)
+    await desk.open("s1")
+    await asyncio.sleep(0)
+    first = desk.story.pieces[0]
+    assert first.kind == "you" and first.text == "prompt 3"
+    assert desk.link.following == [("s1", 1_200)] and list(desk.story.asks) == ["a1"]
+    assert (desk.cwd, desk.queued, desk.story.title) == ("/there", 1, "T")
+    before = await desk.older()
+    assert before and desk.story.pieces[0].text.startswith("prompt")
+    while await desk.older():
+        pass
+    assert desk.story.pieces[0].text == "prompt 0" and len(desk.story.pieces) == 1_200
+    desk.leave()
+    assert desk.session == "" and desk.cwd == "/work" and desk.story.pieces == []
+
+
+async def test_desk_begins_a_session_with_the_first_prompt_only() -> None:
+    host = Host([])
+    desk: Any = ShownSession(Link(host), WISH, lambda: None)
+    assert await desk.interrupt() is False
+    await asyncio.gather(desk.send((Text("one"),)), desk.send((Text("two"),)))
+    assert [done[0] for done in host.done] == ["open", "submit", "submit"]
+    assert desk.session == "new" and desk.waiting == 2
+    host.fails = ConnectionGone("gone")
+    with pytest.raises(ConnectionGone):
+        await desk.send((Text("three"),))
+    assert desk.waiting == 2  # what was not taken does not wait
+    assert await desk.steer("x") is False and await desk.interrupt() is True
+    desk.leave()
+
+
+async def test_desk_counts_a_prompt_until_its_turn_begins() -> None:
+    desk: Any = ShownSession(Link(Host([])), WISH, lambda: None)
+    await desk.send((Text("one"),))
+    await asyncio.sleep(0)
+    desk.link.take(event(1, ev.TurnBegan("t", (Text("one"),), key=desk._keys[0])))
+    assert desk.waiting == 0 and desk.story.pieces[-1].text == "one"
+    desk.leave()
+
+
+async def test_desk_finds_a_session_by_its_beginning() -> None:
+    desk: Any = ShownSession(Link(Host([])), WISH, lambda: None)
+    assert await desk.find("abc") == "abc1"
+    assert await desk.find("ab") == "ab"  # not clear: the host says what is wrong
+    assert await desk.newest() == ""
+
+
+# --- link ---
+
+
+class Connection:
+    """One connection that ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
+    async def __aenter__(self) -> "Connection":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.over.set()
+
+    async def notices(self) -> AsyncIterator[Any]:
+        await self.over.wait()
+        return
+        yield
+
+
+async def test_link_starts_a_daemon_where_none_is_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    there = [NotRunning("none"), Connection(), Connection()]
+    told: list[str] = []
+    started: list[Any] = []
+
+    def connect(path: str, name: str) -> Any:
+        found = there[0]
+        if isinstance(found, Exception):
+            raise found
+        return there.pop(0)
+
+    def launch(config_dir: str | None) -> Any:
+        started.append(config_dir)
+        there.pop(0)
+        return SimpleNamespace(poll=lambda: None)
+
+    monkeypatch.setattr(links, "connect", connect)
+    monkeypatch.setattr(links, "launch", launch)
+    link = ScreenLink(str(tmp_path), lambda state, words: told.append(state))
+    with pytest.raises(ConnectionGone):
+        _ = link.host
+    keeper = asyncio.create_task(link.keep())
+    first: Any = await link.ready()
+    assert told == ["starting", "up"] and started == [str(tmp_path)] and id(link.host) == id(first)
+    first.over.set()
+    await asyncio.sleep(0.01)
+    assert await link.ready() is not first and told == ["starting", "up", "down", "up"]
+    keeper.cancel()
+    await asyncio.wait({keeper})
+
+
+class Stream:
+    """A stream of events that breaks."""
+
+    def __init__(self, *events: Event) -> None:
+        self.events = list(events)
+
+    async def __aenter__(self) -> "Stream":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    def __aiter__(self) -> "Stream":
+        return self
+
+    async def __anext__(self) -> Event:
+        if not self.events:
+            raise ConnectionGone("cut")
+        return self.events.pop(0)
+
+
+async def test_link_follows_from_where_it_was_cut(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(links, "_FIRST_PAUSE", 0.0)
+    asked: list[int] = []
+    streams = [
+        Stream(event(1, ev.Noted("info", "a")), Event("s1", 1, ev.TextDelta("t", "x"))),
+        Stream(event(2, ev.Noted("info", "b"))),
+    ]
+
+    def attach(id: str, since: int) -> Stream:
+        asked.append(since)
+        if not streams:
+            raise NothingRunning("over")
+        return streams.pop(0)
+
+    link = ScreenLink(str(tmp_path), lambda state, words: None)
+    link._host = SimpleNamespace(attach=attach)  # type: ignore[assignment]
+    seen: list[Event] = []
+    begun: list[None] = []
+    with pytest.raises(NothingRunning):
+        await link.follow("s1", 0, seen.append, lambda: begun.append(None))
+    assert asked == [0, 1, 2] and [one.seq for one in seen] == [1, 0, 2] and len(begun) == 2
+
+
+# --- plain ---
+
+
+@pytest.fixture
+async def plain(tmp_path: Any) -> Any:
+    made = PlainScreen(Wish(str(tmp_path), str(tmp_path)))
+    host = Host([])
+    made.link = made.desk.link = Link(host)  # type: ignore[assignment]
+    yield made
+    made.desk.leave()
+
+
+SCOPED = Ask(
+    "q", "s1", "tool", "bash", 1, tool="bash", args={"command": "ls"}, digest="d",
+    scopes=(Scope("exact", "exact", "this command", lasts=("session", "project")),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "given"),
+    [
+        ("y", ("q", "allow", "d")),
+        ("No", ("q", "deny", "d", "")),
+        ("not now", ("q", "deny", "d", "not now")),
+        ("a1", ("q", "allow_always", "d", "exact", "session")),
+        ("A 2", ("q", "allow_always", "d", "exact", "project")),
+        ("a", ("q", "deny", "d", "a")),
+        ("a²", ("q", "deny", "d", "a²")),
+    ],
+)
+async def test_plain_answers_a_tool_by_a_letter_or_words(
+    plain: Any, said: str, given: tuple[str, ...]
+) -> None:
+    plain._question(SCOPED)
+    plain._invited = "q"  # `answer:` stands there
+    assert await plain._line(said)
+    assert plain.link.host.done == [given] and plain._asks == {}
+
+
+@pytest.mark.parametrize("said", ["a0", "a3", "a99999999999"])
+async def test_plain_a_number_that_is_not_there_answers_nothing(
+    plain: Any, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain._question(SCOPED)
+    plain._invited = "q"
+    await plain._line(said)
+    assert plain.link.host.done == [] and list(plain._asks) == ["q"]
+    assert "nothing was answered" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("said", "text"), [("2", "blue"), ("3", "3"), ("²", "²"), ("x", "x")])
+async def test_plain_answers_a_question_by_number_or_words(
+    plain: Any, said: str, text: str
+) -> None:
+    plain._question(Ask("q", "s1", "question", "Which?", 1, choices=("red", "blue")))
+    plain._invited = "q"
+    await plain._line(said)
+    assert plain.link.host.done == [("q", "answer", "", text)]
+
+
+async def test_plain_says_every_line_once_beginning_with_who(
+    plain: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for body in (
+        ev.TurnBegan("t", (Text("hi"),), Who("acp", name="phone")),
+        ev.TextDelta("t", "one "),
+        ev.TextDelta("t", "two\x1b"),
+        ev.Spoke("t", 1, (ToolCall("c", "bash", {"command": "ls"}),), "tool_use"),
+        ev.CallEnded("t", "c", "bash", "done", is_error=True),
+        ev.TurnEnded("t", "failed", "error", error="no key"),
+    ):
+        plain._take(event(1, body))
+    assert capsys.readouterr().out.splitlines() == [
+        "phone: hi",
+        "agent: one two\ufffd",
+        "tool: bash ls",
+        "tool: bash failed",
+        "turn failed: no key",
+    ]
+
+
+async def test_plain_commands(plain: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await plain._line("  ") and await plain._line("/help") and await plain._line("/stop")
+    assert "nothing runs" in capsys.readouterr().out
+    assert await plain._line("/sessions")
+    assert "abc1, idle: T" in capsys.readouterr().out
+    assert await plain._line("say it")
+    assert plain.link.host.done[-1][0] == "submit"
+    assert await plain._line("/quit") is False

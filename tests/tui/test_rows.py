@@ -1,0 +1,191 @@
+"""What is drawn without a terminal: `rows`, `strips`, `prose`, `paint`."""
+
+from typing import Any
+
+import pytest
+from rich.text import Text
+
+from dragoman.engine.content import Diff, PlanEntry
+from dragoman.tui import paint, prose
+from dragoman.tui.paint import Look
+from dragoman.tui.piece import Piece
+from dragoman.tui.rows import Row, beside, cut, safe, wrap
+from dragoman.tui.strips import strip
+
+
+def shown(rows: list[Row]) -> list[str]:
+    return [row.shown.plain for row in rows]
+
+
+# --- rows ---
+
+
+@pytest.mark.parametrize("text", ["one two three four", "x" * 25, "a  b   c", "wörter über länge"])
+def test_rows_wrap_keeps_every_letter_within_the_width(text: str) -> None:
+    rows = wrap(Text(text), 8)
+    assert all(row.shown.cell_len <= 8 for row in rows)
+    assert "".join("".join(row.copy.split()) for row in rows) == "".join(text.split())
+    assert [row.joins is not None for row in rows] == [False, *[True] * (len(rows) - 1)]
+
+
+def test_rows_wrap_says_the_same_for_plain_and_styled_text() -> None:
+    text = "some words that are wrapped, and a_very_long_word_here"
+    styled = Text(text)
+    styled.stylize("bold", 0, 4)
+    assert shown(wrap(Text(text), 12)) == shown(wrap(styled, 12))
+    assert shown(wrap(Text("a\n\nb"), 12)) == ["a", "", "b"]
+
+
+def test_rows_beside_marks_the_first_and_copies_without_decoration() -> None:
+    rows = beside(wrap(Text("aaaa bbbb\ncc"), 5), Text("> "), Text("  "), ("- ", "  "))
+    assert shown(rows) == ["> aaaa", "  bbbb", "  cc"]
+    assert [row.copy for row in rows] == ["- aaaa", "bbbb", "  cc"]  # the second goes on a line
+
+
+def test_rows_cut_counts_columns_not_letters() -> None:
+    assert cut("short", 5) == "short"
+    assert cut("longer", 5) == "long…"
+    assert cut("日本語", 5) == "日本…"
+    assert cut("x", 0) == "…"
+
+
+def test_rows_safe_takes_the_power_to_steer() -> None:
+    assert safe("a\x1b[2Jb\x07\r\n\tc") == "a\ufffd[2Jb\ufffd\n    c"
+    assert safe("👩\u200d💻\u202e") == "👩\u200d💻\ufffd"
+
+
+# --- strips ---
+
+
+def test_strips_give_every_part_a_style_and_leave_nothing_empty() -> None:
+    whole = strip(Text("all of it", "bold"))
+    assert [(one.text, bool(one.style and one.style.bold)) for one in whole] == [
+        ("all of it", True)
+    ]
+    assert strip(Text("")).cell_length == 0 and not list(strip(Text("")))
+    mixed = strip(Text.assemble(("a", "red"), "b"))
+    assert "".join(one.text for one in mixed) == "ab"
+    assert all(one.style is not None for one in mixed)
+
+
+# --- prose ---
+
+
+def test_prose_draws_lists_with_their_numbers_and_depth() -> None:
+    assert shown(prose.rows("9. nine\n10. ten", 30)) == [" 9. nine", "10. ten"]
+    assert shown(prose.rows("- a\n  - b\n    - c\n      - d", 30)) == [
+        "• a", "  ◦ b", "    ▪ c", "      ▪ d",
+    ]  # fmt: skip
+
+
+def test_prose_shows_where_a_link_leads() -> None:
+    (row,) = prose.rows("see [the bank](http://evil.example)", 80)
+    assert row.shown.plain == "see the bank (http://evil.example)"
+    (same,) = prose.rows("<http://x.example>", 80)
+    assert same.shown.plain == "http://x.example"
+
+
+def test_prose_goes_on_inside_of_a_fence() -> None:
+    rows = prose.rows("def f():\n\treturn 1\n", 40, opener="```python")
+    assert shown(rows) == ["  def f():", "      return 1"]
+    assert [row.copy for row in rows] == ["def f():", "    return 1"]
+
+
+def test_prose_table_is_never_wider_than_the_screen() -> None:
+    text = "| a | b |\n|--:|:-:|\n| 1 | " + "many words " * 8 + "|\n"
+    for width in (80, 30, 12, 8):
+        rows = prose.rows(text, width)
+        assert all(row.shown.cell_len <= width for row in rows)
+    assert rows[0].copy == "a\tb" and rows[1].copy == "---\t---"
+
+
+def test_prose_of_an_unknown_language_and_of_nothing() -> None:
+    assert shown(prose.code("x = 1", "no-such-language", 20)) == ["  x = 1"]
+    assert shown(prose.code("", "", 20)) == ["  "]
+    assert prose.rows("", 20) == wrap(Text(""), 20)
+
+
+@pytest.mark.parametrize("depth", [3, 25, 120, 700])
+def test_prose_shows_the_words_however_deep_they_are(depth: int) -> None:
+    for text in (">" * depth + " inmost", "**" * depth + "inmost" + "**" * depth):
+        assert "inmost" in "".join(shown(prose.rows(text, 40))).replace("▎", "").replace(" ", "")
+
+
+def test_prose_keeps_lines_of_code_apart() -> None:
+    lines = prose.highlighted('a = """\nb\n"""\nc', "python")
+    assert [line.plain for line in lines] == ['a = """', "b", '"""', "c"]
+
+
+# --- paint ---
+
+
+def painted(piece: Piece, width: int = 60, **look: Any) -> list[str]:
+    wanted = Look()
+    for name, value in look.items():
+        setattr(wanted, name, value)
+    return shown(paint.rows(piece, width, wanted))
+
+
+def test_paint_cuts_long_output_at_its_beginning_or_its_end() -> None:
+    piece = Piece("call", "\n".join(f"line {n}" for n in range(9)), name="bash")
+    piece.outcome = "running"
+    assert painted(piece)[2:4] == ["│ … 3 more lines, ctrl+o opens", "│ line 3"]
+    piece.outcome = "done"
+    assert painted(piece)[-2:] == ["│ line 5", "│ … 3 more lines, ctrl+o opens"]
+    assert painted(piece, open_all=True)[-1] == "│ line 8"
+
+
+def test_paint_opens_one_card_or_all_but_one() -> None:
+    piece, look = Piece("call"), Look()
+    assert not look.opened(piece)
+    look.open_calls.add(id(piece))
+    assert look.opened(piece)
+    look.open_all = True
+    assert not look.opened(piece)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (None, ""),
+        ({}, ""),
+        ({"command": "ls -l"}, "ls -l"),
+        ({"pattern": "x", "path": "src"}, "src"),  # the path is what people look for
+        ({"pattern": "x"}, "x"),
+        ({"pattern": "x", "path": 5}, "x"),
+        ({"n": 1}, '{"n":1}'),
+    ],
+)
+def test_paint_tells_a_call_in_few_words(args: dict[str, Any] | None, said: str) -> None:
+    assert paint.told("tool", args) == said
+
+
+def test_paint_counts_what_a_difference_adds_and_removes() -> None:
+    rows = shown(paint.diff_rows(Diff("a.txt", "1\n2\n3\n", "1\n2b\n3\n"), 40))
+    assert rows[0] == "a.txt  +1 −1"
+    assert rows[1:] == ["   1  1", "   2 -2", "   2 +2b", "   3  3"]
+    assert shown(paint.diff_rows(Diff("b", None, "x"), 40))[0] == "b  new file"
+    many = paint.diff_rows(Diff("c", "", "x\n" * 100), 40, most=10)
+    assert len(many) == 12 and "90 more lines" in many[-1].shown.plain
+
+
+def test_paint_draws_plans_ends_and_prompts() -> None:
+    plan = Piece("plan")
+    plan.plan = (PlanEntry("one", status="completed"), PlanEntry("two", status="in_progress"))
+    assert painted(plan) == ["", "☰ plan 1/2", "  ✓ one", "  ▸ two"]
+    assert painted(Piece("ended", "no key", name="failed")) == ["", "✗ failed: no key"]
+    assert painted(Piece("ended", name="cancelled")) == ["", "■ cancelled"]
+    you = Piece("you", "go on", name="phone (acp)")
+    you.outcome = "steered"
+    assert painted(you)[1:] == ["› go on", "  from phone (acp), into the running turn"]
+
+
+def test_paint_folds_thoughts_until_they_are_wanted() -> None:
+    piece = Piece("thought", "one two three")
+    assert painted(piece) == ["", "∴ thinking, 3 words"]
+    assert painted(piece, open_thoughts=True) == ["", "∴ one two three"]
+
+
+@pytest.mark.parametrize("kind", ["you", "said", "thought", "call", "plan", "note", "ended"])
+def test_paint_estimates_some_rows_for_every_kind(kind: Any) -> None:
+    assert 1 <= paint.estimate(Piece(kind, "a\nb"), 40) <= 6
