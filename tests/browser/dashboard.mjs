@@ -38,8 +38,12 @@ try {
   await page.waitForSelector(".login .wrong:not(:empty)");
   await page.fill("input.code", code);
   await shot("01-pair");
+  const held = [];
+  await page.route(/api\/folders/, (answer) => (answer.request().url().endsWith("text=") ? held.push(answer) : answer.continue()));
+  const asked = page.waitForRequest(/api\/folders\?text=$/);
   await page.click("text=Pair this browser");
   await page.waitForSelector(".hello h1");
+  await asked;
   await shot("02-home");
   const cookies = await context.cookies();
   tell({ step: "paired", httpOnly: cookies.every((one) => one.httpOnly), sameSite: cookies.map((one) => one.sameSite), readable: await page.evaluate(() => document.cookie) });
@@ -48,6 +52,11 @@ try {
   await page.keyboard.press("Escape");
   await page.keyboard.press("n");
   await page.fill(".big-box input[name=cwd]", cwd);
+  const late = page.waitForResponse(/api\/folders\?text=$/);
+  for (const answer of held.splice(0)) answer.continue(); // what was asked before a word was typed
+  await late;
+  await page.unroute(/api\/folders/);
+  await page.waitForFunction(() => document.querySelector("#folders option"));
   await page.fill(".big-box textarea", "think, then count slowly to 40");
   await shot("03-new-session");
   await page.press(".big-box textarea", "Enter");

@@ -26,7 +26,7 @@ export class HomePage {
     const datalist = h("datalist", { id: "folders" });
     let last = "";
     try { last = localStorage.getItem("folder") || ""; } catch { /* no storage */ }
-    this.cwd = h("input.folder", { name: "cwd", list: "folders", value: last, placeholder: "Folder", "aria-label": "Folder", spellcheck: "false", autocapitalize: "off", autocomplete: "off", oninput: () => this.complete() });
+    this.cwd = h("input.folder", { name: "cwd", list: "folders", value: last, placeholder: "Folder", "aria-label": "Folder", spellcheck: "false", autocapitalize: "off", autocomplete: "off", oninput: () => { this.typed = true; this.complete(); } });
     this.agent = h("select", { name: "agent", "aria-label": "Agent", onchange: () => this.chosen() });
     this.model = h("select", { name: "model", "aria-label": "Model" });
     this.mode = h("select", { name: "mode", "aria-label": "Mode" });
@@ -66,8 +66,8 @@ export class HomePage {
     this.timer = setTimeout(async () => {
       const typed = this.cwd.value;
       const found = await get(`/api/folders?text=${encodeURIComponent(typed)}`).catch(() => null);
-      if (!found || this.closed) return;
-      if (!typed) this.cwd.value = found.recent[0] || this.app.status?.cwd || "";
+      if (!found || this.closed || typed !== this.cwd.value) return; // too late: it is about other words
+      if (!typed && !this.typed) this.cwd.value = found.recent[0] || this.app.status?.cwd || "";
       fill(this.datalist, [...new Set([...found.recent.filter((one) => one.includes(typed)), ...found.folders])].slice(0, 24).map((value) => h("option", { value })));
     }, 100);
   }
