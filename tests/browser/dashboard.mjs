@@ -40,20 +40,20 @@ try {
   await shot("01-pair");
   const held = [];
   await page.route(/api\/folders/, (answer) => (answer.request().url().endsWith("text=") ? held.push(answer) : answer.continue()));
-  const asked = page.waitForRequest(/api\/folders\?text=$/);
   await page.click("text=Pair this browser");
   await page.waitForSelector(".hello h1");
-  await asked;
   await shot("02-home");
   const cookies = await context.cookies();
   tell({ step: "paired", httpOnly: cookies.every((one) => one.httpOnly), sameSite: cookies.map((one) => one.sameSite), readable: await page.evaluate(() => document.cookie) });
 
   // --- start a session by keyboard, see its text stream ---
   await page.keyboard.press("Escape");
+  const asked = page.waitForRequest(/api\/folders\?text=$/);
   await page.keyboard.press("n");
+  await asked;
   await page.fill(".big-box input[name=cwd]", cwd);
-  const late = page.waitForResponse(/api\/folders\?text=$/);
-  for (const answer of held.splice(0)) answer.continue(); // what was asked before a word was typed
+  const late = page.waitForResponse((answer) => answer.request() === held.at(-1).request());
+  for (const answer of held) answer.continue(); // what was asked before a word was typed
   await late;
   await page.unroute(/api\/folders/);
   await page.waitForFunction(() => document.querySelector("#folders option"));
