@@ -94,6 +94,7 @@ def searched(top: str, rounds: int, files: int, rg: str) -> list[Row]:
         ("a rare expression", ["-n", r"needle_\w+y$"], Grep, {"pattern": r"needle_\w+y$"}),
         ("a word of *.py", ["-n", "-g", "*.py", _NEEDLE], Grep,
          {"pattern": _NEEDLE, "glob": "*.py"}),
+        ("a word of 2 in 5 files", ["-n", "abc"], Grep, {"pattern": "abc"}),
         ("files by name", [*newest, "file17.*"], Glob, {"pattern": "**/file17.*"}),
         ("half of all files", [*newest, "*.py"], Glob, {"pattern": "**/*.py"}),
         (_UNSORTED, ["--files", "-g", "file17.*"], Glob, {"pattern": "**/file17.*"}),

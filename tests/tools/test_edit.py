@@ -208,3 +208,27 @@ async def test_a_near_miss_in_a_huge_file_costs_little(use: Any, work: Path) -> 
     with pytest.raises(BadInput, match="nearest"):
         await use("edit", path="big", edits=[{"oldText": "lime 77 of man", "newText": "z"}])
     assert time.monotonic() - began < 5
+
+
+async def test_the_result_of_a_change_in_a_huge_line_is_short(use: Any, work: Path) -> None:
+    (work / "one.json").write_text('{"a": "' + "y" * 4_000_000 + '"}\n')
+    outcome = await use("edit", path="one.json", oldText='y"}', newText='z"}')
+    assert len(said(outcome)) < 5_000 and "[4000010 characters]" in said(outcome)
+    assert outcome.detail is not None and not outcome.detail.diffs
+    assert (work / "one.json").read_text().endswith('yz"}\n')
+
+
+async def test_the_result_of_a_huge_change_is_cut(use: Any, work: Path) -> None:
+    (work / "many.txt").write_text("start\n")
+    new = "\n".join(f"line {number}" for number in range(20_000))
+    shown = said(await use("edit", path="many.txt", oldText="start", newText=new))
+    assert len(shown) < 52_000 and shown.endswith(" more lines of the change]")
+
+
+async def test_bytes_that_are_no_text_are_told_from_a_near_miss(use: Any, work: Path) -> None:
+    (work / "latin.txt").write_bytes("hällo\nwörld\n".encode("latin-1"))
+    shown = said(await use("read", path="latin.txt"))
+    with pytest.raises(BadInput, match="bytes that are no UTF-8"):
+        await use("edit", path="latin.txt", oldText=shown.splitlines()[1], newText="x")
+    await use("edit", path="latin.txt", oldText="rld", newText="x")
+    assert (work / "latin.txt").read_bytes() == "hällo\nwöx\n".encode("latin-1")

@@ -375,3 +375,18 @@ async def test_links_and_odd_files_are_passed_over(use: Any, work: Path, either:
     (work / os.fsdecode(b"b\xe9")).write_text("needle")
     lines = said(await use("grep", pattern="needle")).split("\n")
     assert sorted(lines) == ["b\ufffd:1: needle", "real:1: needle"]
+
+
+async def test_a_file_that_was_named_and_is_not_searched_is_told(use: Any, work: Path) -> None:
+    with open(work / "large.txt", "wb") as file:
+        file.write(b"needle\n")
+        file.truncate(17 * 1024 * 1024)
+    (work / "program").write_bytes(b"needle\0\n")
+    (work / "many.txt").write_text("needle\n" * 300)
+    large = said(await use("grep", pattern="needle", path="large.txt"))
+    assert large == "[not searched: 17825792 bytes are too many to search here: use bash]"
+    binary = said(await use("grep", pattern="needle", path="program"))
+    assert binary == "[not searched: it looks binary: use bash]"
+    assert said(await use("grep", pattern="other", path="many.txt")) == "[nothing matches]"
+    many = said(await use("grep", pattern="needle", path="many.txt"))
+    assert many.endswith("\n... [stopped at 200 matches]")

@@ -199,3 +199,23 @@ async def test_what_nobody_read_is_not_replaced(use: Any, work: Path) -> None:
     await use("write", path="empty", content="nothing is lost")
     (work / "a").unlink()
     await use("write", path="a", content="anew")
+
+
+async def test_a_file_that_changes_between_the_look_and_the_write_stays(
+    use: Any, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dragoman.tools import write
+
+    usual = write._stamp
+
+    def quick(path: str) -> Any:
+        found = usual(path)
+        Path(path).write_text("somebody else's, and longer")
+        return found
+
+    (work / "new.txt").write_text("")
+    monkeypatch.setattr(write, "_stamp", quick)
+    for name in ("new.txt", "none.txt"):
+        with pytest.raises(BadInput):
+            await use("write", path=name, content="mine")
+        assert (work / name).read_text() == "somebody else's, and longer"

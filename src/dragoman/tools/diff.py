@@ -5,12 +5,17 @@ from collections.abc import Sequence
 MAX_SHOWN = 1_000_000  # characters of a file that clients get in full
 CONTEXT = 3
 _COMPARED = 400  # lines of one change that are compared line by line
+_LONG = 2_000  # characters of a line that are rendered
+_MOST = 51_200  # characters of all of it
 
 Change = tuple[int, int, list[str]]  # old lines [start, end) become these
 
 
 def render(old: list[str], changes: Sequence[Change], context: int = CONTEXT) -> str:
-    """Lines with ' ', '-' or '+' in front; `...` where lines were left out."""
+    """Lines with ' ', '-' or '+' in front; `...` where lines were left out.
+
+    It is for the one who made the change: very long lines and changes are cut.
+    """
     out: list[str] = []
     total = len(old) - (old[-1:] == [""])  # a last line feed makes no line of its own
     at = 0  # old lines before this one are shown or left out
@@ -25,7 +30,19 @@ def render(old: list[str], changes: Sequence[Change], context: int = CONTEXT) ->
         out += [" " + line for line in old[end:at]]
     if at < total:
         out.append("...")
-    return "\n".join(out)
+    return _bounded(out)
+
+
+def _bounded(lines: list[str]) -> str:
+    kept: list[str] = []
+    room = _MOST
+    for number, line in enumerate(lines):
+        kept.append(line if len(line) <= _LONG else f"{line[:_LONG]}… [{len(line)} characters]")
+        room -= len(kept[-1]) + 1
+        if room < 0:
+            kept[-1] = f"... [{len(lines) - number} more lines of the change]"
+            break
+    return "\n".join(kept)
 
 
 def _compare(old: Sequence[str], new: Sequence[str]) -> list[str]:

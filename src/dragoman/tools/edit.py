@@ -18,6 +18,7 @@ from .read import ALIASES
 from .reads import Reads
 from .replacing import Pair, Replaced, replace_all
 from .seen import expect, seen
+from .wide import mark_of
 from .work import Halt, in_thread
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -161,13 +162,19 @@ def _pair(number: int, edit: dict[str, str]) -> Pair:
 
 def _edited(bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt) -> Edited:
     content = load(bounds, path, asked.path, MAX_BYTES, halt)
-    if b"\0" in content.data[:8192]:
+    mark, encoding = mark_of(content.data)
+    # Bytes that are no text survive the way through a string.
+    errors = "surrogateescape" if not mark else "surrogatepass"
+    encoding = encoding or "utf-8"
+    try:
+        old = content.data[len(mark) :].decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{asked.path} begins as {encoding} and is none") from error
+    if "\0" in old[:8192]:
         raise BadInput(f"{asked.path} looks binary; refusing to edit it as text")
-    # Bytes that are no UTF-8 survive the way through a string.
-    old = content.data.decode("utf-8", "surrogateescape")
     result = replace_all(old, pairs, asked.path)
     try:
-        data = result.new.encode("utf-8", "surrogateescape")
+        data = mark + result.new.encode(encoding, errors)
     except UnicodeEncodeError as error:
         raise BadInput("newText: it has a character that UTF-8 cannot encode") from error
     return Edited(old, result, data, content)
@@ -175,7 +182,10 @@ def _edited(bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt:
 
 def _clean(text: str) -> str:
     """A text that can be sent as JSON whatever bytes the file had."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half signs of UTF-16
+        return text.encode("utf-8", "replace").decode()
 
 
 def _detail(path: str, old: str, result: Replaced) -> Detail:
@@ -187,4 +197,6 @@ def _detail(path: str, old: str, result: Replaced) -> Detail:
             Diff(path, _clean("\n".join(result.old_lines[start:end])), _clean("\n".join(new)))
             for start, end, new in result.changes
         )
+        if sum(len(diff.old or "") + len(diff.new) for diff in diffs) > 2 * MAX_SHOWN:
+            diffs = ()
     return Detail(diffs=diffs, locations=(Location(path, result.first_line),))

@@ -16,7 +16,7 @@ from . import trees
 from .args import brief, decode, flag, schema, text
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
-from .ripgrep import RULED, names, only, ruled
+from .ripgrep import RULED, Tree, names, only, ruled
 from .trees import Above, Verdicts, rules_above, translated, walk
 from .work import Halt, in_thread
 
@@ -73,8 +73,10 @@ class Glob:
 def _split(asked: GlobArgs) -> tuple[str, str]:
     """Where to start, and the pattern below; an absolute pattern brings its own start."""
     pattern = asked.pattern.strip()
-    if not pattern or "\0" in pattern:
+    if not pattern:
         raise BadInput("pattern is required")
+    if "\0" in pattern:
+        raise BadInput("pattern: it cannot contain a NUL character")
     base = asked.path or "."
     parts = pattern.split("/")
     fixed: list[str] = []
@@ -150,14 +152,8 @@ class _Wanted:
             if self.deep > 1:  # a single folder needs no other program
                 if not folders and (last := only(parts[-1] for parts in self.patterns)):
                     last.append(RULED)
-                named = await names(
-                    opened[0],
-                    ["--files", *last],
-                    ignored=self.ignored,
-                    denied=denied,
-                    repository=above.repository,
-                    seconds=_SECONDS,
-                )
+                tree = Tree(opened[0], self.ignored, denied, above.repository)
+                named = await names(tree, ["--files", *last], _SECONDS)
             known = ruled(named, denied) if named is not None and last else None
             look = _Look(opened[0], frozenset(denied), above, folders, known)
             return await in_thread(lambda halt: self._found(look, named, halt), seconds=_SECONDS)

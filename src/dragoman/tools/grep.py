@@ -16,7 +16,7 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from .args import brief, decode, flag, schema, text, whole
 from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
-from .ripgrep import names, only, wider
+from .ripgrep import MOST, Tree, feed, only, wider
 from .trees import rules_above
 from .work import in_thread, insist, settled
 
@@ -128,6 +128,7 @@ def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> d
         "prefix": "" if single else _prefix(bounds.cwd, path),
         "repository": asked.ignored or single or rules_above(path).repository,
         "names": None,
+        "most": MOST,
         "hidden": hidden,
     }
 
@@ -140,38 +141,42 @@ def _prefix(cwd: str, top: str) -> str:
     return (top if way.startswith("..") else way) + "/"
 
 
-async def _candidates(fd: int, asked: GrepArgs, request: dict[str, Any]) -> list[str] | None:
-    """The files that rg finds something in; None: look at all of them."""
+def _words(asked: GrepArgs, request: dict[str, Any]) -> list[str]:
+    """What rg is asked for: the files that it finds something in; empty: it cannot be said."""
+    pattern = wider(asked.pattern)
+    if pattern is None or request["name"]:
+        return []
     words = ["--files-with-matches", "--text", f"--max-filesize={_LARGEST}"]
     words += ["--ignore-case"] if asked.ignore_case else ["--case-sensitive"]
-    pattern = wider(asked.pattern)
-    if pattern is None:
-        return None
-    words += [f"--regexp={pattern}", *only(request["globs"])]
-    return await names(
-        fd,
-        words,
-        ignored=asked.ignored,
-        denied=request["denied"],
-        repository=request["repository"],
-        seconds=request["seconds"],
-    )
+    return [*words, f"--regexp={pattern}", *only(request["globs"])]
 
 
 async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | None:
-    """Run the search in a process of its own; None when it took too long."""
+    """Run the search in a process of its own; None when it took too long.
+
+    What rg finds goes straight there, and is looked at while rg goes on.
+    """
     import json  # what names may hold, other encoders refuse
 
-    starting = asyncio.ensure_future(_start(fd))  # it gets ready while rg looks
+    words = _words(asked, request)
+    tree = Tree(fd, asked.ignored, request["denied"], request["repository"])
+    named, given = os.pipe()
+    starting = asyncio.ensure_future(_start(fd, named))
     try:
-        if not request["name"]:
-            request["names"] = await _candidates(fd, asked, request)
         process = await asyncio.shield(starting)
+        assert process.stdin is not None
+        request["names"] = named if words else None
+        named = _closed(named)  # only it reads there: rg must not wait for us
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        whole = bool(words) and await feed(tree, words, request["seconds"], given)
+        given = _closed(given)
         async with asyncio.timeout(request["seconds"]):
-            answer, errors = await process.communicate(json.dumps(request).encode())
+            answer, errors = await process.communicate(b"1" if whole else b"0")
     except TimeoutError:
         return None
     finally:
+        for end in (named, given):
+            _closed(end)
         await insist(_stop(starting))
     if process.returncode != 0:
         if process.returncode is None or process.returncode < 0:
@@ -181,13 +186,19 @@ async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | N
     return msgspec.json.decode(answer, type=_Found)
 
 
-async def _start(fd: int) -> asyncio.subprocess.Process:
+def _closed(fd: int) -> int:
+    if fd >= 0:
+        os.close(fd)
+    return -1
+
+
+async def _start(fd: int, named: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", "-B", "-X", "utf8", _PROGRAM),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        pass_fds=(fd,),
+        pass_fds=(fd, named),
         env={},
         start_new_session=True,
     )
@@ -203,7 +214,7 @@ async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
 
 def _shown(found: _Found) -> str:
     if not found.lines:
-        return "[nothing matches]"
+        return found.note or "[nothing matches]"
     size = 0
     kept: list[str] = []
     for line in found.lines:

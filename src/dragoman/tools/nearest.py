@@ -1,5 +1,7 @@
 """What an edit may have meant: the same words with other white space, or the most similar lines."""
 
+import re
+
 _LINES = 20_000  # of a file that are compared
 _SHOWN = 12  # lines that are shown
 _LONG = 400  # characters of a line
@@ -10,10 +12,17 @@ _SIGNS = {
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
 }
 _PLAIN = "It must match exactly, white space and indentation included. Read the file again."
+_ODD = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as they come through a string
+_NO_TEXT = (
+    "The file has bytes that are no UTF-8 and are shown as \ufffd: no text that has this sign can "
+    "be found. Take text around them, or use bash with the file's own encoding."
+)
 
 
 def nearest(text: str, wanted: str) -> str:
     """A hint for the model: how the text it wanted differs from the nearest there is."""
+    if "\ufffd" in wanted and _ODD.search(text):
+        return _NO_TEXT
     lines = text.split("\n")[:_LINES]
     old = wanted.strip("\n").split("\n")
     if not any(line.strip() for line in old):

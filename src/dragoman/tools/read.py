@@ -17,6 +17,7 @@ from .documents import extracted, notebook
 from .nested import Nested
 from .pictures import flaw
 from .reads import Reads
+from .wide import mark_of, narrowed
 from .work import Halt, in_thread
 
 MAX_LINES = 2000
@@ -126,9 +127,12 @@ def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> tuple[str, 
     lines = _Lines(asked)
     with os.fdopen(fd, "rb", buffering=0) as file:
         piece = file.read(_LOOK)
-        if b"\0" in piece:
+        wide = bool(mark_of(piece)[0])
+        if wide:
+            piece = narrowed(load(bounds, path, asked.path, MAX_DOCUMENT, halt).data)
+        if b"\0" in piece[:_LOOK]:
             raise BadInput(f"{asked.path} looks binary; refusing to read as text")
-        while piece and lines.feed(piece):
+        while piece and lines.feed(piece) and not wide:
             halt.check()
             piece = file.read(_PIECE)
     return lines.result(), stamp_of(found)

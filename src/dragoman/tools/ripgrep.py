@@ -3,14 +3,15 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
 
 from dragoman.observe.programs import find
 
 from .trees import JUNK
 from .work import insist
 
-_MOST = 64 * 1024 * 1024  # bytes of names that are taken
+MOST = 64 * 1024 * 1024  # bytes of names that are taken
 _DENIED = 500  # places more than these are not worth an argument each
 # Only what .gitignore files say: the same as our own walk.
 _SAME = (
@@ -89,40 +90,70 @@ def _plain(path: str) -> str:
     return "".join(f"\\{char}" if char in "*?[]{}!\\" else char for char in path)
 
 
-async def names(
-    top: int,
+class Tree(NamedTuple):
+    """An open directory, and what is left out below it."""
+
+    fd: int
+    ignored: bool  # what rules leave out is taken, too
+    denied: list[str]
+    repository: bool
+
+
+async def names(tree: Tree, words: Iterable[str], seconds: float) -> list[str] | None:
+    """The paths that rg names below a directory; None when it cannot be used for this."""
+
+    async def all_of(process: asyncio.subprocess.Process) -> bytes:
+        assert process.stdout is not None
+        return await process.stdout.read(-1)
+
+    data = await _run(tree, words, seconds, asyncio.subprocess.PIPE, all_of)
+    if data is None or len(data) > MOST:
+        return None
+    found = data.decode("utf-8", "surrogateescape").split("\0")
+    return [name.removeprefix("./") for name in found if name]
+
+
+async def feed(tree: Tree, words: Iterable[str], seconds: float, pipe: int) -> bool:
+    """Let rg write the paths it names to a pipe; whether these are all."""
+
+    async def nothing(process: asyncio.subprocess.Process) -> bytes:
+        return b""
+
+    return await _run(tree, words, seconds, pipe, nothing) is not None
+
+
+async def _run(
+    tree: Tree,
     words: Iterable[str],
-    *,
-    ignored: bool,
-    denied: list[str],
-    repository: bool,
     seconds: float,
-) -> list[str] | None:
-    """The paths that rg names below an open directory; None when it cannot be used for this."""
+    stdout: int,
+    taken: Callable[[asyncio.subprocess.Process], Awaitable[bytes]],
+) -> bytes | None:
+    """Run rg; what was taken of it, None when it is not here or did not end well."""
     path = program()
-    about = os.fstat(top)
+    about = os.fstat(tree.fd)
     place = (about.st_dev, about.st_ino)
-    if not path or len(denied) > _DENIED or place in _stuck:
+    if not path or len(tree.denied) > _DENIED or place in _stuck:
         return None
     # Of words about names the last that fits counts.
-    argv = [path, *_SAME, *words, *_left_out(ignored, denied, repository), "./"]
+    left_out = _left_out(tree.ignored, tree.denied, tree.repository)
+    argv = [path, *_SAME, *words, *left_out, "./"]
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=stdout,
             stderr=asyncio.subprocess.DEVNULL,
             env={},
-            cwd=f"/proc/self/fd/{top}" if _PROC else None,
-            preexec_fn=None if _PROC else lambda: os.fchdir(top),
+            cwd=f"/proc/self/fd/{tree.fd}" if _PROC else None,
+            preexec_fn=None if _PROC else lambda: os.fchdir(tree.fd),
             start_new_session=True,
         )
     )
     try:
         process = await asyncio.shield(starting)
         async with asyncio.timeout(seconds):
-            assert process.stdout is not None
-            data = await process.stdout.read(-1)
+            data = await taken(process)
             await process.wait()
     except TimeoutError:  # perhaps a .gitignore that is a pipe: it would wait again
         _stuck[place] = None
@@ -133,10 +164,8 @@ async def names(
         return None
     finally:
         await insist(_stop(starting))
-    if process.returncode not in (0, 1) or len(data) > _MOST:
-        return None  # a pattern that it does not know, or it was ended
-    found = data.decode("utf-8", "surrogateescape").split("\0")
-    return [name.removeprefix("./") for name in found if name]
+    # Others: a pattern that it does not know, or it was ended.
+    return data if process.returncode in (0, 1) else None
 
 
 async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:

@@ -11,10 +11,11 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 
 def _beside(name: str) -> ModuleType:
@@ -30,6 +31,7 @@ def _beside(name: str) -> ModuleType:
 
 
 trees = _beside("trees")
+wide = _beside("wide")
 _LOOK = 8192
 _LONG = 500  # characters of a line that are shown
 _PIECE = 1 << 16
@@ -39,11 +41,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LINE_ONLY = re.compile(r"\(\?(?!:)|\\[AZzWD]|\[\^|[*+?}]\+")
 
 
-class Candidate(NamedTuple):
-    """A file that may have something in it."""
-
-    newest: int  # the younger, the smaller
-    path: str
+Candidate = tuple[int, str]  # a file that may have something in it: the younger, the smaller
 
 
 class Sieve:
@@ -111,22 +109,40 @@ class Search:
         self.matches = 0
         self.files = 0
         self.note = ""
+        self.passed_over = ""  # why the last file was not searched
 
     def tree(self, top: int, request: dict[str, Any]) -> None:
         """Search the newest files first; what nobody wants is not even entered."""
         above = trees.Above() if request["ignored"] else trees.rules_above(request["top"])
-        if request["names"] is None:
-            found = self.walked(top, above, request["ignored"])
-        else:
-            found = self.given(top, above, request["names"], request["ignored"])
-        for _, path in sorted(found):
+        found: list[Candidate] | None = None
+        verdicts = None
+        if request["names"] is not None:
+            found = self.given(top, request)
+            verdicts = None if request["ignored"] else trees.Verdicts(top, above)
+        if found is None:
+            found, verdicts = list(self.walked(top, above, request["ignored"])), None
+        heapify(found)  # the newest few are enough, as a rule
+        while found:
+            _, path = heappop(found)
+            if verdicts is not None and not verdicts.reached(path):
+                continue  # our own walk would not come here
             try:
                 self.file(top, path)
             except OSError:
                 continue  # gone, or not readable: nothing to find in it
-            if self.matches >= self.limit:
-                self.note = f"... [stopped at {self.limit} matches]"
+            if self.stopped():
                 return
+
+    def single(self, fd: int, shown: str) -> None:
+        """Search one file, which somebody named: what is not searched is told."""
+        self.descriptor(fd, shown)
+        if not self.stopped() and self.passed_over:
+            self.note = f"[not searched: {self.passed_over}]"
+
+    def stopped(self) -> bool:
+        if self.matches >= self.limit:
+            self.note = f"... [stopped at {self.limit} matches]"
+        return bool(self.note)
 
     def walked(self, top: int, above: Any, ignored: bool) -> Iterator[Candidate]:
         """Looks into every file on the way, where its directory is open; when many have a match,
@@ -144,30 +160,31 @@ class Search:
             except OSError:
                 continue
             passed += 1
-            yield Candidate(-found.st_mtime_ns, entry.path)
+            yield -found.st_mtime_ns, entry.path
 
-    def given(
-        self, top: int, above: Any, names: Sequence[str], ignored: bool
-    ) -> Iterator[Candidate]:
-        """Those that another program named, as far as our own walk would come to them."""
-        verdicts = None if ignored else trees.Verdicts(top, above)
-        for path in names:
-            if path in self.denied or (self.wanted is not None and not self.wanted(path)):
-                continue
-            if verdicts is not None and not verdicts.reached(path):
-                continue
-            try:
-                found = os.stat(path, dir_fd=top, follow_symlinks=False)
-            except OSError:
-                continue
-            yield Candidate(-found.st_mtime_ns, path)
+    def given(self, top: int, request: dict[str, Any]) -> list[Candidate] | None:
+        """Those that another program names; None when it turns out that it did not name all."""
+        denied, wanted, stat_of = self.denied, self.wanted, os.stat
+        found: list[Candidate] = []
+        room = request["most"]
+        for names in _read_names(request["names"]):
+            room -= sum(map(len, names))
+            for path in names if room >= 0 else ():
+                if path in denied or (wanted is not None and not wanted(path)):
+                    continue
+                try:
+                    when = stat_of(path, dir_fd=top, follow_symlinks=False).st_mtime_ns
+                except OSError:
+                    continue
+                found.append((-when, path))
+        return found if sys.stdin.buffer.read(1) == b"1" and room >= 0 else None
 
     def promising(self, name: str, directory: int) -> bool:
         """Whether a file can have a match, by its bytes."""
         fd = os.open(name, _OPEN, dir_fd=directory)
         try:
             data = os.read(fd, _PIECE)
-            if b"\0" in data[:_LOOK]:
+            if b"\0" in data[:_LOOK] and not wide.mark_of(data)[0]:
                 return False
             if len(data) == _PIECE:
                 found = os.fstat(fd)
@@ -177,7 +194,7 @@ class Search:
                     data += piece
         finally:
             os.close(fd)
-        return self.sieve.passes(data)
+        return self.sieve.passes(wide.narrowed(data))
 
     def file(self, top: int, path: str) -> None:
         """Open it step by step: a link on the way is not followed."""
@@ -197,11 +214,14 @@ class Search:
         with open(fd, "rb") as file:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_size > self.largest:
+                self.passed_over = f"{found.st_size} bytes are too many to search here: use bash"
                 return
             if (found.st_dev, found.st_ino) in self.hidden:
                 return
-            data = file.read(self.largest)
-        if b"\0" not in data[:_LOOK] and self.sieve.passes(data):
+            data = wide.narrowed(file.read(self.largest))
+        if b"\0" in data[:_LOOK]:
+            self.passed_over = "it looks binary: use bash"
+        elif self.sieve.passes(data):
             self.text(data.decode("utf-8", "replace"), shown)
 
     def text(self, text: str, shown: str) -> None:
@@ -233,6 +253,16 @@ class Search:
                 last = number
 
 
+def _read_names(pipe: int) -> Iterator[list[str]]:
+    """Paths from a pipe, NUL at the end of each, as they come."""
+    rest = b""
+    while piece := os.read(pipe, _PIECE):
+        whole, end, rest = (rest + piece).rpartition(b"\0")
+        if end:
+            named = whole.decode("utf-8", "surrogateescape").split("\0")
+            yield [name.removeprefix("./") for name in named]
+
+
 def _named(globs: Sequence[str], prefix: str) -> Callable[[str], object] | None:
     """Whether a path is meant: by its name, from the top, or from the working directory."""
     if not globs:
@@ -249,7 +279,7 @@ def _path(glob: str) -> str:
 
 
 def main() -> None:
-    request = json.load(sys.stdin.buffer)
+    request = json.loads(sys.stdin.buffer.readline())
     try:
         import resource
     except ImportError:  # not on this platform; the parent watches the clock anyway
@@ -258,7 +288,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (request["seconds"] + 1, request["seconds"] + 2))
     search = Search(request)
     if request["name"]:
-        search.descriptor(request["fd"], request["name"])
+        search.single(request["fd"], request["name"])
     else:
         try:
             search.tree(request["fd"], request)

@@ -94,10 +94,13 @@ class Write:
             )
         else:
             old = await in_thread(lambda halt: _old(bounds, path, asked.path, halt))
-            self._known(env, path, await in_thread(lambda halt: _stamp(path)), asked.path)
+            stamp = await in_thread(lambda halt: _stamp(path))
+            self._known(env, path, stamp, asked.path)
             # Judged, looked at, and now behind the same walls as a command.
             await in_thread(
-                lambda halt: replace(bounds, path, asked.path, data, halt),
+                lambda halt: replace(
+                    bounds, path, asked.path, data, halt, stamp, new=stamp is None
+                ),
                 guard=self._confine.guard(bounds, path),
             )
         if self._reads is not None and env.files is None:
