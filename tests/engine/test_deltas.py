@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from dragoman.engine.deltas import Beat, beat_of
+from dragoman.engine.deltas import FLUSH_SECONDS, Beat, beat_of
 
 
 class Gatherer:
@@ -45,3 +45,19 @@ def test_another_loop_has_a_beat_of_its_own() -> None:
         return beat_of(asyncio.get_running_loop())
 
     assert asyncio.run(mine()) is not asyncio.run(mine())
+
+
+async def test_who_speaks_more_slowly_than_the_beat_is_never_woken_by_it() -> None:
+    beat = Beat(asyncio.get_running_loop())
+    one = Gatherer(1)
+    one.flushed = beat.loop.time() - FLUSH_SECONDS
+    assert beat.is_free(one)
+    assert beat._timer is None
+    assert one.flushed > beat.loop.time() - FLUSH_SECONDS
+    one.flushed = beat.loop.time() + 60  # it has handed something on just now
+    assert not beat.is_free(one)
+    one.flushed = 0
+    beat.add(one)
+    async with asyncio.timeout(30):
+        await one.done.wait()
+    assert beat._timer is None

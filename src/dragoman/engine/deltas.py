@@ -142,10 +142,20 @@ class Beat:
         self._due: list[Beating] = []
         self._timer: asyncio.TimerHandle | None = None
 
+    def is_free(self, one: Beating) -> bool:
+        """Whether one may hand something on at once: it has not done so for a beat.
+
+        Who speaks more slowly than the beat is never woken by it.
+        """
+        now = self.loop.time()
+        if now - one.flushed < FLUSH_SECONDS:
+            return False
+        one.flushed = now
+        return True
+
     def add(self, one: Beating) -> None:
-        """Include one that has just handed something on."""
+        """Include one that has something to hand on soon."""
         one.beating = True
-        one.flushed = self.loop.time()
         self._due.append(one)
         if self._timer is None:
             self._timer = self.loop.call_later(FLUSH_SECONDS, self._strike)

@@ -334,7 +334,9 @@ class Hub:
             return
         # Told with what follows, within a beat.
         if not self.beating:
-            beat_of(asyncio.get_running_loop()).add(self)
+            beat = beat_of(asyncio.get_running_loop())
+            self.flushed = beat.loop.time()
+            beat.add(self)
 
     def emit_kept(self, events: Sequence[Event]) -> None:
         """Emit what was committed together."""
@@ -367,8 +369,11 @@ class Hub:
         self._run = Run(session, self.clock.now_ms(), kind, turn, part, [text], len(text))
         self._pending.append(self._run)
         if not self.beating:
-            beat_of(asyncio.get_running_loop()).add(self)
-            self.flush()
+            beat = beat_of(asyncio.get_running_loop())
+            if beat.is_free(self):
+                self.flush()
+            else:
+                beat.add(self)
         elif self._first:
             self.flushed = asyncio.get_running_loop().time()
             self.flush()
