@@ -64,6 +64,7 @@ async def wave(path, label, count):
         return await asyncio.gather(*work)
 
 
+@pytest.mark.alone
 def test_a_thousand_connections_at_once(tmp_path):
     raise_limit(4096)
     words = " ".join(f"word{n:02d}" for n in range(50))
