@@ -518,3 +518,17 @@ async def test_sweep_keeps_what_no_store_has():
     made = (await door.open(OpenSpec(cwd="/"), ME)).id
     assert await host_of(door).sweep(3600.0, 0) == []
     assert set(host_of(door).live) == {made}
+
+
+async def test_a_worker_that_is_cancelled_begins_nothing_more():
+    script = Scripted([turn("one", hang()), "two"])
+    door = memory_door(script)
+    sid, _ = await start(door)
+    first = await door.prompt(sid, GO, ME)
+    second = await door.prompt(sid, GO, ME, keep=True)
+    await asyncio.wait_for(script.hanging.wait(), 30)
+    task = host_of(door).live[sid].inbox.task
+    task.cancel()  # as a loop does that ends
+    await asyncio.wait({task}, timeout=30)
+    assert task.done() and first.done.done() and second.done.done()
+    assert len(script.requests) == 1

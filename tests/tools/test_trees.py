@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tools.trees import Above, IgnoreRules, Verdicts, alternatives, rules_above, walk
+from dragoman.tools.trees import (
+    Above,
+    IgnoreRules,
+    Verdicts,
+    alternatives,
+    rules_above,
+    rules_of,
+    walk,
+)
 
 
 @pytest.mark.parametrize(
@@ -97,3 +105,12 @@ def test_told_where_rules_are_a_verdict_is_the_same(tmp_path: Path) -> None:
         assert named == {"sub/a.log", "inner/deep/a.log"}
     finally:
         os.close(top)
+
+
+def test_a_directory_where_rules_are_looked_for_keeps_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").mkdir()
+    top = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    before = len(os.listdir("/dev/fd"))
+    assert [rules_of(top, "") for _ in range(3)] == [None] * 3
+    assert len(os.listdir("/dev/fd")) == before
+    os.close(top)

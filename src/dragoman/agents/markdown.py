@@ -48,9 +48,12 @@ def _bare(value: str) -> str:
 
 def read(path: str, limit: int) -> str:
     """The beginning of a text file. Raises OSError."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO there must not hang us
-    with open(os.open(path, flags), encoding="utf-8", errors="replace") as file:
+    with open(path, encoding="utf-8", errors="replace", opener=_open) as file:
         return file.read(limit)
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO there must not hang us
 
 
 def names(folder: str) -> Sequence[str]:

@@ -99,7 +99,7 @@ def _content(directory: int, name: str, info: os.stat_result, limit: int) -> byt
     try:
         if stat.S_ISLNK(info.st_mode):
             return os.fsencode(os.readlink(name, dir_fd=directory))
-        with open(os.open(name, _READ, dir_fd=directory), "rb") as file:
+        with open(name, "rb", opener=lambda *_: os.open(name, _READ, dir_fd=directory)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return None
             return file.read(limit + 1)[:limit]

@@ -207,8 +207,13 @@ class Inbox:
 
     async def _run(self) -> None:
         ledger = self._ledger
+        own = asyncio.current_task()
+        assert own is not None
         try:
             while self.waiting:
+                if own.cancelling():  # the turn unwound and took the cancellation with it
+                    self.leave_waiting()
+                    break
                 work = self.waiting.pop(0)
                 if work.done.done():
                     continue

@@ -211,9 +211,11 @@ class Search:
         self.descriptor(fd, self.prefix + path)
 
     def descriptor(self, fd: int, shown: str) -> None:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):  # no file can be made of a directory
+            return os.close(fd)
         with open(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > self.largest:
+            if found.st_size > self.largest:
                 self.passed_over = f"{found.st_size} bytes are too many to search here: use bash"
                 return
             if (found.st_dev, found.st_ino) in self.hidden:

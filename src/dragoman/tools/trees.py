@@ -200,14 +200,11 @@ def _name(part: str) -> str:
 def rules_of(directory: int, base: str, below: str = "") -> IgnoreRules | None:
     """The rules of a directory, or of one below it; None when it has none that can be read."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    name = below + ".gitignore"
     try:
-        fd = os.open(below + ".gitignore", flags, dir_fd=directory)
-    except OSError:
-        return None
-    try:
-        with open(fd, "rb") as file:
+        with open(name, "rb", opener=lambda *_: os.open(name, flags, dir_fd=directory)) as file:
             found = IgnoreRules(file.read(_RULES).decode("utf-8", "replace"), base)
-    except OSError:  # a directory of that name
+    except OSError:  # none, or a directory of that name
         return None
     return found if found.groups else None
 

@@ -33,7 +33,7 @@ def _schema(version: str) -> dict[str, Any] | None:
 
 @functools.cache
 def _validator(version: str, name: str) -> Any:
-    from jsonschema import Draft202012Validator
+    from jsonschema_rs import Draft202012Validator
 
     schema = _schema(version)
     assert schema is not None
@@ -90,7 +90,7 @@ def _closed(node: Any) -> Any:
 
 @functools.cache
 def _strict_validator(version: str, name: str) -> Any:
-    from jsonschema import Draft202012Validator
+    from jsonschema_rs import Draft202012Validator
 
     return Draft202012Validator(
         {"$ref": f"#/$defs/{name}", "unevaluatedProperties": False, "$defs": _strict(version)}
@@ -126,7 +126,8 @@ def check_strictly(message: dict[str, Any], asked: dict[Any, str], version: str 
     if form in _SEEN:
         return  # its members are those of another that was fine
     _SEEN.add(form)
-    errors = sorted(_strict_validator(version, name).iter_errors(value), key=lambda e: len(e.path))
+    found = _strict_validator(version, name).iter_errors(value)
+    errors = sorted(found, key=lambda one: len(one.instance_path))
     assert not errors, f"{name}: {errors[0].message[:500]}\nin {json.dumps(value)[:1500]}"
 
 
@@ -164,7 +165,8 @@ def _is_new(message: dict[str, Any]) -> bool:
 
 
 def _judge(version: str, name: str, value: Any) -> None:
-    errors = sorted(_validator(version, name).iter_errors(value), key=lambda one: len(one.path))
+    found = _validator(version, name).iter_errors(value)
+    errors = sorted(found, key=lambda one: len(one.instance_path))
     assert not errors, f"{name}: {errors[0].message[:500]}\nin {json.dumps(value)[:1000]}"
     schema = _schema(version)
     assert schema is not None

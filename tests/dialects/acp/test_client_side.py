@@ -1,6 +1,7 @@
 """The client's files and terminals, slash commands, plans and notes."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +285,10 @@ def test_strange_files_are_no_commands(project: Path) -> None:
     write(project / ".dragoman/commands/notes.txt", "no")
     (project / ".dragoman/commands/folder.md").mkdir()
     (project / ".dragoman/commands/gone.md").symlink_to("/does/not/exist")
-    assert find_commands(str(project)) == {}
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        assert find_commands(str(project)) == {}
+    assert len(os.listdir("/dev/fd")) == before
 
 
 async def test_status_and_model() -> None:
