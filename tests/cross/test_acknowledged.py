@@ -229,6 +229,43 @@ async def test_a_question_protects_its_turn_after_a_restart_as_before(house: Hou
     assert (house.work / "ran.txt").read_text() == "ran\n"
 
 
+async def test_leaving_and_putting_away_mean_the_same_after_a_restart(house: House) -> None:
+    """Who leaves ends nobody else's turn; who puts a session away stops what waits in it."""
+
+    async def left_and_put_away() -> list[tuple[str, int]]:
+        stays, goes = [await opened(house) for _ in range(2)]
+        for own, session in (stays, goes):
+            await asked(own, session)
+            await own.close()
+        if again:
+            await ended(house, "SIGKILL")
+        visitor = await house.zeroclaw()
+        of = {"sessionId": stays[1]}
+        await visitor.call("session/new", {**of, "agentAlias": "default"})
+        await visitor.call("session/close", of)
+        await (await house.acp()).call("session/archive", {"sessionId": goes[1]})
+        facts = [
+            await visitor.call("dragoman/session", {"session_id": id}) for _, id in (stays, goes)
+        ]
+        return [(one["session"]["status"], len(one["asks"])) for one in facts]
+
+    for again in (False, True):
+        assert await left_and_put_away() == [("waiting_input", 1), ("idle", 0)], again
+
+
+async def test_nobody_is_taken_for_a_client_of_before_a_restart(house: House) -> None:
+    """Each life's first connection: the prompt of one is news to the other."""
+    own, session = await opened(house)
+    ask = await asked(own, session)
+    await own.call("dragoman/prompt", {"session_id": session, "text": "say news", "detach": True})
+    await ended(house, "SIGKILL")
+    other = await house.zeroclaw()
+    of = {"sessionId": session}
+    await other.call("session/new", {**of, "agentAlias": "default"})
+    await answered(other, ask)
+    await other.until(lambda m: m.get("params", {}).get("text") == "say news")
+
+
 def said_to(id: str) -> Any:
     return lambda m: m.get("id") == id and "method" not in m
 

@@ -96,12 +96,18 @@ class SessionView:
 
     @property
     def begun_by(self) -> tuple[Who | None, ...]:
-        """Whose prompts run or wait here, the running one first."""
-        if self._session is None:
+        """Whose prompts run or wait here, the running one first.
+
+        None: of somebody who is not connected now, like a turn that waits since before a restart.
+        """
+        session = self._session
+        if session is None:
             return ()
-        turn, waiting = self._session.ledger.turn, self._session.inbox.waiting
-        running = () if turn is None else (turn.by,)
-        return (*running, *(work.by for work in waiting))
+        turn = session.ledger.turn
+        running: tuple[Who | None, ...] = (None,) if session.state.turn else ()
+        if turn is not None:
+            running = (turn.by,)
+        return (*running, *(work.by for work in session.inbox.waiting))
 
     @property
     def waiting(self) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import InUse, UnknownSession
+from dragoman.engine.ids import token
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
@@ -58,7 +58,6 @@ class Desk:
         self._rest: Rest | None = None
         self.subscriptions = 0
         self._shapes: dict[Filter, tuple[Subscribed, int]] = {}
-        self._count = count(1)
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         self._recalled = False
         self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
@@ -86,7 +85,7 @@ class Desk:
         return self._hearer(self.door, link, self)
 
     def who(self, link: Link) -> Who:
-        return Who("humanlayer", link.peer.label, id=f"humanlayer-{next(self._count)}")
+        return Who("humanlayer", link.peer.label, id=f"humanlayer-{token()[:12]}")
 
     @property
     def waiting(self) -> "Waiting":

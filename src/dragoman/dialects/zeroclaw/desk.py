@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import count
 from os import getpid, urandom
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +10,7 @@ import msgspec
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
+from dragoman.engine.ids import token
 from dragoman.engine.view import SessionView
 from dragoman.observe.log import get_log
 from dragoman.wire.codec import encode
@@ -80,7 +80,6 @@ class Desk:
         self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
         self.left: dict[str, set[str]] = {}  # who closed a session while something of theirs ran
         self.started = time_ns()
-        self._count = count(1)
         self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
         self._status: dict[tuple[bool, str], Status] = {}
         self._signer: Signer | None = None
@@ -94,7 +93,7 @@ class Desk:
         return self._hearer(self.door, link, self)
 
     def who(self, link: Link) -> Who:
-        return Who("zeroclaw", link.peer.label, id=f"zeroclaw-{next(self._count)}")
+        return Who("zeroclaw", link.peer.label, id=f"zeroclaw-{token()[:12]}")
 
     @property
     def version(self) -> str:

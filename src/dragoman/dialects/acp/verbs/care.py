@@ -1,9 +1,10 @@
 """session/fork, set_title, archive, unarchive, status: sessions that need not be active."""
 
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, NothingRunning
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Given
 from dragoman.wire.verbs import After
@@ -68,8 +69,9 @@ async def archive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     info = await conn.door.info(conn.not_a_child(params.session_id))
     attachment = conn.attached.get(info.id)
     session = conn.door.live(info.id)
-    if attachment is None and session is not None and session.works_on:
-        conn.door.cancel(info.id, "archive")
+    if attachment is None and session is not None and session.busy:
+        with suppress(NothingRunning):  # it came to its end just now
+            conn.door.cancel(info.id, "archive")
         await conn.door.idle(info.id)
     if attachment is not None:
         attachment.stopping = True
