@@ -134,6 +134,40 @@ async def test_the_work_of_others_is_never_lost(scene: Scene) -> None:
         await scene.keeper.redo(scene.session)
 
 
+async def test_the_work_of_others_between_turns_is_never_lost(scene: Scene) -> None:
+    path = scene.write("a.txt", "one\n")
+    await scene.edit("t1", "a.txt", "two\n")
+    path.write_text("two\nand mine\n")
+    await scene.edit("t2", "a.txt", "three\nand mine\n")
+    await scene.edit("t3", "b.txt", "b\n")
+    with pytest.raises(Changed, match=r"between those turns[\s\S]*\+and mine") as caught:
+        await scene.keeper.undo(scene.session, "t1")
+    assert caught.value.data["files"] == ["a.txt"]
+    assert scene.tree() == {"a.txt": "three\nand mine\n", "b.txt": "b\n"}
+    await scene.keeper.undo(scene.session, "t2")
+    assert scene.tree() == {"a.txt": "two\nand mine\n"}
+    with pytest.raises(Changed, match="since that turn"):
+        await scene.keeper.undo(scene.session)
+    path.write_text("two\n")
+    await scene.keeper.undo(scene.session)
+    assert scene.tree() == {"a.txt": "one\n"}
+
+
+async def test_a_file_that_others_removed_or_made_between_turns(scene: Scene) -> None:
+    path = scene.write("a.txt", "one\n")
+    await scene.edit("t1", "a.txt", "two\n")
+    path.unlink()
+    await scene.edit("t2", "a.txt", "three\n")
+    with pytest.raises(Changed, match=r"a\.txt: it was removed"):
+        await scene.keeper.undo(scene.session, "t1")
+    await scene.edit("t3", "a.txt", None)
+    path.write_text("theirs\n")
+    await scene.edit("t4", "a.txt", "ours\n")
+    with pytest.raises(Changed, match="it was made"):
+        await scene.keeper.undo(scene.session, "t3")
+    assert scene.tree() == {"a.txt": "ours\n"}
+
+
 async def test_what_others_change_between_calls_is_not_ours(scene: Scene) -> None:
     scene.write("a.txt", "a")
     await scene.bash("t1", "echo x > ours.txt")

@@ -1,6 +1,7 @@
 """Commands of `[[hooks]]` in a whole host: what they see, what the model is told, who says no."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.hooks import OBSERVABLE
 from dragoman.engine.host import OpenSpec
 from dragoman.host.compose import Composed, compose
+from dragoman.host.hook_commands import _fitting
 from dragoman.settings.kinds import HookPoint
 from dragoman.settings.load import BadSettings, load
 from dragoman.testing.script import Scripted, call, say, turn
@@ -27,7 +29,7 @@ async def hosting(
 ) -> AsyncIterator[tuple[Composed, str]]:
     (tmp / "c").mkdir()
     (tmp / "c" / "config.toml").write_text(config)
-    (tmp / "w").mkdir()
+    (tmp / "w").mkdir(exist_ok=True)
     composed = await compose(config_dir=str(tmp / "c"), store="memory")
     composed.models.offer("scripted", script, [script.model])
     try:
@@ -94,6 +96,35 @@ async def test_a_name_is_never_a_command(name: str, run: str, tmp_path: Path) ->
         await go(composed, session)
         assert "[hook tool_executing" not in results(composed, session)[0]  # the read failed
     assert not (tmp_path / "w" / "P").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["'" * 300_000, "🦜" * 60_000, "x" * 2_000_000, "\0\n\\" * 50_000],
+    ids=["quotes", "signs", "much", "escaped"],
+)
+async def test_no_size_gets_around_a_guard(content: str, tmp_path: Path) -> None:
+    guard = tmp_path / "guard.py"
+    guard.write_text(
+        "import json, os; raise SystemExit(2 * json.loads(os.environ['HOOK_JSON'])['cut'])"
+    )
+    config = hook(on='"tool_executing"', run=f"'python3 {guard.name}'")
+    (tmp_path / "w").mkdir()
+    guard.rename(tmp_path / "w" / "guard.py")
+    writes = turn(call("write", path="a.txt", content=content))
+    async with hosting(tmp_path, config, Scripted([writes, say("ok")])) as (composed, session):
+        await go(composed, session)
+    assert not (tmp_path / "w" / "a.txt").exists()
+
+
+def test_what_a_guard_is_told_is_whole_or_says_that_it_is_not() -> None:
+    small = {"hook": "h", "args": {"command": "x" * 20_000}}
+    assert json.loads(_fitting(small)) == small
+    for many in ({"k": ["a" * 50] * 90_000}, {"a" * 90 + str(n): n for n in range(9_000)}):
+        told = json.loads(_fitting({"hook": "h", "session": "s", "args": many}))
+        assert told["cut"] is True and told["hook"] == "h" and told["session"] == "s"
+    cut = json.loads(_fitting({"args": {"command": "a" * 200_000 + "; rm x"}}))
+    assert cut["cut"] and cut["args"]["command"].endswith("; rm x")
 
 
 async def test_other_points_reach_the_next_prompt_of_the_model(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ async def test_hostile_answers_are_told(site: str, path: str, told: str) -> None
     ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.9.9", "169.254.169.254", "0.0.0.0", "::1",
      "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
      "2002:7f00:1::", "224.0.0.1", "255.255.255.255", "100.64.0.1", "::", "nonsense",
-     "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "3fff::1", "5f00::1"],
+     "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "3fff::1", "5f00::1",
+     "192.88.99.1"],
 )  # fmt: skip
 def test_what_is_not_public(address: str) -> None:
     assert not is_public(address)

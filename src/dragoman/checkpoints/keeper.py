@@ -21,7 +21,7 @@ from dragoman.engine.traits import StartedBy
 from .comparing import compared, fate_of
 from .database import UNKNOWN, Change, ChangedTurn, Database, State
 from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
-from .restoring import plan, restore
+from .restoring import between, plan, refuse, restore
 
 T = TypeVar("T")
 _LOOKS = 64  # sessions whose running command has a look to be compared with
@@ -211,7 +211,9 @@ class Keeper:
         back: bool,
     ) -> Restored:
         space = chosen[0][0].space
-        wanted = plan([changes for _, changes in chosen], back=back)
+        steps = [changes for _, changes in chosen]
+        refuse(db, between(steps, back=back), space)
+        wanted = plan(steps, back=back)
         files, lost = restore(db, wanted, self._limits.file, space)
         with db.writing():
             db.undone((row.n for row, _ in chosen), undone)

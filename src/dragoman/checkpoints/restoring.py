@@ -17,6 +17,20 @@ _SHOWN = 12_000  # characters of a diff that are shown
 _LINES = 4_000  # lines of a text that are compared
 
 
+def between(steps: Sequence[Sequence[Change]], *, back: bool) -> list[Change]:
+    """What others did to files between turns that are taken back at once (or done again)."""
+    reached: dict[str, State] = {}
+    found: list[Change] = []
+    for changes in steps:
+        for one in changes:
+            old, new = (one.after, one.before) if back else (one.before, one.after)
+            met = reached.get(one.path, old)
+            if met != old:
+                found.append(Change(one.path, old, met) if back else Change(one.path, met, old))
+            reached[one.path] = new
+    return found
+
+
 def plan(steps: Sequence[Sequence[Change]], *, back: bool) -> list[Change]:
     """Several turns, in the order in which they are taken back or done again, as one change."""
     made: dict[str, Change] = {}
@@ -57,16 +71,8 @@ def restore(
         else:
             wanted.append(change)
     if trouble:
-        names = ", ".join(_short(path, space) for path, _ in trouble[:10])
-        text = "\n".join(diff for _, diff in trouble)
-        if len(text) > _SHOWN:
-            text = text[:_SHOWN] + "\n… [more is not shown]"
-        raise Changed(
-            f"Somebody else changed {names} since that turn; nothing was put back.\n{text}\n",
-            "Put those changes away first, then try again.",
-            files=[_short(path, space) for path, _ in trouble],
-            diff=text,
-        )
+        hint = "Put those changes away first, then try again."
+        raise _by_others(trouble, space, "since that turn", hint)
     done: list[tuple[str, Fate]] = []
     for change in wanted:
         try:
@@ -84,6 +90,30 @@ def restore(
             fate = "removed"
         done.append((change.path, fate))
     return done, lost
+
+
+def refuse(db: Database, others: Sequence[Change], space: str) -> None:
+    """Raise Changed when others worked between the turns: their work would be lost."""
+    if others:
+        trouble = []
+        for one in others:
+            data = db.get(one.after.hash) if one.after.hash is not None else None
+            trouble.append((one.path, _difference(db, one, one.after, data, space)))
+        hint = "Undo turn by turn, down to the one before which they did."
+        raise _by_others(trouble, space, "between those turns", hint)
+
+
+def _by_others(trouble: Sequence[tuple[str, str]], space: str, when: str, hint: str) -> Changed:
+    names = ", ".join(dict.fromkeys(_short(path, space) for path, _ in trouble[:10]))
+    text = "\n".join(diff for _, diff in trouble)
+    if len(text) > _SHOWN:
+        text = text[:_SHOWN] + "\n… [more is not shown]"
+    return Changed(
+        f"Somebody else changed {names} {when}; nothing was put back.\n{text}\n",
+        hint,
+        files=list(dict.fromkeys(_short(path, space) for path, _ in trouble)),
+        diff=text,
+    )
 
 
 def _lacks(db: Database, state: State) -> bool:

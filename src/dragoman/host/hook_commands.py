@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 log = get_log("hooks")
 _PLACE = re.compile(r"\{(path|tool|session|agent|turn|cwd)\}")
-_LARGEST = 32 * 1024  # characters of what a command is told, and of what the model is told
+_LARGEST = 32 * 1024  # characters of what the model is told
+_TOLD = 96 * 1024  # bytes of what a command is told: the system takes 128 KiB at most
+_LONGEST_PATH = 4096
 _MOST = 256  # things that wait to be told
 _BLOCKS = 2  # the exit code that says no
 
@@ -190,7 +192,7 @@ class HookCommands:
             "agent": context.agent,
             "turn": context.turn,
             "cwd": place.cwd,
-            "json": msgspec.json.encode(told).decode("utf-8", "replace")[:_LARGEST],
+            "json": _fitting(told),
         }
         command = _script(one.run, variables)
         alias = context.agent or self._roster.default() or self._roster.names()[0]
@@ -228,7 +230,33 @@ def _path_of(data: Payload) -> str:
         return ""
     found = (args.get(name) for name in ("path", "file_path", "filePath", "filename", "file"))
     path = next((one for one in found if isinstance(one, str) and one), "")
-    return "" if "\0" in path else path
+    return "" if "\0" in path or len(os.fsencode(path)) > _LONGEST_PATH else path
+
+
+def _fitting(told: dict[str, Any]) -> str:
+    """What is told as JSON that is always whole; where it is too much, long texts are cut in the
+    middle and `cut` says so: whoever guards something must not take a part for all of it."""
+    made = msgspec.json.encode(told).decode("utf-8", "replace")
+    longest = _TOLD // 8
+    while len(quote(made).encode()) > _TOLD:
+        made = msgspec.json.encode({**_cut(told, longest), "cut": True}).decode("utf-8", "replace")
+        if longest < 64:  # many short ones
+            made = msgspec.json.encode(
+                {name: value for name, value in told.items() if isinstance(value, str)}
+                | {"cut": True}
+            ).decode("utf-8", "replace")
+            break
+        longest //= 4
+    return made
+
+
+def _cut(value: Any, longest: int) -> Any:
+    """The same with no text longer than that."""
+    if isinstance(value, str) and len(value) > longest:
+        return f"{value[: longest // 2]}…{value[-longest // 2 :]}"
+    if isinstance(value, dict):
+        return {_cut(name, longest): _cut(one, longest) for name, one in value.items()}
+    return [_cut(one, longest) for one in value] if isinstance(value, list) else value
 
 
 def _script(run: str, variables: Mapping[str, str]) -> str:

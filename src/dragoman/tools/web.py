@@ -192,6 +192,8 @@ def is_public(address: str) -> bool:
         given_out = found in ipaddress.ip_network("2000::/3")
         if not given_out or found in ipaddress.ip_network("3fff::/20"):
             return False
+    elif found in ipaddress.ip_network("192.88.99.0/24"):
+        return False  # once led to whoever was near; today to nobody knows whom
     return found.is_global and not found.is_multicast
 
 
