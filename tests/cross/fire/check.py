@@ -7,7 +7,7 @@ It knows frames and public histories only. Each rule has a deliberately broken t
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.cross.fire.trace import Ashes, Deed, Frame, Kept, Message, Trace
+from tests.cross.fire.trace import Ashes, Deed, Frame, Kept, Message, Promise, Trace
 
 _SPARE_SOCKETS = 2  # that a daemon makes after its start, for itself
 
@@ -114,6 +114,21 @@ def told_ended(kept: Kept, mark: str) -> bool:
     return any(event["type"] == "dropped" and event["id"] in waited for event in events)
 
 
+def stopped_itself(trace: Trace, one: Promise) -> bool:
+    """Its own client left or cancelled right behind it, and was answered that it was cancelled:
+    in ACP that answer is its end, and it may come before the prompt began.
+    """
+    sent = stopped = False
+    for frame in trace.of(one.wire):
+        if not frame.out and answered_id(frame.message) == one.id:
+            result = frame.message.get("result") or {}
+            return stopped and result.get("stopReason") == "cancelled"
+        sent = sent or request_id(frame.message) == one.id
+        ends = frame.message.get("method") in ("session/close", "session/cancel")
+        stopped = stopped or sent and frame.out and ends
+    return False
+
+
 def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:
     """Acknowledged work is in the history once, or its end was told; nothing runs twice."""
     back = {deed.about for deed in trace.deeds if deed.kind == "retract" and done(trace, deed)}
@@ -131,7 +146,8 @@ def promises(trace: Trace, ashes: Ashes) -> Iterator[str]:
         if times > 1:
             yield f"{one.mark}: stands {times} times in the history of {one.session}"
         acknowledged = succeeded(trace, one.wire, one.id) and one.mark not in back
-        if acknowledged and not times and not told_ended(kept, one.mark):
+        ended = told_ended(kept, one.mark) or stopped_itself(trace, one)
+        if acknowledged and not times and not ended:
             yield f"{one.mark}: {one.kind} on {one.wire} was acknowledged and is in no history"
         if goes_on(trace, one.wire, one.id):
             if not times and not told_ended(kept, one.mark):

@@ -323,6 +323,21 @@ def test_work_whose_end_was_told_is_not_lost() -> None:
     assert not [report for report in check(trace, ashes) if "m2x" in report]
 
 
+@pytest.mark.parametrize("left", [True, False], ids=["it left", "somebody lost it"])
+def test_a_prompt_that_its_own_client_stopped_need_not_have_begun(left: bool) -> None:
+    trace, ashes = good()
+    trace.promises.append(Promise("m9x", "s", "acp2", "p", "prompt"))
+    stops = request("c", "session/close" if left else "session/list")
+    trace.frames += (
+        Frame("acp2", True, request("p", "session/prompt")),
+        Frame("acp2", True, stops),
+        Frame("acp2", False, {"id": "p", "result": {"stopReason": "cancelled"}}),
+        Frame("acp2", False, {"id": "c", "result": {}}),
+    )
+    lost = "m9x: prompt on acp2 was acknowledged and is in no history"
+    assert check(trace, ashes) == ([] if left else [lost])
+
+
 def send_again(trace: Trace, ashes: Ashes) -> None:
     """The first prompt once more, behind the second; it is told that it was taken."""
     trace.frames += (
