@@ -72,7 +72,11 @@ def test_what_it_answers(name: str) -> None:
     assert ask("socket", netlink, 3, 0) == 0 and ask("socket", netlink, 3, 4) == denied
     for family in (packet, vsock, alg, 15, 29, 44):
         assert ask("socket", family, 3, 0) == errno.EAFNOSUPPORT
-    assert ask("socketpair", unix, 1) == 0 and ask("socketpair", unix, 2) == denied
+    for kind in (1, 5, 1 | 0o2000000, 5 | 0o4000):
+        assert ask("socketpair", unix, kind) == 0
+    for kind in (2, 3, 3 | 0o2000000, 4, 10):  # of "raw" the kernel makes datagrams
+        assert ask("socketpair", unix, kind) == denied
+        assert ask("socketpair", unix, kind, program=wide) == 0
     assert ask("clone", 0x1200011) == 0 and ask("clone", 0x10000011) == denied
     assert ask("unshare", 0x400) == 0 and ask("unshare", 0x20000) == denied
     assert ask("ioctl", 0, 0x5413) == 0

@@ -32,7 +32,7 @@ _RTTIME = 15  # the limit that carries the brand (see `brand`)
 _SPACES = 0x7E020000  # every CLONE_NEW… flag of clone
 _TIME_SPACE = 0x80  # and the one that only unshare knows
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
-_STREAM, _DATAGRAM = 1, 2
+_STREAM, _DATAGRAM, _PACKETS = 1, 2, 5
 _TCP = 6
 _TYPE = 0xF  # the rest of a socket's type are flags
 
@@ -145,9 +145,10 @@ def _rules(openings: Openings) -> Iterable[tuple[str, Code]]:
     for name in () if openings.own_ipc else _SHARED:
         yield name, [_answer(errno.ENOSYS)]
     yield "socket", _socket(openings)
-    # A pair is connected for good, but one of datagrams can be pointed elsewhere.
-    pair = _when(1, _DATAGRAM, [_answer(errno.EPERM)], mask=_TYPE)
-    yield "socketpair", ([] if openings.unix else pair) + _fine()
+    # A pair is connected for good, but one of datagrams, which the kernel also makes of the type
+    # "raw", can be pointed elsewhere.
+    pair = _when(1, _STREAM, _fine(), mask=_TYPE) + _when(1, _PACKETS, _fine(), mask=_TYPE)
+    yield "socketpair", _fine() if openings.unix else [*pair, _answer(errno.EPERM)]
     yield "clone", _if_bits(0, _SPACES) + _fine()
     yield "unshare", _if_bits(0, _SPACES | _TIME_SPACE) + _fine()
     keys: Code = []

@@ -30,6 +30,9 @@ _SOCKETS = (
     _code("pair, pointed elsewhere", "point one of a pair at it",
           'a, b = socket.socketpair(1, 2); a.connect(near("{outside}") + "/datagram.sock")\n'
           'a.send(b"x"); escaped()'),
+    _code("raw pair, pointed elsewhere", "point one of a raw pair at it",
+          'a, b = socket.socketpair(1, 3); a.connect(near("{outside}") + "/datagram.sock")\n'
+          'a.send(b"x"); escaped()'),
     _code("packets to a program", "talk to it in packets",
           "s = socket.socket(1, 5); escaped()"),
     _code("socket by another number", "make the socket by the number of x32",
