@@ -340,3 +340,90 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(tmp_path: Path) -> None:
     undoing._remove(f"{work}/a/.npmrc")
     watch.undo(str(tmp_path / "aside"))
     assert os.listdir(home) == [".npmrc"] and (home / ".npmrc").read_text() == "secret"
+
+
+@pytest.mark.parametrize("place", [".vscode", ".git/hooks"])
+def test_limits_of_looking_cannot_be_filled(tmp_path: Path, place: str) -> None:
+    """More entries than are looked at beforehand hide nothing that is written afterwards."""
+    git("init", "-q", cwd=tmp_path)
+    (tmp_path / "kept/.vscode").mkdir(parents=True)
+    (tmp_path / "kept/.vscode/settings.json").write_text("mine")
+    watch = GuardedEntries([str(tmp_path)])
+    folder = tmp_path / place
+    folder.mkdir(exist_ok=True)
+    for number in range(700):
+        (folder / f"{number}").touch()
+    for number in range(200):
+        (tmp_path / f"a{number}").mkdir()
+        (tmp_path / f"a{number}/.envrc").write_text("evil")
+    (tmp_path / "kept/.vscode/settings.json").write_text("evil")
+    (said,) = watch.undo(str(tmp_path / "aside"))
+    assert "undone" in said
+    assert not list(tmp_path.glob("a*/.envrc"))
+    assert not folder.exists() or all(p.suffix == ".sample" for p in folder.iterdir())
+    assert (tmp_path / "kept/.vscode/settings.json").read_text() == "mine"
+
+
+def test_what_was_not_looked_at_is_not_taken_for_new(tmp_path: Path) -> None:
+    """A folder that is removed makes room for another one in the limits; that one is not new."""
+    for number in range(200):
+        (tmp_path / f"a{number}").mkdir()
+        (tmp_path / f"a{number}/.envrc").write_text("mine")
+    watch = GuardedEntries([str(tmp_path)])
+    for number in range(150):
+        shutil.rmtree(tmp_path / f"a{number}")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/.envrc").write_text("evil")
+    watch.undo(str(tmp_path / "aside"))
+    assert not (tmp_path / "new/.envrc").exists()
+    assert all((tmp_path / f"a{number}/.envrc").exists() for number in range(150, 200))
+
+
+@pytest.mark.parametrize("confine", backends()[1:])  # without walls nothing is sealed
+async def test_no_number_of_repositories_opens_what_is_sealed(
+    tmp_path: Path, confine: type[Any]
+) -> None:
+    """Worktrees that a command makes take no place among what is locked for the next one."""
+    work, own = tmp_path / "work", tmp_path / "work/own"
+    own.mkdir(parents=True)
+    (own / "p.py").write_text("ours")
+    git("init", "-q", cwd=work)
+    for number in range(300):
+        (work / f".git/worktrees/{number}").mkdir(parents=True)
+    policy = AutonomyPolicy(Rules(forbidden_paths=(), sealed_paths=(str(own),)))
+    registry = Registry(
+        lambda env: policy.boundary(env.mode, env.cwd, env.roots), confine=confine()
+    )
+    tool = registry.toolbox().find("bash")
+    assert tool is not None
+    script = "echo evil > own/p.py; echo evil > .git/hooks/pre-commit"
+    outcome = await tool.run({"command": f"sh -c '{script}'"}, Env(str(work)))  # type: ignore[arg-type]
+    assert (own / "p.py").read_text() == "ours", text_of(outcome.content)
+    assert not (work / ".git/hooks/pre-commit").exists()
+
+
+@pytest.mark.parametrize("confine", backends())
+async def test_the_home_directory_as_a_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confine: type[Any]
+) -> None:
+    """What a login, a shell or a bare name runs stays as it was, whether it was there or not."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    there = (".local/bin/tool", ".config/Code/User/settings.json", ".pyenv/version")
+    for name in there:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("mine")
+    new = ("bin/ls", ".config/fish/config.fish", ".Rprofile", ".jj/repo/config.toml")
+    (tmp_path / "evil.sh").write_text(
+        "".join(f"mkdir -p $(dirname {n}); echo evil > {n}\n" for n in (*there, *new))
+    )
+    policy = AutonomyPolicy(Rules(forbidden_paths=()), home=str(tmp_path))
+    registry = Registry(
+        lambda env: policy.boundary(env.mode, env.cwd, env.roots), confine=confine()
+    )
+    tool = registry.toolbox().find("bash")
+    assert tool is not None
+    outcome = await tool.run({"command": "sh evil.sh; echo done > note"}, Env(str(tmp_path)))  # type: ignore[arg-type]
+    said = text_of(outcome.content)
+    assert (tmp_path / "note").read_text() == "done\n", said
+    assert [n for n in there if (tmp_path / n).read_text() != "mine"] == [], said
+    assert [n for n in new if (tmp_path / n).exists()] == [], said

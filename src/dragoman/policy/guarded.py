@@ -26,24 +26,51 @@ _FILES = frozenset(
     ".windsurfrules .goosehints .aider.conf.yml .terraformrc .curlrc .wgetrc "
     ".pythonstartup.py .irbrc .pryrc .psqlrc .sqliterc .ghci .hgrc .bazelrc hgrc "
     "hgrc-not-shared .dir-locals-2.el .lazy.lua .ycm_extra_conf.py mise.local.toml "
-    ".mise.local.toml .prototools opencode.json opencode.jsonc .crush.json crush.md qwen.md".split()
+    ".mise.local.toml .prototools opencode.json opencode.jsonc .crush.json crush.md qwen.md "
+    ".devcontainer.json .rprofile .renviron .rdata .iex.exs .ocamlinit .octaverc .erlang .gnuplot "
+    ".rvmrc .rbenv-vars .autoenv_leave.zsh .gdbearlyinit .vimrc.local .local.vimrc".split()
+)
+# By the folder and its name: settings of other version managers, and of tools that shells ask.
+_PAIRS = frozenset(
+    "repo/config.toml .jj/config.toml .sl/config .pijul/config .config/mise.toml "
+    "mise/config.toml".split()
 )
 _ENDS = (".code-workspace", ".sublime-project")
 # Of the home directory, when it is the workspace: what a login or a bare name runs.
-_AT_HOME = (
-    ("bin",), (".local", "bin"), (".config", "fish"), (".config", "environment.d"),
-    (".config", "git"), (".config", "nvim"), (".config", "nushell"), (".config", "direnv"),
-    (".config", "mise"), (".config", "kitty"), (".config", "tmux"), (".config", "zsh"),
-)  # fmt: skip
+_AT_HOME = tuple(
+    """
+    bin .local/bin .local/lib .local/share/bash-completion .local/share/dbus-1 .local/share/fish
+    .local/share/nvim .local/share/gnome-shell .config/fish .config/environment.d .config/git
+    .config/nvim .config/nushell .config/direnv .config/mise .config/kitty .config/tmux .config/zsh
+    .config/bash .config/powershell .config/elvish .config/xonsh .config/emacs .config/vim
+    .config/helix .config/zed .config/Code/User .config/VSCodium/User .config/Cursor/User
+    .config/sublime-text .config/alacritty .config/wezterm .config/foot .config/ghostty
+    .config/starship.toml .config/i3 .config/sway .config/hypr .config/river .config/awesome
+    .config/openbox .config/bspwm .config/sxhkd .config/waybar .config/polybar .config/npm
+    .config/yarn .config/jj .config/hg .config/pypoetry .config/mimeapps.list
+    .config/plasma-workspace .config/lf .config/ranger .config/vifm .ipython .julia/config .zsh
+    .bash_completion .tmux .xonshrc .pyenv .nvm .rustup .rbenv .rvm .asdf .sdkman .volta .bun .deno
+    .fnm .gem .yarn .poetry
+    """.split()
+)
 GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
 _LOCKED = ("config", "config.worktree", "hooks", "info", "commondir")
 _MODULES = 128  # folders that are looked through for submodules
 
 
-def is_guarded(name: str) -> bool:
+def is_guarded(name: str, folder: str = "") -> bool:
     """Whether an entry of a folder is one of these, by its name."""
     plain = name.casefold()
-    return plain in _FILES or plain in _FOLDERS or plain.endswith(_ENDS)
+    if plain in _FILES or plain in _FOLDERS or plain.endswith(_ENDS):
+        return True
+    return f"{os.path.basename(folder)}/{name}".casefold() in _PAIRS
+
+
+def at_home(root: str) -> Iterator[str]:
+    """What of a workspace counts whatever its name is, when it is the home directory."""
+    if root == os.path.realpath(os.path.expanduser("~")):
+        places = (os.path.join(root, name) for name in _AT_HOME)
+        yield from (path for path in places if os.path.exists(path) and not os.path.islink(path))
 
 
 def guarded(path: str, roots: tuple[str, ...]) -> bool:
@@ -55,7 +82,8 @@ def guarded(path: str, roots: tuple[str, ...]) -> bool:
     names = [name.casefold() for name in path[len(root) :].split("/") if name]
     if not names:
         return False
-    if is_guarded(names[-1]) or any(name in _FOLDERS for name in names):
+    above = names[-2] if len(names) > 1 else os.path.basename(root)
+    if is_guarded(names[-1], above) or any(name in _FOLDERS for name in names):
         return True
     if names[-1] == ".git":  # a file there names another repository
         return True
@@ -64,7 +92,8 @@ def guarded(path: str, roots: tuple[str, ...]) -> bool:
         # Submodules and worktrees keep theirs below: .git/modules/x/config.
         return any(name in GIT for name in inside[:1] + inside[2:]) if inside else True
     if root == os.path.realpath(os.path.expanduser("~")):
-        return any(tuple(names[: len(place)]) == place for place in _AT_HOME)
+        below = "/".join(names) + "/"
+        return any(below.startswith(f"{place.casefold()}/") for place in _AT_HOME)
     return False
 
 
@@ -97,12 +126,12 @@ def is_repository(folder: str) -> bool:
 
 
 def locked(roots: Sequence[str]) -> tuple[str, ...]:
-    """What of git's own is to be read-only while a command runs: the folders come first.
+    """What is to be read-only while a command runs: of git's own the folders come first.
 
     A folder (`.git` itself) is only kept in its place; what lies in it can be written, but for
     the configuration and the hooks, which come after it.
     """
-    found: list[str] = []
+    found = [path for root in roots for path in at_home(root)]
     for root in roots:
         for place in repositories(root):
             inner = [os.path.join(place, name) for name in _LOCKED]

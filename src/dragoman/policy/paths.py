@@ -38,6 +38,7 @@ _MACHINE = ("/sys/devices/system/cpu", "/sys/fs/cgroup")
 # Where programs lie; a path to one of them may be run whatever is forbidden.
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/snap")
 _LEARNED = 64
+_LOCKED = 256  # of git's own; what is more is looked at before and after a command
 _SHARED_MEMORY = "/dev/shm"  # an ordinary file system under /dev; judged by the lists
 _ENCODED = ("%2e%2e", "..%2f", "..%5c", ".%2e", "%2e.")
 _LONGEST = 4096
@@ -131,12 +132,15 @@ class Boundary:
 
     @property
     def locked(self) -> tuple[str, ...]:
-        """What of the workspace is read-only for commands: git's own, and what is sealed."""
+        """What of the workspace is read-only for commands: what is sealed, and git's own.
+
+        All that is sealed comes first; a command can make repositories without end.
+        """
         found = locked(self.roots) if self.guards else ()
         if self._configures:
             found = tuple(path for path in found if "config" not in os.path.basename(path))
         sealed = (path for path in self.sealed if any(path.startswith(f"{r}/") for r in self.roots))
-        return (*found, *filter(os.path.exists, sealed))
+        return (*filter(os.path.exists, sealed), *found[:_LOCKED])
 
     def for_command(self, command: str) -> "Boundary":
         """The same for one command: what is nothing but git writes its own configuration."""

@@ -65,7 +65,7 @@ def enter(
         locked = _outermost(path for path in barred if os.path.exists(path))[:_MOST]
         outer = [one for one in outer if any(one.startswith(f"{path}/") for path in locked)]
 
-    pinned = [(path, pins(path)) for path in kept[:_MOST]]
+    pinned = [(path, pins(path)) for path in kept]
 
     def inside() -> list[str]:
         _separate(libc)

@@ -13,9 +13,9 @@ from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
 from dragoman.engine.ports.tools import Stopped
-from dragoman.policy.guarded import GIT
 from dragoman.policy.shells import plain, shell
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
+from dragoman.sandbox.room import pins
 
 from .args import decode, flag, schema, text, whole
 from .background import BackgroundCommand, Jobs
@@ -159,7 +159,7 @@ class Bash:
         walls = self._bounds(env).for_command(command)
         launch = self._confine.confine(launch, env, walls)
         agreed = [one.path for one in env.reach if one.write]
-        agreed += [path for path in walls.locked if os.path.basename(path) in GIT and launch.locks]
+        agreed += [path for path in walls.locked if launch.locks and not pins(path)]
         watch = GuardedEntries(walls.roots, agreed) if walls.guards else None
         capture = Capture(self._outputs, self._max_output)
         running = CommandRun(launch, f"{_MARK}={mark}", capture, Progress(tell))

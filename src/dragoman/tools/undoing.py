@@ -7,6 +7,7 @@ What is new or changed is put aside for its owner to see, and what was there is 
 """
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -15,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.policy.gitlinks import linked
-from dragoman.policy.guarded import GIT, is_guarded, is_repository, repositories
+from dragoman.policy.guarded import GIT, at_home, is_guarded, is_repository, repositories
 from dragoman.policy.opening import walk_directory
 from dragoman.policy.repository import harmless_change
 
 _DEPTH = 2  # levels of folders below a workspace that are looked at
-_FOLDERS = 128  # and how many of them
-_ENTRIES = 512
+_FOLDERS = 128  # and how many of them, of those that are there before a command
+_ENTRIES = 512  # of a folder that is guarded as a whole
 _LARGEST = 1 << 18  # bytes of a file whose content can be put back
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 _HEAVY = frozenset(
@@ -50,11 +51,19 @@ class GuardedEntries:
         tops = [root for root in real if os.path.isdir(root)]
         self._roots = [one for one in tops if not any(_in(one, o) for o in tops if o != one)]
         self._agreed = tuple(agreed)
+        # What the limits left out before is left out after, and nothing else: a command must not
+        # be able to fill them.
+        self._left_out: set[str] = set()
+        self._looked = False
+        self._before: dict[str, FoundEntry] = {}
         self._before = dict(self._look())
+        self._looked = True
 
     def undo(self, aside: str) -> list[str]:
         """Undo what has changed since; sentences that say what. `aside`: where it is put."""
         after = dict(self._look())
+        hidden = (path for path in self._before if path not in after)  # not where it is looked for
+        after |= {path: kept for path in hidden if (kept := _kept(path)) is not None}
         odd = [path for path in after if self._matters(path, after)]
         gone = [path for path in self._before if path not in after and not self._may(path)]
         said: list[str] = []
@@ -117,21 +126,68 @@ class GuardedEntries:
     def _look(self) -> Iterator[tuple[str, FoundEntry]]:
         links: set[str] = set()
         for root in self._roots:
+            for place in at_home(root):
+                yield from self._tree(place)
             waiting, seen = deque([(root, 0)]), 0
-            while waiting and seen < _FOLDERS:
+            while waiting and not self._full(seen, _FOLDERS):
                 folder, depth = waiting.popleft()
                 seen += 1
                 if is_repository(folder):  # a bare one, which nobody expects there
-                    yield from _settings(folder)
+                    yield from self._settings(folder)
                     continue
                 for entry in _entries(folder):
                     if entry.name.casefold() == ".git":
-                        yield from _git(entry.path, links)
-                    elif is_guarded(entry.name):
-                        yield from _tree(entry.path)
+                        yield from self._git(entry.path, links)
+                    elif is_guarded(entry.name, folder):
+                        yield from self._tree(entry.path)
                     elif depth < _DEPTH and entry.name not in _HEAVY:
-                        if entry.is_dir(follow_symlinks=False):
+                        if entry.path not in self._left_out and entry.is_dir(follow_symlinks=False):
                             waiting.append((entry.path, depth + 1))
+            self._left_out.update(folder for folder, _ in waiting)
+
+    def _full(self, seen: int, most: int) -> bool:
+        return not self._looked and seen >= most
+
+    def _git(self, path: str, links: set[str]) -> Iterator[tuple[str, FoundEntry]]:
+        """`links`: submodules that were looked into, wherever they lie."""
+        kept = _kept(path)
+        if kept is None:
+            return
+        yield path, kept
+        if kept.kind != stat.S_IFDIR:
+            return
+        for place in repositories(os.path.dirname(path)):
+            yield from self._settings(place)
+            for inner in _linked(place):
+                if inner in links or inner in self._left_out:
+                    continue
+                if self._full(len(links), _LINKED):
+                    self._left_out.add(inner)
+                    continue
+                links.add(inner)
+                yield from self._git(inner, links)
+
+    def _settings(self, place: str) -> Iterator[tuple[str, FoundEntry]]:
+        for name in GIT:
+            for found, one in self._tree(os.path.join(place, name)):
+                # Git itself never runs a sample.
+                if not (name == "hooks" and found.endswith(".sample")):
+                    yield found, one
+
+    def _tree(self, top: str) -> Iterator[tuple[str, FoundEntry]]:
+        waiting, seen = deque([top]), 0
+        while waiting and not self._full(seen, _ENTRIES):
+            path = waiting.popleft()
+            if path in self._left_out or self._may(path):
+                continue
+            kept = _kept(path, content=seen < _ENTRIES or path in self._before)
+            if kept is None:
+                continue
+            seen += 1
+            yield path, kept
+            if kept.kind == stat.S_IFDIR:
+                waiting.extend(entry.path for entry in _entries(path))
+        self._left_out.update(waiting)
 
 
 def _in(path: str, folder: str) -> bool:
@@ -150,22 +206,6 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             return list(found)
     except OSError:
         return []  # gone, or not ours to see
-
-
-def _git(path: str, links: set[str]) -> Iterator[tuple[str, FoundEntry]]:
-    """`links`: submodules that were looked into, wherever they lie."""
-    kept = _kept(path)
-    if kept is None:
-        return
-    yield path, kept
-    if kept.kind != stat.S_IFDIR:
-        return
-    for place in repositories(os.path.dirname(path)):
-        yield from _settings(place)
-        for inner in _linked(place):
-            if inner not in links and len(links) < _LINKED:
-                links.add(inner)
-                yield from _git(inner, links)
 
 
 def _linked(place: str) -> Iterator[str]:
@@ -198,29 +238,11 @@ def _files_of(place: str) -> str:
     return os.path.realpath(os.path.join(place, said.group(1))) if said else ""
 
 
-def _settings(place: str) -> Iterator[tuple[str, FoundEntry]]:
-    for name in GIT:
-        for found, one in _tree(os.path.join(place, name)):
-            # Git itself never runs a sample.
-            if not (name == "hooks" and found.endswith(".sample")):
-                yield found, one
+def _kept(path: str, content: bool = True) -> FoundEntry | None:
+    """What is there. A folder on the way that became a link meanwhile leads to nothing.
 
-
-def _tree(top: str) -> Iterator[tuple[str, FoundEntry]]:
-    waiting, seen = deque([top]), 0
-    while waiting and seen < _ENTRIES:
-        path = waiting.popleft()
-        kept = _kept(path)
-        if kept is None:
-            continue
-        seen += 1
-        yield path, kept
-        if kept.kind == stat.S_IFDIR:
-            waiting.extend(entry.path for entry in _entries(path))
-
-
-def _kept(path: str) -> FoundEntry | None:
-    """What is there. A folder on the way that became a link meanwhile leads to nothing."""
+    Without `content` a file is taken for one that is too large to keep.
+    """
     folder, name = os.path.split(path)
     try:
         at = walk_directory(folder)
@@ -233,7 +255,7 @@ def _kept(path: str) -> FoundEntry | None:
         if kind == stat.S_IFLNK:
             data = os.fsencode(os.readlink(name, dir_fd=at))
         elif kind == stat.S_IFREG:
-            data = _content(name, at) if about.st_size <= _LARGEST else None
+            data = _content(name, at) if content and about.st_size <= _LARGEST else None
     except OSError:
         return None
     finally:
@@ -264,7 +286,7 @@ def _take(path: str, kept: FoundEntry, aside: str) -> list[str]:
         os.makedirs(aside, mode=0o700, exist_ok=True)
         at = walk_directory(folder)  # another command may put a link in its place right now
         if kept.data is None:
-            os.replace(name, target, src_dir_fd=at)
+            _move(name, at, target)
         else:
             fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(fd, "wb") as file:
@@ -276,6 +298,16 @@ def _take(path: str, kept: FoundEntry, aside: str) -> list[str]:
         if at >= 0:
             os.close(at)
     return [f"{path} was written"]
+
+
+def _move(name: str, at: int, target: str) -> None:
+    """Move an entry of a folder. Raises OSError."""
+    try:
+        os.replace(name, target, src_dir_fd=at)
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        os.unlink(name, dir_fd=at)  # to another disk only what was read goes
 
 
 def _remove(path: str) -> None:
