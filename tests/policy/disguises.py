@@ -490,6 +490,47 @@ ls >& P
 ls <> P
 ls > /dev/tcp/127.0.0.1/80
 cat < /dev/udp/1/1
+git for-each-ref --sort=signature
+git for-each-ref --sort=-signature:grade
+git for-each-ref --sort -*signature
+rename 's/.*/system(1)/e' x
+prename -n s/a/b/ x
+scp -o ProxyCommand=./evil a b:c
+scp -S ./evil a b:c
+scp -qS./evil a b:c
+sftp -D ./evil x
+ftp x
+wget -e use_askpass=./evil x
+wget --use-ask=./evil x
+wget -qe use_askpass=./evil x
+curl -K evil
+curl -sK evil
+curl --config evil
+aria2c --on-download-complete=./evil x
+gpg --photo-viewer=./evil x
+sox '|touch P' x.wav
+gm convert '|touch P' x.png
+someperlscript 'touch P|'
+qemu-x86_64 /bin/rm x
+qemu-aarch64-static ./evil
+mpirun -n 1 rm x
+srun rm x
+mlr -n put 'end{system("touch P")}'
+watchman -- trigger . x -- touch P
+logrotate evil.conf
+jj log
+zellij run -- touch P
+cmd.exe /c x
+python -m IPython -c x
+python -m asyncio
+python -m pytest -p evil
+python3 -m pytest --pdbcls=evil:x
+python -m idlelib -c x
+python -m debugpy -c x
+python3.12 -m xonsh -c x
+python -m tox exec -- rm x
+pypy3 -m timeit x
+python -m cProfile x
 """
 
 HIDDEN = _LISTED.strip().splitlines()
@@ -526,4 +567,6 @@ PLAIN = [
     *("cmake --build build --config Release", "gcc-12 -O2 -c a.c", "clang-14 -c a.c"),
     *("x86_64-linux-gnu-strip a.out", "pip install --require-hashes -r x.txt", "go env GOPATH"),
     *("just test", "mypy src", "ruff check .", "java -jar x.jar", "javac x.java", "python3-config"),
+    *("python -m http.server 8000", "python -m venv .venv", "python -m pip install x"),
+    *("python -m unittest discover", "python3.12 -m mypy src", "git tag -l 'signature*'"),
 ]

@@ -104,3 +104,28 @@ def test_patterns_match_words_never_text(command: str, pattern: str, holds: bool
 )  # fmt: skip
 def test_what_is_forbidden_is_seen_behind_programs_that_run_others(command: str) -> None:
     assert any(forbids(one, ["rm"]) for one in assess(command).parts)
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern", "holds"),
+    [
+        ("python -m pip install x", "pip", True),
+        ("python3.12 -m pip install x", "pip install", True),
+        ("python -m pip list", "pip install", False),
+        ("python /usr/bin/pip install x", "pip", True),
+        ("bash scripts/deploy.sh now", "deploy.sh", True),
+        ("python -m pip install x", "pipx", False),
+        ("python x.py", "*.txt", False),
+    ],
+)
+def test_what_an_interpreter_is_given_is_forbidden_by_its_name(
+    command: str, pattern: str, holds: bool
+) -> None:
+    assert any(forbids(one, [pattern]) for one in assess(command).parts) is holds
+
+
+def test_a_dangerous_program_that_is_told_to_run_another_is_unknown_not_listed() -> None:
+    """Who lists `wget` by name has not listed the program that an option of it names."""
+    assert assess("wget https://example.org/x").kind == "high"
+    for command in ("wget --use-askpass=./x u", "scp -oProxyCommand=x a b:c", "curl -Kx"):
+        assert assess(command).kind == "unknown"

@@ -38,7 +38,12 @@ _QUIET = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _DURATION = re.compile(r"\d+(\.\d+)?[smhd]?")
 _INTERPRETER = re.compile(r"(python|pypy|node|nodejs|ruby|perl|php|lua|bash|sh|dash|zsh|ksh)[\d.]*")
-_CODE_MODULES = frozenset({"timeit", "code", "pdb", "runpy", "trace", "cProfile", "profile"})
+_CODE_MODULES = frozenset(
+    """
+    timeit code pdb runpy trace cprofile profile asyncio idlelib sqlite3 webbrowser ipdb pudb bdb
+    debugpy pyperf kernprof line_profiler memory_profiler xonsh
+    """.split()
+)
 _DEEPEST = 4
 GOES = frozenset({"cd", "pushd", "chdir"})
 MOST_MOVES = 3  # each may fail, so there are twice as many places after it
@@ -123,7 +128,7 @@ def forbids(part: ProgramRun, patterns: Iterable[str]) -> str:
     patterns = tuple(patterns)
     if not patterns:
         return ""
-    found = matches(part, patterns, strict=False)
+    found = matches(part, patterns, strict=False) or _given(part, patterns)
     if found or part.kind != "unknown":
         return found
     words = [piece for word in part.argv for piece in word.split()]
@@ -133,6 +138,18 @@ def forbids(part: ProgramRun, patterns: Iterable[str]) -> str:
         if found := matches(inner, patterns, strict=False):
             return found if found != "*" else ""
     return ""
+
+
+def _given(part: ProgramRun, patterns: tuple[str, ...]) -> str:
+    """The pattern that names the script or module that an interpreter is given: python -m pip."""
+    rest = part.argv[1:]
+    if not _INTERPRETER.fullmatch(part.name) or not _script(part.name, rest):
+        return ""
+    given = rest[1:] if rest[0] == "-m" else rest
+    name = os.path.basename(given[0])
+    inner = ProgramRun(name, (name, *given[1:]), "medium")
+    found = matches(inner, patterns, strict=False)
+    return found if found != "*" else ""
 
 
 def _files(simples: Iterable[Simple]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -212,10 +229,10 @@ def _class(name: str, argv: tuple[str, ...], plain: bool, pattern: bool) -> tupl
         if _script(name, rest):
             return "medium", f"It runs the script {' '.join(rest[:2])}."
         return "unknown", f"It runs what {name} is told to: {shown(argv)}."
-    if common(name) in DANGEROUS or name.startswith(DANGEROUS_PREFIXES):
-        return "high", f"{name} can do lasting harm."
     if hides(name, rest):
         return "unknown", f"{name} is told to run something else."
+    if common(name) in DANGEROUS or name.startswith(DANGEROUS_PREFIXES):
+        return "high", f"{name} can do lasting harm."
     if not plain:
         return "medium", f"It runs the program {argv[0]}."
     if name in shapes():
@@ -235,12 +252,20 @@ def _counts(name: str) -> bool:
     return shape is None or shape.most >= 0 or name in ("cd", "test", "awk", "sed", "find")
 
 
+def _runs_code(module: str, words: tuple[str, ...]) -> bool:
+    """Whether a module of Python, which may be a program too, runs what it is told to."""
+    names = (module, module.partition(".")[0])
+    if any(name in _CODE_MODULES or runs(name) for name in names):
+        return True
+    return hides(module, words) or hides(names[1], words)
+
+
 def _script(name: str, rest: tuple[str, ...]) -> bool:
     """Whether an interpreter is given a file, or a module, to run."""
     if not rest or not _INTERPRETER.fullmatch(name):
         return False
     if rest[0] == "-m" and name.startswith(("python", "pypy")):
-        return len(rest) > 1 and rest[1] not in _CODE_MODULES
+        return len(rest) > 1 and not _runs_code(rest[1].casefold(), rest[2:])
     # What comes by a pipe or a descriptor is not on the line.
     given = re.sub("^/+", "/", os.path.normpath(rest[0]))
     return bool(rest[0]) and not given.startswith(("-", "+", "/dev", "/proc"))

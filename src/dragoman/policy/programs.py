@@ -20,7 +20,7 @@ VERSIONS = frozenset(
 )
 _SHORT_VERSIONS = frozenset("python python3 pip pip3 deno uv ruff mypy perl".split())  # -V
 # Programs that only look, or say their version, by starting another one that PATH leads to.
-STARTS = {"egrep": "grep", "fgrep": "grep", "npm": "node", "tsc": "node"}
+STARTS = {"egrep": "grep", "fgrep": "grep", "npm": "node", "tsc": "node", "gem": "ruby"}
 
 DANGEROUS = frozenset(
     """
@@ -84,6 +84,12 @@ RUNNERS = frozenset(
     concurrently npm-run-all run-s run-p onchange foreman honcho py-spy austin gdbserver trace-cmd
     uftrace gprofng retry nocache trickle timelimit tsp nq schroot arch-chroot lxc-execute runc crun
     sandbox-exec xcrun run0 sudoedit exiftool tshark wine mono steam-run envchain aws-vault chamber
+    rename prename file-rename perl-rename vidir sftp ftp tftp telnet mosh autossh sshfs dbclient
+    plink slogin mlr spatch watchman chokidar cargo-watch modd wgo gow zellij zx electron
+    mpirun mpiexec orterun prterun srun salloc sbatch qsub bsub torchrun bzr brz darcs jj sl pijul
+    qdbus varlinkctl systemd-socket-activate systemd-vmspawn nsjail minijail0 apptainer singularity
+    ch-run buildah limactl multipass colima logrotate sysprof-cli kcov coz nsys ncu operf
+    cmd wsl wslview cygstart wscript cscript rundll32 mshta box64 box86 FEXInterpreter
     """.split()
 )
 # One program has many names: of a version, a variant, the machine that it compiles for.
@@ -94,7 +100,7 @@ _COMPILES_FOR = re.compile(r"(?:[a-z0-9_]+-)+(?=(?:gcc|g\+\+|cc|c\+\+|cpp|ld|ar|
 # The interpreters of a debugging, static or other build, and the loader, whatever their folder.
 _BUILDS = re.compile(
     r"(python|pypy|perl|ruby|php|lua|node|bash|dash|zsh|ksh|busybox)[\d.]*[-_][\w.-]+"
-    r"|ld(-[\w.-]+)?\.so(\.\d+)?|(original-|gnu)?awk[\d.-]*"
+    r"|ld(-[\w.-]+)?\.so(\.\d+)?|(original-|gnu)?awk[\d.-]*|qemu-[\w-]+"
 )
 _TOOLS = re.compile(r"(.*-)?(config|doc|pip\d*|format|lint|diff|ls)")  # python3-config
 # Programs with a verb that runs the program behind it: `uv run pytest`.
@@ -146,7 +152,8 @@ _VERBS: dict[str, frozenset[str]] = {
 # What the names of options say that name a program, of whatever program they are.
 _NAMES = re.compile(
     r"--?[a-z0-9:-]*(exec|command|cmd|eval|shell|pager|editor|program|plugin|hook|wrapper|linker|"
-    r"engine|rsh|preload|interpreter|launcher|runner|run-as|agent|provider|outofmemory|onerror)"
+    r"engine|rsh|preload|interpreter|launcher|runner|run-as|agent|provider|outofmemory|onerror|"
+    r"askpass|viewer|helper|callback|on-download|on-bt)"
     r"[a-z0-9:./-]*",
     re.IGNORECASE,
 )
@@ -208,6 +215,13 @@ HIDING: dict[str, tuple[str, ...]] = {
     "patch": ("--get", "-g"),
     "meson": ("--native-file", "--cross-file"),
     "mix": ("-e", "-r", "--require"),
+    "scp": ("-o", "-S", "-F", "-D", "-J"),
+    "ssh-copy-id": ("-o", "-F", "-i"),
+    "wget": ("-e", "--execute", "--use-askpass"),
+    "curl": ("-K",),
+    "dnsmasq": ("--dhcp-script", "-C"),
+    "flex": ("--m4",),
+    "bison": ("-S", "--skeleton"),
 }  # fmt: skip
 for _like, _names in {
     "gcc": "g++ cc c++ clang clang++ gfortran cpp", "ld": "ld.bfd ld.gold ld.lld ar nm ranlib",
@@ -249,7 +263,7 @@ _UNARY = frozenset("-e -f -d -r -w -x -s -L -h -n -z -p -S -b -c -g -u -k -O -G"
 _BINARY = frozenset("= != -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 _SETS = re.compile(r"%[^A-Za-z%]*[hjlLqtzZ]*n")
 _VALUE = re.compile(r"[A-Za-z0-9_./:,@%+ -]*")  # of both sides of a comparison
-_SIGNED = re.compile(r"%[-+ ]?G|%\(\*?signature")
+_SIGNED = re.compile(r"%[-+ ]?G|%\(\*?signature|(--sort=)?[-*]*signature(:[a-z]+)?$")
 _COUNT = re.compile(r"-(\d+[A-Za-z]*)?")  # head -n -5; a dash alone
 
 
@@ -310,10 +324,14 @@ def only_looks(name: str, words: tuple[str, ...]) -> bool:
     if special is not None:
         return special(words)
     if name == "git":
-        if any(_SIGNED.search(word) for word in words):
+        if any(map(_is_signed, words)):
             return False  # whether a signature is good says another program
         return bool(words) and _fits_known(f"git-{words[0]}", words[1:])
     return _fits_known(name, words)
+
+
+def _is_signed(word: str) -> bool:
+    return bool(_SIGNED.search(word) if "%" in word else _SIGNED.match(word))
 
 
 def _fits_known(name: str, words: tuple[str, ...]) -> bool:
@@ -545,6 +563,8 @@ def hides(name: str, words: tuple[str, ...]) -> bool:
         return True
     if name != "cmake" and any(map(_SAYS_WHAT.fullmatch, options)):
         return True  # to cmake it is the name of a kind of build
+    if any(word.startswith("|") or word.endswith("|") for word in words):
+        return True  # where a file is expected, some take it for a program: sox, perl's open
     if name in _ANSWERS and any(word.startswith("@") for word in words):
         return True
     if name in _FARAWAY and any(":" in word for word in words):
