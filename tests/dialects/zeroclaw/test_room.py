@@ -9,7 +9,7 @@ from tests.transcripts.zeroclaw.starter import AskTool
 
 from dragoman.dialects.zeroclaw import Desk, Settings
 from dragoman.engine.content import text_of
-from dragoman.engine.events import TurnBegan
+from dragoman.engine.events import Steered, TurnBegan
 from dragoman.engine.faults import TooMany
 from dragoman.engine.host import OpenSpec
 from dragoman.store.sqlite import SqliteStore
@@ -96,6 +96,44 @@ async def test_prompts_that_meet_a_session_being_closed_keep_their_order(durable
         await talker.answer(id)
     said = [e.body.content for e in await desk.door.history("s") if isinstance(e.body, TurnBegan)]
     assert [text_of(content) for content in said] == [f"p{number}" for number in range(9)]
+
+
+async def test_our_own_requests_of_one_write_take_effect_in_their_order(durable):
+    desk = durable(Scripted([turn("one", hang()), "two", "three"]))
+    talker = Talker(desk)
+    of = {"session_id": "n"}
+    words = {"text": "said into the first"}
+    ids = [
+        talker.say(f"dragoman/{method}", params)
+        for method, params in (
+            ("open", {"id": "n", "cwd": "/"}),
+            ("watch", {**of, "since": 0}),
+            ("prompt", {**of, "text": "a", "detach": True}),
+            ("steer", {**of, **words}),
+            ("prompt", {**of, "text": "b", "detach": True, "key": "k"}),
+            ("retract", {**of, "key": "k"}),
+            ("cancel", of),
+            ("close", of),
+            ("prompt", {**of, "text": "c"}),
+            ("history", of),
+        )
+    ]
+    said = {}
+    while set(ids) - said.keys():
+        message = json.loads(await talker.client.receive(30))
+        said[message.get("id")] = message
+    answers = [said[id].get("result") for id in ids]
+    assert all(answers), said
+    assert answers[1]["last"] == 0
+    first = answers[2]["turn"]
+    assert [answers[n]["turn"] for n in (3, 6)] == [first, first]
+    assert answers[5]["turn"] == answers[4]["turn"] != first
+    events = [e.body for e in await desk.door.history("n")]
+    told = [
+        e.turn for e in events if isinstance(e, Steered) and text_of(e.content) in words["text"]
+    ]
+    assert told == [first]
+    assert [text_of(e.content) for e in events if isinstance(e, TurnBegan)] == ["a", "c"]
 
 
 async def test_a_session_that_another_protocol_opens_meanwhile_is_joined(durable):

@@ -7,11 +7,16 @@ from . import approvals, host, schedules, sessions, shapes, undoing, watching
 
 
 class Entry(NamedTuple):
-    """One method; a `direct` one is given the call instead of the connection."""
+    """One method; a `direct` one is given the call instead of the connection.
+
+    One that `changes` the session it names is done before anything that the same connection asks of
+    that session next: each looks the session up, and may have to wait for it.
+    """
 
     run: Callable[..., Any]
     params: Any = None
     direct: bool = False
+    changes: bool = False
 
 
 CALLS: dict[str, Entry] = {
@@ -26,32 +31,32 @@ CALLS: dict[str, Entry] = {
     "dragoman/config": Entry(host.config, shapes.Config),
     "dragoman/clients": Entry(watching.clients),
     "dragoman/tap": Entry(watching.tap, shapes.Tap),
-    "dragoman/watch": Entry(watching.watch, shapes.Watch, direct=True),
+    "dragoman/watch": Entry(watching.watch, shapes.Watch, direct=True, changes=True),
     "dragoman/unwatch": Entry(watching.unwatch, shapes.Unwatch),
     "dragoman/sessions": Entry(sessions.listed, shapes.Sessions),
     "dragoman/board": Entry(sessions.board, shapes.Board),
     "dragoman/commands": Entry(host.commands, shapes.Folder),
     "dragoman/session": Entry(sessions.facts, shapes.OfSession),
     "dragoman/history": Entry(sessions.history, shapes.History),
-    "dragoman/open": Entry(sessions.opened, shapes.Open),
-    "dragoman/prompt": Entry(sessions.prompt, shapes.Prompt, direct=True),
-    "dragoman/steer": Entry(sessions.steer, shapes.Steer),
-    "dragoman/cancel": Entry(sessions.cancel, shapes.Cancel),
-    "dragoman/retract": Entry(sessions.retract, shapes.Retract),
+    "dragoman/open": Entry(sessions.opened, shapes.Open, changes=True),
+    "dragoman/prompt": Entry(sessions.prompt, shapes.Prompt, direct=True, changes=True),
+    "dragoman/steer": Entry(sessions.steer, shapes.Steer, changes=True),
+    "dragoman/cancel": Entry(sessions.cancel, shapes.Cancel, changes=True),
+    "dragoman/retract": Entry(sessions.retract, shapes.Retract, changes=True),
     "dragoman/fork": Entry(sessions.fork, shapes.Fork),
-    "dragoman/rename": Entry(sessions.rename, shapes.Rename),
-    "dragoman/archive": Entry(sessions.archive, shapes.Archive),
-    "dragoman/close": Entry(sessions.close, shapes.OfSession),
-    "dragoman/delete": Entry(sessions.delete, shapes.OfSession),
-    "dragoman/compact": Entry(sessions.compact, shapes.OfSession, direct=True),
+    "dragoman/rename": Entry(sessions.rename, shapes.Rename, changes=True),
+    "dragoman/archive": Entry(sessions.archive, shapes.Archive, changes=True),
+    "dragoman/close": Entry(sessions.close, shapes.OfSession, changes=True),
+    "dragoman/delete": Entry(sessions.delete, shapes.OfSession, changes=True),
+    "dragoman/compact": Entry(sessions.compact, shapes.OfSession, direct=True, changes=True),
     "dragoman/checkpoints": Entry(undoing.checkpoints, shapes.OfSession),
-    "dragoman/undo": Entry(undoing.undo, shapes.Undo),
-    "dragoman/endWorktree": Entry(undoing.end_worktree, shapes.EndWorktree),
-    "dragoman/redo": Entry(undoing.redo, shapes.OfSession),
-    "dragoman/clear": Entry(sessions.clear, shapes.OfSession),
-    "dragoman/setModel": Entry(sessions.set_model, shapes.SetModel),
-    "dragoman/setMode": Entry(sessions.set_mode, shapes.SetMode),
-    "dragoman/setReasoning": Entry(sessions.set_reasoning, shapes.SetReasoning),
+    "dragoman/undo": Entry(undoing.undo, shapes.Undo, changes=True),
+    "dragoman/endWorktree": Entry(undoing.end_worktree, shapes.EndWorktree, changes=True),
+    "dragoman/redo": Entry(undoing.redo, shapes.OfSession, changes=True),
+    "dragoman/clear": Entry(sessions.clear, shapes.OfSession, changes=True),
+    "dragoman/setModel": Entry(sessions.set_model, shapes.SetModel, changes=True),
+    "dragoman/setMode": Entry(sessions.set_mode, shapes.SetMode, changes=True),
+    "dragoman/setReasoning": Entry(sessions.set_reasoning, shapes.SetReasoning, changes=True),
     "dragoman/approvals": Entry(approvals.approvals, shapes.Approvals),
     "dragoman/approval": Entry(approvals.approval, shapes.OfApproval),
     "dragoman/rules": Entry(approvals.rules),

@@ -97,8 +97,11 @@ def verb(
     made = Verb(run, direct=direct, plain=native, quick=quick, takes=params)
     if params is not None:
         made.read = read_as(params, nested)
-    if made.waits and "session_id" in fields and not queues:
-        made.run = _alone(run, direct) if alone else _in_order(run, direct)
+    if made.waits and not queues:
+        if alone:
+            made.run = _alone(run, direct, "session_id" if "session_id" in fields else "id")
+        elif "session_id" in fields:
+            made.run = _in_order(run, direct)
     return made
 
 
@@ -126,13 +129,14 @@ def members(raw: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _alone(run: Callable[..., Any], direct: bool) -> Callable[..., Any]:
+def _alone(run: Callable[..., Any], direct: bool, field: str) -> Callable[..., Any]:
     """Let what this connection asks of the same session next wait for the end of this."""
 
     async def in_line(caller: Any, params: Any) -> Any:
-        if not params.session_id:  # a new one, whose id nobody knows
+        session_id = getattr(params, field)
+        if not session_id:  # a new one, whose id nobody knows, or all of them
             return await run(caller, params)
-        async with (caller.conn if direct else caller).in_line(params.session_id):
+        async with (caller.conn if direct else caller).in_line(session_id):
             return await run(caller, params)
 
     return in_line

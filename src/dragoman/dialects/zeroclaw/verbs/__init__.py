@@ -29,7 +29,7 @@ VERBS: dict[str, Verb] = {
     **WRITINGS,
     **QUICKSTART,
     **{
-        name: verb(one.run, one.params, direct=one.direct, native=True)
+        name: verb(one.run, one.params, direct=one.direct, native=True, alone=one.changes)
         for name, one in CALLS.items()
     },  # our own protocol has no socket of its own
 }
