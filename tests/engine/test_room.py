@@ -140,3 +140,19 @@ async def test_a_cancel_and_a_word_back_find_the_prompts_before_them() -> None:
     assert (await (await second).done).outcome == "cancelled"
     said = [e.body.content for e in await door.history(info.id) if isinstance(e.body, TurnBegan)]
     assert [text_of(content) for content in said] == ["Go!"]
+
+
+async def test_no_more_waits_in_a_session_than_the_host_allows() -> None:
+    door = memory_door(Scripted([turn(hang())]))
+    host_of(door).max_inbox = 3
+    session = (await door.open(OpenSpec(cwd="/"), ME)).id
+    for _ in range(3):
+        await door.prompt(session, (Text("go"),), ME, limit=100)
+    with pytest.raises(Busy, match="3 prompts wait") as told:
+        await door.prompt(session, (Text("one too many"),), ME, limit=100)
+    assert told.value.data["waiting"] == 3
+    with pytest.raises(Busy, match="3 prompts wait"):
+        await door.compact(session, ME)
+    with pytest.raises(Busy, match="2 prompts wait"):  # a dialect may allow fewer
+        await door.prompt(session, (Text("go"),), ME, limit=2)
+    await door.close(session)

@@ -1,5 +1,8 @@
 """Keys of the configuration: their types, their meaning, what they take."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from dragoman.settings import shape
@@ -104,3 +107,21 @@ def test_what_is_allowed_is_said_in_words(path: str, said: str) -> None:
 )
 def test_values_given_as_text_are_read_by_type(path: str, text: str, value: object) -> None:
     assert shape.read(shape.key(shape.split(path)).kind, text) == value
+
+
+def names_read() -> set[str]:
+    """Names that the code reads as attributes or mentions as texts, but for where keys are made."""
+    found: set[str] = set()
+    for path in (Path(shape.__file__).parent.parent).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
+
+
+def test_every_key_is_read_somewhere() -> None:
+    read = names_read()
+    unread = [".".join(key.path) for key in leaves() if key.path[-1] not in {*read, "x"}]
+    assert not unread, f"these can be set, and nothing happens: {unread}"

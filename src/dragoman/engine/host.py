@@ -83,7 +83,7 @@ class Host:
         self.rules = Rules(store, self.clock)
         self.offers = offers or Offers()
         self.max_sessions = max_sessions
-        self.max_asks = 1_024  # questions that one session may have open
+        self.max_asks, self.max_inbox = 1_024, 256  # open questions, waiting work of a session
         self.on_trouble = trouble
         self.on_asked: list[Callable[[], None]] = []  # told that a question is open
         self.budget: Budget | None = None

@@ -69,7 +69,8 @@ class Inbox:
     def put(self, work: Work, *, limit: int, wait: float | None, keep: bool = False) -> None:
         """Put work in the inbox. With `wait`, it is given up when it has not begun by then.
 
-        What is to be kept is stored while it waits; `work.kept` tells when.
+        At most `limit` may wait, and never more than the host allows. What is to be kept is
+        stored while it waits; `work.kept` tells when.
         """
         ledger = self._ledger
         if ledger.home.stopping:
@@ -78,6 +79,7 @@ class Inbox:
             raise Busy(f"Session {ledger.id} is closing.", "Open it again, then send the prompt.")
         taken = ledger.turn is not None or self._left
         waiting = len(self.waiting) + taken
+        limit = min(limit, ledger.home.max_inbox)
         if waiting >= limit:
             raise Busy(
                 f"{limit} prompts wait in this session already.",

@@ -40,6 +40,7 @@ class Home(Protocol):
     budget: Budget | None
     rules: Rules
     max_asks: int
+    max_inbox: int
     stopping: bool
     on_asked: list[Callable[[], None]]  # told that a question is open
     losses: Losses

@@ -22,9 +22,7 @@ _ADDRESSES = 1_000
 class Throttle:
     """Counts wrong guesses of the last minute, by address and over all."""
 
-    def __init__(self, tries: int = _TRIES, tries_all: int = _TRIES_ALL) -> None:
-        self._tries = tries
-        self._tries_all = tries_all
+    def __init__(self) -> None:
         self._wrong: dict[str, deque[float]] = {}
         self._all: deque[float] = deque()
 
@@ -35,7 +33,7 @@ class Throttle:
         for times in (mine, self._all):
             while times and now - times[0] > _WINDOW:
                 times.popleft()
-        if len(mine) >= self._tries or len(self._all) >= self._tries_all:
+        if len(mine) >= _TRIES or len(self._all) >= _TRIES_ALL:
             oldest = (mine or self._all)[0]
             wait = max(1, int(_WINDOW - (now - oldest)) + 1)
             raise Refusal(

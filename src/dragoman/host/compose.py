@@ -95,16 +95,14 @@ async def compose(
     config_dir: str | None = None,
     flags: Mapping[str, Any] | None = None,
     store: str = "file",
-    overrides: Mapping[str, Any] | None = None,
     providers: Mapping[str, ProviderConfig] | None = None,
     for_daemon: bool = False,
     repair: bool = True,
 ) -> Composed:
     """A host from the configuration, environment and flags.
 
-    `flags` are dotted keys of the configuration; `overrides` change every agent's profile;
-    `providers` add to those of the configuration. `store` is "file" or "memory"; without
-    `repair`, a damaged file is left alone. Raises Fault.
+    `flags` are dotted keys of the configuration; `providers` add to those of the configuration.
+    `store` is "file" or "memory"; without `repair`, a damaged file is left alone. Raises Fault.
     """
     where = places(os.environ, config_dir)
     loaded = load(where.config_file, flags=flags)
@@ -120,7 +118,6 @@ async def compose(
     offers.listeners.append(lambda offer, there: _offer_provider(models, offer, there))
     private = "" if kept.durable else _passing_folder(closers)
     roster = Roster(lambda: config.settings, models, offers, where, private)
-    roster.overrides = dict(overrides or {})
     host = Host(
         kept,
         roster,
@@ -133,6 +130,7 @@ async def compose(
         trouble=_trouble,
     )
     host.max_asks = loaded.settings.limits.max_approvals
+    host.max_inbox = loaded.settings.limits.max_inbox
     host.shared = for_daemon
     if kept.durable and not for_daemon:
         host.on_asked.append(_letters(host))
@@ -507,6 +505,7 @@ def _apply(
     host.hooks.fail_closed = fresh.fail_closed
     host.max_sessions = new.limits.max_sessions
     host.max_asks = new.limits.max_approvals
+    host.max_inbox = new.limits.max_inbox
     if (old.providers, old.models, old.agents) != (new.providers, new.models, new.agents):
         use_providers()
     _equip(host)

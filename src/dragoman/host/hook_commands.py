@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -264,12 +264,3 @@ def _script(run: str, variables: Mapping[str, str]) -> str:
     lines = [f"HOOK_{name.upper()}={quote(value)}" for name, value in variables.items()]
     lines.append(f"export {' '.join(f'HOOK_{name.upper()}' for name in variables)}")
     return "\n".join([*lines, _PLACE.sub(lambda found: f'"$HOOK_{found[1].upper()}"', run)])
-
-
-def described(hooks: Iterable[Hook]) -> list[str]:
-    """The hooks of a configuration, one line each."""
-    return [
-        f"{one.on}{' of ' + ', '.join(one.tools) if one.tools else ''}"
-        f"{' by ' + ', '.join(one.agents) if one.agents else ''}: {one.run}"
-        for one in hooks
-    ]

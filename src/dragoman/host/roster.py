@@ -4,8 +4,6 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
@@ -58,7 +56,6 @@ class Roster:
         self.cells = Cells(settings, places, self._private, self._bounds)
         # The MCP servers of a session, for a hosted agent to connect by itself.
         self.servers: Callable[[AgentProfile, SessionInfo], Sequence[Any]] = lambda p, i: ()
-        self.overrides: dict[str, Any] = {}  # from flags of the command line, for every agent
         self.parts: list[Callable[[AgentProfile, SessionInfo], Any]] = []  # further toolboxes
         # Further parts of the system prompt.
         self.extras: list[Callable[[PromptTurn], Awaitable[Sequence[str]]]] = []
@@ -77,7 +74,7 @@ class Roster:
         if made is None:
             made = profiles.profile(settings, alias, self.choose)
             self._profiles[alias] = made
-        return msgspec.structs.replace(made, **self.overrides) if self.overrides else made
+        return made
 
     def choose(self, provider: str) -> str:
         """The model when none is configured; looked for once, since it may ask the network."""

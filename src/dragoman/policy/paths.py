@@ -289,7 +289,7 @@ class Boundary:
 
     # --- opening -----------------------------------------------------------------------------
 
-    def open_inside(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    def open_inside(self, path: str, flags: int = os.O_RDONLY) -> int:
         """Open a path that `resolve` gave; raises Refused when it is no longer what was judged.
 
         Only regular files and directories are opened. Other failures are OSErrors.
@@ -298,7 +298,7 @@ class Boundary:
         if objection or os.path.normpath(path) != path:
             raise _refused(path, objection or "The path is not canonical.")
         try:
-            fd = open_exact(path, flags, mode)
+            fd = open_exact(path, flags)
         except OSError as error:
             raise self._seen_as(path, error) from error
         try:

@@ -261,5 +261,7 @@ class Limits(Section, frozen=True):
     max_outbound_bytes: Annotated[
         Positive, says("What may wait for a client that does not read, in bytes.")
     ] = 16_777_216
-    max_inbox: Annotated[Positive, says("What may wait for one session.")] = 64
+    max_inbox: Annotated[
+        Positive, says("What may wait in one session, whatever its protocol allows.")
+    ] = 256
     max_approvals: Annotated[Positive, says("Open approvals of one session.")] = 1_024

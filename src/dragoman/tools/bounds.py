@@ -27,7 +27,7 @@ class Bounds(Walls, Protocol):
 
     def permits(self, real: str, write: bool = False) -> bool: ...
 
-    def open_inside(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    def open_inside(self, path: str, flags: int = os.O_RDONLY) -> int:
         """Open what `resolve` gave. Raises Refused when a link took its place; OSError."""
         ...
 

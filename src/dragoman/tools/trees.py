@@ -263,7 +263,6 @@ def walk(
     denied: frozenset[str] = frozenset(),
     above: Above = Above(),  # noqa: B008 (a tuple)
     named: Callable[[str], object] | None = None,
-    deepest: int = _DEEPEST,
 ) -> Iterator[TreeEntry]:
     """All names below an open directory, but for junk and what is ignored or denied.
 
@@ -280,7 +279,7 @@ def walk(
             following = None
             while frames and following is None:
                 last = frames[-1]
-                while last.below and following is None and len(frames) < deepest:
+                while last.below and following is None and len(frames) < _DEEPEST:
                     following = _entered(last, last.below.pop())
                 if following is None:
                     os.close(frames.pop().fd)

@@ -8,6 +8,7 @@ from dragoman.observe.programs import find
 
 _MOST = 50_000
 _DEEPEST = 12
+_SHOWN = 30
 _SKIPPED = {".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache"}
 
 
@@ -57,18 +58,18 @@ def _ignored(folder: str) -> set[str]:
     return {line.strip().strip("/") for line in lines if line.strip() and not line.startswith("#")}
 
 
-def matching(names: Iterable[str], typed: str, most: int = 30) -> list[str]:
+def matching(names: Iterable[str], typed: str) -> list[str]:
     """The names that fit what was typed, best first: its letters in order, ends before middles."""
     wanted = typed.lower()
     if not wanted:
-        return sorted(names, key=lambda name: (name.count("/"), name))[:most]
+        return sorted(names, key=lambda name: (name.count("/"), name))[:_SHOWN]
     scored = []
     for name in names:
         score = _score(name.lower(), wanted)
         if score is not None:
             scored.append((score, len(name), name))
     scored.sort()
-    return [name for _, _, name in scored[:most]]
+    return [name for _, _, name in scored[:_SHOWN]]
 
 
 def _score(name: str, wanted: str) -> int | None:

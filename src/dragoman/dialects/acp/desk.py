@@ -33,7 +33,6 @@ class Desk:
         self.opening = 0  # sessions on their way in
         self.logged_out = False  # somebody logged out, and nobody in
         self._sweeper: asyncio.TimerHandle | None = None
-        self._sweeping: asyncio.Task[Any] | None = None
 
     def hearer(self, link: Link, agent: str = "") -> "AcpHearer":
         """The dialect's side of a new connection; `agent` is its default agent."""
@@ -115,7 +114,7 @@ class Desk:
 
     def _sweep_soon(self) -> None:
         self._sweeper = None
-        self._sweeping = self.door.spawn(self._sweep())
+        self.door.spawn(self._sweep())
 
     async def _sweep(self) -> None:
         """Let go of sessions that were not used for long; never of one that works or waits."""

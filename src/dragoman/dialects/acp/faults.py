@@ -93,14 +93,13 @@ def text_of(fault: Fault) -> str:
     return fault.message
 
 
-def data_of(fault: Fault, session_id: str = "") -> dict[str, Any]:
+def data_of(fault: Fault) -> dict[str, Any]:
     """What a program may read beside the message."""
     if isinstance(fault, UnsupportedVersion):
         return dict(fault.data)
     data: dict[str, Any] = {"code": _NAMES.get(fault.code, fault.code.upper())}
-    session_id = session_id or str(fault.data.get("session") or "")
-    if session_id:
-        data["sessionId"] = session_id
+    if session_id := fault.data.get("session"):
+        data["sessionId"] = str(session_id)
     if fault.hint:
         data["hint"] = fault.hint
     return data

@@ -70,9 +70,9 @@ def recognise(connection: "Connection", path: str, steps: Sequence[Step] = STEPS
         )
 
 
-def is_older(connection: "Connection", steps: Sequence[Step] = STEPS) -> bool:
+def is_older(connection: "Connection") -> bool:
     """Whether the file, which is ours, has a version from before ours."""
-    return 0 < _number(connection, "user_version") < len(steps)
+    return 0 < _number(connection, "user_version") < len(STEPS)
 
 
 def used_by_older(path: str) -> Foreign:
