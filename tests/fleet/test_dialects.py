@@ -28,7 +28,7 @@ class Nodes:
         self.work.mkdir()
         self.houses: dict[str, House] = {}
 
-    async def start(self, name: str) -> House:
+    async def start(self, name: str, lease: float = 0.0) -> House:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         house = self.houses.get(name) or House(folder)
@@ -36,7 +36,7 @@ class Nodes:
         house.more = {
             "DRAGOMAN_fleet__database": self.url,
             "DRAGOMAN_fleet__node": name,
-            "DRAGOMAN_fleet__lease": str(self.lease),
+            "DRAGOMAN_fleet__lease": str(lease or self.lease),
             "DRAGOMAN_fleet__shared_roots": str(self.work),
         }
         await house.start()

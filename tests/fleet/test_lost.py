@@ -1,6 +1,7 @@
 """A session that its node lost: whoever waits there hears how its turns end elsewhere."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from tests.fleet.making import Fleet, Member, until
 
 from dragoman.engine import events as ev
 from dragoman.engine.events import Who
-from dragoman.engine.faults import StaleEpoch, WrongState
+from dragoman.engine.faults import Fault, StaleEpoch, StoreFailed, WrongState
 from dragoman.providers.scripted import Call, Hang, Say, Scripted, Turn
 from dragoman.testing.host import EchoTool
 
@@ -113,3 +114,179 @@ async def test_a_key_that_the_owner_knows_is_known_on_every_node(
         await asyncio.wait_for(again.done, 10)
     await asyncio.wait_for(first.done, 10)
     assert len(await ended(a, session)) == 1
+
+
+class Seen:
+    """What somebody is told who watches a session."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    def speak(self, events: Any) -> None:
+        self.kinds += [type(event.body).__name__ for event in events]
+
+
+async def test_who_watches_a_lost_session_sees_on_when_it_cannot_be_read_at_once(
+    fleet: Fleet, monkeypatch: Any
+) -> None:
+    a = await fleet.join("a", script(Turn((Say("half"), Hang()))))
+    b = await fleet.join("b", script(Turn((Say("whole"),))))
+    session = await a.open()
+    seen = Seen()
+    await a.door.watch(session, ANN, seen, lambda said: None)
+    work = await a.say(session, "go", by=ANN, keep=True)
+    await asyncio.wait_for(work.started, 10)
+    take, tries = a.store.take, 3
+
+    async def reluctant(*given: Any) -> int:
+        nonlocal tries
+        tries -= 1
+        if tries >= 0:
+            raise StoreFailed("The database cannot be reached.", stalled=True)
+        return await take(*given)
+
+    monkeypatch.setattr(a.store, "take", reluctant)
+    monkeypatch.setattr(a.node.desk, "claim", lambda *given: asyncio.sleep(0, ()))  # b has it
+    a.node._give_up("a test")
+    await until(lambda: "TurnEnded" in seen.kinds, 20)
+    assert tries < 0 and seen.kinds.count("TurnEnded") == 1
+    assert b.host.live[session].own
+
+
+async def test_who_watches_a_lost_session_hears_that_it_was_deleted(fleet: Fleet) -> None:
+    a = await fleet.join("a", script())
+    session = await a.open()
+    seen = Seen()
+    await a.door.watch(session, ANN, seen, lambda said: None)
+    pause(a)
+    a.host.live[session].ledger.lose()
+    await a.store.delete(session)
+    revive(a)
+    await until(lambda: "Deleted" in seen.kinds)
+    assert not a.host.unheld
+
+
+@pytest.mark.parametrize("again", ["here", "elsewhere"])
+async def test_what_was_claimed_and_could_not_be_taken_up_does_not_stand_still(
+    fleet: Fleet, monkeypatch: Any, again: str
+) -> None:
+    a = await fleet.join("a", script(Turn((Hang(),))))
+    session = await a.open()
+    await (await a.say(session, "go", by=ANN)).started
+    await a.die()
+    b = await fleet.join("b", script(Turn((Say("whole"),))))
+    rebuild, tries = b.host.rebuild, 1
+
+    async def broken(session_id: str) -> Any:
+        nonlocal tries
+        tries -= 1
+        if tries >= 0 and again == "here":
+            raise StoreFailed("The database cannot be reached.", stalled=True)
+        if again == "elsewhere":
+            raise RuntimeError("not on this machine")
+        return await rebuild(session_id)
+
+    monkeypatch.setattr(b.host, "rebuild", broken)
+    await until(lambda: tries <= 0)
+    c = await fleet.join("c", script(Turn((Say("whole"),)))) if again == "elsewhere" else b
+    await until(lambda: session in c.host.live and c.host.live[session].own)
+    await until(partial(ended, c, session))
+
+
+async def test_a_claim_whose_answer_was_lost_is_found_again(fleet: Fleet, monkeypatch: Any) -> None:
+    a = await fleet.join("a", script(Turn((Hang(),))))
+    session = await a.open()
+    await (await a.say(session, "go", by=ANN)).started
+    await a.die()
+    b = await fleet.join("b", script(Turn((Say("whole"),))))
+    claim, lost = b.node.desk.claim, False
+
+    async def unheard(*given: Any) -> Any:
+        nonlocal lost
+        found = await claim(*given)
+        if found and not lost:
+            lost = True
+            raise StoreFailed("The database cannot be reached.", stalled=True)
+        return found
+
+    monkeypatch.setattr(b.node.desk, "claim", unheard)
+    await until(partial(ended, b, session))
+    assert lost
+
+
+async def test_a_command_that_nobody_knows_keeps_no_other_waiting(fleet: Fleet) -> None:
+    a, b = await fleet.join("a", script()), await fleet.join("b", Scripted([]))
+    session = await a.open()
+    await b.door.load(session)
+    await b.store.fetch(
+        "INSERT INTO commands (id, session, sender, kind, body)"
+        " SELECT 'x', num, 'b', 'fly', $2 FROM sessions WHERE id = $1",
+        session,
+        b'{"type":"fly"}',
+    )
+    await asyncio.wait_for(b.door.rename(session, "Blue", BOB), 10)
+    result = (await b.node.desk.results(["x"]))["x"]
+    assert result is not None and result.refusal is not None
+    assert "does not know" in result.refusal.message
+
+
+async def test_a_command_that_breaks_is_told_and_not_tried_for_ever(
+    fleet: Fleet, monkeypatch: Any
+) -> None:
+    a, b = await fleet.join("a", script()), await fleet.join("b", Scripted([]))
+    session = await a.open()
+    await b.door.load(session)
+    done: list[str] = []
+
+    async def broken(host: Any, session_id: str, id: str, command: Any) -> Any:
+        done.append(id)
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr("dragoman.fleet.node.do", broken)
+    with pytest.raises(Fault, match="no such thing"):
+        await asyncio.wait_for(b.door.rename(session, "Blue", BOB), 10)
+    await a.node.tick()
+    assert len(done) == 1
+
+
+async def test_a_slow_answer_costs_no_lease(fleet: Fleet, monkeypatch: Any) -> None:
+    """What takes longer than a third of the lease is waited for, over the same connection."""
+    a = await fleet.join("a", script(Turn((Hang(),))), lease=3.0)
+    b = await fleet.join("b", script())
+    session = await a.open()
+    await (await a.say(session, "go", by=ANN)).started
+    connect, made = a.store.link.connect, 0
+
+    async def counted(**given: Any) -> Any:
+        nonlocal made
+        made += 1
+        return await connect(**given)
+
+    monkeypatch.setattr(a.store.link, "connect", counted)
+
+    async def waits() -> bool:
+        return bool(await b.store.fetch("SELECT FROM pg_locks WHERE NOT granted"))
+
+    async with b.store.link.reading() as connection:
+        async with connection.transaction():  # who renews waits for the row
+            await connection.execute("SELECT 1 FROM nodes WHERE name = 'a' FOR UPDATE")
+            held = a.node._held
+            await until(waits)
+            await asyncio.sleep(1.3)  # so long the database takes
+        await until(lambda: a.node._held > held)
+    assert made == 0 and a.node.stalled == ""
+    assert a.host.live[session].own and session not in b.host.live
+
+
+async def test_an_answer_that_never_comes_costs_the_sessions_at_the_lease(fleet: Fleet) -> None:
+    a = await fleet.join("a", script(Turn((Hang(),))), lease=1.0)
+    b = await fleet.join("b", script(), lease=10.0)
+    session = await a.open()
+    await (await a.say(session, "go", by=ANN)).started
+    ledger = a.host.live[session].ledger
+    async with b.store.link.reading() as connection, connection.transaction():
+        await connection.execute("SELECT 1 FROM nodes WHERE name = 'a' FOR UPDATE")
+        held = a.node._held
+        await until(lambda: ledger.lost)
+        now = asyncio.get_running_loop().time()
+        assert a.node.stalled and 1.0 < now - max(held, a.node._held) < 2.0

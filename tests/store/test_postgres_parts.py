@@ -43,6 +43,13 @@ async def begun(store: PostgresStore, session: str = "s1") -> int:
         (asyncpg.DataError("too wide"), BadInput, "cannot be stored"),
         (UnicodeEncodeError("utf-8", "x", 0, 1, "odd"), BadInput, "cannot be stored"),
         (OSError("refused"), StoreFailed, "cannot be reached"),
+        (
+            asyncpg.InternalClientError(
+                "cannot switch to state 12; another operation (2) is in progress"
+            ),
+            StoreFailed,
+            "cannot be reached",
+        ),
         (TimeoutError(), StoreFailed, "cannot be reached: it did not answer in time"),
         (asyncpg.InvalidPasswordError("no"), StoreFailed, "does not let us in"),
         (asyncpg.InsufficientPrivilegeError("no"), StoreFailed, "does not allow this"),
@@ -183,6 +190,49 @@ async def test_a_broken_way_that_a_reader_finds_is_made_anew(base: PostgresStore
     base.writer.doubt(ConnectionResetError("again"))  # known already
     assert await asyncio.wait_for(base.append(make_batch("s1", epoch, 2)), 10) > 0
     assert len(stalls) == 2 and "cannot be reached" in stalls[0] and stalls[1] == ""
+
+
+async def test_a_server_that_has_said_its_last_word_costs_no_change(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between that word and the end of the connection the driver refuses all with an odd error."""
+    epoch = await begun(base)
+    write, dying = base.writer._write_group, base.writer._connection
+
+    async def refuse(connection: Any, jobs: list[Any]) -> None:
+        if connection is dying:
+            raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2)")
+        await write(connection, jobs)
+
+    monkeypatch.setattr(base.writer, "_write_group", refuse)
+    assert await asyncio.wait_for(base.append(make_batch("s1", epoch, 2)), 10) > 0
+    assert base.writer._connection is not dying and base.stalled == ""
+
+
+async def test_a_change_that_costs_every_connection_holds_up_no_other(
+    base: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs = {name: await begun(base, name) for name in ("a", "b")}
+    write = base.writer._write_one
+
+    async def break_off(connection: Any, jobs: list[Any]) -> None:
+        raise ConnectionResetError("gone")
+
+    async def odd(connection: Any, job: Any) -> None:
+        if job.change.id == "a":
+            raise ConnectionResetError("gone")
+        await write(connection, job)
+
+    monkeypatch.setattr(base.writer, "_write_group", break_off)
+    monkeypatch.setattr(base.writer, "_write_one", odd)
+    found = await asyncio.wait_for(
+        asyncio.gather(
+            *(base.append(make_batch(name, epoch, 2)) for name, epoch in epochs.items()),
+            return_exceptions=True,
+        ),
+        30,
+    )
+    assert isinstance(found[0], StoreFailed) and isinstance(found[1], int)
 
 
 async def test_what_cannot_be_written_with_others_is_tried_alone(

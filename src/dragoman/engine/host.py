@@ -105,8 +105,7 @@ class Host:
         self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
         self._launch_dir = os.getcwd()
-        # Set by a fleet: a session that another node has, as far as it can be used from here, and
-        # the name of this node, which goes on with turns that another one left.
+        # Set by a fleet: how another node's session is used from here, and the name of this node.
         self.elsewhere: Callable[[str, InUse], Awaitable[Session]] | None = None
         self.losses = Losses()
         self.node = ""
@@ -238,7 +237,7 @@ class Host:
         model = spec.model or profile.model
         _, model_info = self.models.resolve(model, alias)
         session_id = spec.id or str(uuid4())
-        if session_id in self.live or session_id in self._loading:
+        if self.holds(session_id):
             raise WrongState(f"Session {session_id} is already open.", status="live")
         opened = ev.Opened(
             agent=alias,
@@ -383,7 +382,7 @@ class Host:
             return 0
         found = 0
         for session_id in await all_ids(self.store.list, SessionQuery(status=tuple(ACTIVE))):
-            if session_id in self.live or session_id in self._loading:
+            if self.holds(session_id):
                 continue
             self.hooks.recovering = True  # apps come back later
             try:
@@ -431,6 +430,10 @@ class Host:
         session = self.live.get(ledger.id)
         return session is not None and session.ledger is ledger
 
+    def holds(self, session_id: str) -> bool:
+        """Whether a session is here, or on its way."""
+        return session_id in self.live or session_id in self._loading
+
     def let_down(self, ledger: Ledger) -> None:
         """This object does not speak for its session any more."""
         if self.is_live(ledger):
@@ -466,11 +469,9 @@ class Host:
 
     async def close(self, session_id: str, cause: str = "close") -> None:
         """Stop what runs and forget the session here; the store keeps it."""
-        session = self.live.get(session_id)
-        if session is None:
-            if session_id not in self._loading:
-                raise UnknownSession(session_id)
-            session = await self.get(session_id)  # after those who came before
+        if not self.holds(session_id):
+            raise UnknownSession(session_id)
+        session = self.live.get(session_id) or await self.get(session_id)  # after those before
         if not session.own and cause == "idle":  # it is another node's, and goes on there
             await self._let_go(session)
             return
@@ -497,9 +498,8 @@ class Host:
         try:
             await self.store.give(session.id, session.ledger.epoch)
         except Fault as problem:  # it stays ours until this process ends
-            if self.stopping:
-                return  # which is now
-            self.trouble("a session was not given back", problem, session=session.id)
+            if not self.stopping:  # which is now
+                self.trouble("a session was not given back", problem, session=session.id)
 
     async def release(self, session_id: str) -> None:
         """Give a session to whoever takes it next: what waits in it waits on."""

@@ -61,6 +61,7 @@ WITH due AS (
     SELECT s.num FROM sessions AS s JOIN due USING (num)
     WHERE (s.owner IS NULL OR {DEAD_NODE})
         AND (NOT s.pinned OR s.home = $2) AND s.labels <@ $3::text[] AND s.written_by <= {PROTOCOL}
+        AND s.id <> ALL ($6::text[])
     ORDER BY s.home = $2 DESC, s.num LIMIT $4 FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE sessions AS s SET owner = $1, epoch = epoch + 1, home = $2, written_by = {PROTOCOL},
@@ -72,7 +73,8 @@ INSERT INTO commands (id, session, sender, kind, body)
 SELECT $1, num, $3, $4, $5 FROM sessions WHERE id = $2 ON CONFLICT (id) DO NOTHING
 """
 OPEN = """
-SELECT c.id, s.id AS session, c.body FROM commands AS c JOIN sessions AS s ON s.num = c.session
+SELECT c.id, s.id AS session, c.kind, c.body
+FROM commands AS c JOIN sessions AS s ON s.num = c.session
 WHERE c.done_at IS NULL AND s.owner = $1 ORDER BY c.num LIMIT 500
 """
 FINISH = """
@@ -166,11 +168,18 @@ class Desk:
             self.owner,
         )
 
-    async def claim(self, most: int) -> Sequence[str]:
+    async def claim(self, most: int, but: Sequence[str] = ()) -> Sequence[str]:
         """Own up to so many sessions that have something due and no owner; returns their ids."""
         node = self.store.node
-        rows = await self._write(CLAIM, self.owner, node.name, [*node.labels], most, node.stems)
+        rows = await self._write(
+            CLAIM, self.owner, node.name, [*node.labels], most, node.stems, [*but]
+        )
         return [row[0] for row in rows]
+
+    async def all_owned(self) -> dict[str, int]:
+        """Every session that is ours, and its epoch."""
+        rows = await self.store.fetch("SELECT id, epoch FROM sessions WHERE owner = $1", self.owner)
+        return {row[0]: row[1] for row in rows}
 
     async def owned(self, sessions: Sequence[str]) -> dict[str, int]:
         """Those of these sessions that are still ours, and their epochs."""
@@ -267,8 +276,15 @@ class Desk:
 
     async def commands(self) -> list[tuple[str, str, Command]]:
         """What others ask of our sessions, oldest first: (id, session, command)."""
-        rows = await self.store.fetch(OPEN, self.owner)
-        return [(row["id"], row["session"], words.command_of(row["body"])) for row in rows]
+        found = []
+        for row in await self.store.fetch(OPEN, self.owner):
+            try:
+                found.append((row["id"], row["session"], words.command_of(row["body"])))
+            except msgspec.DecodeError:  # it keeps no other waiting
+                text = f"Node {self.name} does not know what it was asked for ({row['kind']})."
+                hint = "Update Dragoman there: the node that asked is newer."
+                await self.finish(row["id"], told(BadInput(text, hint)))
+        return found
 
     async def finish(self, id: str, result: Result) -> None:
         # A refusal of what was done already is one of its repetition.

@@ -5,16 +5,17 @@ asked of our sessions is done beside, in order for each.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dragoman.engine.events import Deleted
+from dragoman.engine.events import Deleted, Event
 from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed, UnknownSession
 from dragoman.engine.host import Host
 from dragoman.engine.info import Whereabouts
 from dragoman.engine.refusal import fault_of
 from dragoman.observe.log import get_log
+from dragoman.store.postgres.link import is_gone
 from dragoman.store.postgres.writer import discard
 
 from . import words
@@ -37,8 +38,26 @@ CLAIM_MOST = 1000  # sessions taken at once
 TAKE_AT_ONCE = 8
 RETRY_SECONDS = 0.2
 DOUBT_SECONDS = 2.0  # a busy machine may be silent for as long
+FAILED_SECONDS = 30.0  # a session that cannot be taken up here is left to others for as long
 KEEP_DONE_SECONDS = 86_400.0
 KEEP_DONE = 4_096
+SLICES = 8  # of a wait: one in which this process did not run counts no more than another
+T = TypeVar("T")
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """What comes of work. Raises TimeoutError when it took longer while this process ran."""
+    task = asyncio.ensure_future(work)
+    try:
+        for _ in range(SLICES):
+            await asyncio.wait({task}, timeout=seconds / SLICES)
+            if task.done():
+                return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
 class Node:
@@ -77,6 +96,10 @@ class Node:
         self._results: dict[str, asyncio.Future[Result | None]] = {}
         self._absent: dict[str, Whereabouts] = {}
         self._swept = 0.0
+        self._rising: set[str] = set()  # claimed, and not taken up yet
+        self._returning: set[str] = set()  # lost, watched here, and on their way back
+        self._failed: dict[str, float] = {}  # that could not be taken up here, and until when
+        self._astray = False  # sessions may be ours in the database and not here
         self._taking = asyncio.Semaphore(TAKE_AT_ONCE)
         self.following = Following(host, desk)
 
@@ -169,13 +192,40 @@ class Node:
 
     # --- the lease ---
 
+    @property
+    def _patience(self) -> float:
+        """Seconds for one answer: a busy machine is slow, which is not to be cut off."""
+        return max(self.lease / 3, DOUBT_SECONDS)
+
     async def _keep(self) -> None:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._renew())
+            both.create_task(self._mind_lapse())
+
+    async def _mind_lapse(self) -> None:
+        """See that the lease is over, also while an answer is still waited for."""
         while True:
+            over = self._held + self.lease - monotonic()
+            if over > 0:
+                await asyncio.sleep(over)
+                if monotonic() - self._held < self.lease:
+                    continue
+                # Who was not running himself asks once before he gives all up.
+                if monotonic() - self._held > 4 * self.lease / 3:
+                    await asyncio.sleep(self.lease / 3)
+            if monotonic() - self._held > self.lease:
+                self._cut_off(TimeoutError())
+            await asyncio.sleep(self.lease / 6)
+
+    async def _renew(self) -> None:
+        while True:
+            link = self.desk.store.link
             try:
-                async with asyncio.timeout(max(self.lease / 3, 0.2)):
-                    connection = await self.desk.store.link.connect(timeout=self.lease)
+                connection = await within(self._patience, link.connect(timeout=self.lease + 5))
             except Exception as error:
                 self._cut_off(error)
+                if is_gone(error):  # what is still open will not last
+                    self.desk.store.writer.doubt(error)
             else:
                 try:
                     await self._keep_over(connection)
@@ -186,18 +236,17 @@ class Node:
     async def _keep_over(self, connection: "Connection[Any]") -> None:
         """Renew the lease and hear hints over this connection, as long as it lasts."""
         try:
-            await connection.add_listener(CHANNEL, self._heard)
+            await within(self._patience, connection.add_listener(CHANNEL, self._heard))
             while True:
                 began = monotonic()
-                async with asyncio.timeout(max(self.lease / 3, 0.2)):
-                    row = await (
-                        connection.fetchrow(LISTEN_ONLY)
-                        if self.front
-                        else connection.fetchrow(
-                            RENEW, self.desk.owner, self.lease, words.encode(self._facts())
-                        )
+                asked = (
+                    connection.fetchrow(LISTEN_ONLY)
+                    if self.front
+                    else connection.fetchrow(
+                        RENEW, self.desk.owner, self.lease, words.encode(self._facts())
                     )
-                await self._renewed(row, began)
+                )
+                await self._renewed(await within(self._patience, asked), began)
                 await asyncio.sleep(self.lease / 3)
         except Exception as error:
             self._cut_off(error)
@@ -216,6 +265,7 @@ class Node:
         if self.stalled:
             log.info("back in the fleet", node=self.name)
             self.stalled = ""
+            self._astray = True  # what was asked for and not heard of may have been done
         self._hinted.set()
 
     def _cut_off(self, error: Exception) -> None:
@@ -294,7 +344,9 @@ class Node:
         await self.following.look()
         await self._take_results()
         for session_id in () if self.host.stopping else self.host.unheld:  # lost, but watched
-            self.host.spawn(self._bring_back(session_id))
+            if session_id not in self._returning:
+                self._returning.add(session_id)
+                self.host.spawn(self._bring_back(session_id))
         if monotonic() - self._swept < min(POLL_SECONDS, self.lease / 3):
             return
         self._swept = monotonic()
@@ -305,12 +357,34 @@ class Node:
         if self.front:
             return
         await self._free_lost()
+        if self._astray:
+            await self._free_astray()
         await self._give_away()
         if not (self.draining or self.guest or self.host.stopping):
-            room = min(CLAIM_MOST, self.host.max_sessions - len(self.host.live))
-            for session_id in await self.desk.claim(room) if room > 0 else ():
-                self.host.spawn(self._take_up(session_id))
+            await self._claim()
         await self.desk.tidy(KEEP_DONE_SECONDS)
+
+    async def _claim(self) -> None:
+        room = min(CLAIM_MOST, self.host.max_sessions - len(self.host.live))
+        if room <= 0:
+            return
+        now = monotonic()
+        self._failed = {id: until for id, until in self._failed.items() if until > now}
+        try:
+            found = await self.desk.claim(room, [*self._failed])
+        except StoreFailed:
+            self._astray = True  # it may have been done all the same
+            raise
+        for session_id in found:
+            self._rising.add(session_id)
+            self.host.spawn(self._take_up(session_id))
+
+    async def _free_astray(self) -> None:
+        """Release what is ours in the database and not here: no other node may take it."""
+        self._astray = False
+        for session_id, epoch in (await self.desk.all_owned()).items():
+            if session_id not in self._rising and not self.host.holds(session_id):
+                await self.desk.store.give(session_id, epoch)  # a newer one is not touched
 
     async def _free_lost(self) -> None:
         """Release what was given up here and nobody took: its turn would stand still."""
@@ -332,26 +406,37 @@ class Node:
 
     async def _take_up(self, session_id: str) -> None:
         """Go on with a session that is ours since just now."""
-        async with self._taking:
-            session = self.host.live.get(session_id)
-            if session is not None and not session.own:
-                await self.following.catch_up(session_id)
-                self.host.let_down(session.ledger)
-            try:
-                await self.host.get(session_id)
-                log.info("took a session up", session=session_id)
-            except InUse:
-                return  # somebody was quicker
-            except Exception as error:
-                self.host.trouble("a session could not be taken up", error, session=session_id)
+        try:
+            async with self._taking:
+                session = self.host.live.get(session_id)
+                if session is not None and not session.own:
+                    await self.following.catch_up(session_id)
+                    self.host.let_down(session.ledger)
+                if (await self.host.get(session_id)).own:
+                    log.info("took a session up", session=session_id)
+        except InUse:
+            return  # somebody was quicker
+        except Exception as error:
+            self._astray = True  # it is ours, and nobody does anything for it
+            if not isinstance(error, StoreFailed):
+                self._failed[session_id] = monotonic() + FAILED_SECONDS
+            self.host.trouble("a session could not be taken up", error, session=session_id)
+        finally:
+            self._rising.discard(session_id)
         self._hinted.set()  # there may be commands for it
 
     async def _bring_back(self, session_id: str) -> None:
         try:
             await self.host.get(session_id)
-        except Fault as fault:
+        except UnknownSession:
+            hub = self.host.adopt_hub(session_id)
+            if hub is not None:
+                hub.emit(Event(session_id, self.host.clock.now_ms(), Deleted(None)))
+        except Fault as fault:  # those who watch wait on: it is tried again
             log.warning("a watched session is not here", session=session_id, problem=str(fault))
-            self.host.adopt_hub(session_id)
+            await asyncio.sleep(RETRY_SECONDS)  # nothing tells when it is
+        finally:
+            self._returning.discard(session_id)
 
     async def _give_away(self) -> None:
         """Release what belongs elsewhere, at its next boundary; and what only waits for a human."""
@@ -426,6 +511,9 @@ class Node:
                 if fault.data.get("handled") == id:
                     return  # it has its answer
                 result = told(fault)
+            except Exception as error:  # whoever asked is told, and it is not tried for ever
+                self.host.trouble("a command broke", error, session=session_id)
+                result = told(Fault(f"Node {self.name} could not do this: {error!r}."))
             self._done[id] = None
             if len(self._done) > KEEP_DONE:
                 del self._done[next(iter(self._done))]

@@ -129,6 +129,8 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(
         error,
         OSError  # TimeoutError is one
+        # A server that ends says so before it hangs up; in between the driver takes nothing more.
+        | asyncpg.InternalClientError
         | EOFError
         | asyncpg.PostgresConnectionError
         | asyncpg.CannotConnectNowError
@@ -137,6 +139,13 @@ def is_lost(error: BaseException) -> bool:
         | asyncpg.TooManyConnectionsError
         | asyncpg.IdleSessionTimeoutError
         | asyncpg.ReadOnlySQLTransactionError,
+    )
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether there is no server, or one that begins or ends: no connection to it can last."""
+    return isinstance(
+        error, ConnectionRefusedError | FileNotFoundError | driver().CannotConnectNowError
     )
 
 

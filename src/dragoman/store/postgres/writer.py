@@ -25,6 +25,7 @@ PATIENCE = 0.002  # seconds that a patient batch waits for others
 MOST = 20_000  # changes that may wait
 WAIT = 30.0  # seconds that a change waits for a database that is gone
 BACK_OFF = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between tries to connect; the last one stays
+TRIES = 8  # connections that one change may cost
 KNOWN = 4096  # sessions whose lasting columns are remembered
 HOT = 64  # sessions that may be hot before the oldest are settled
 IDLE = 2.0  # seconds without a write after which hot sessions are settled
@@ -40,13 +41,18 @@ APPEND = (
 
 
 class PostgresWork:
-    __slots__ = ("again", "change", "future", "since")
+    __slots__ = ("change", "future", "lost", "since")
 
     def __init__(self, change: "Change", future: "asyncio.Future[Any]") -> None:
         self.change = change
         self.future = future
         self.since = monotonic()
-        self.again = False  # it may have been committed already
+        self.lost = 0  # times that the connection was lost over it
+
+    @property
+    def again(self) -> bool:
+        """Whether it may have been committed already."""
+        return self.lost > 0
 
 
 class Writer:
@@ -161,10 +167,12 @@ class Writer:
         except Exception as error:
             if is_lost(error):
                 for job in jobs:
-                    job.again = True
+                    job.lost += 1
                 self._connection = None
                 await discard(connection)
                 self._stall(error)
+                if jobs[0].lost >= TRIES:  # alone since the first: what follows is not held up
+                    self._finish(jobs[0], error=self._link.explain(error))
                 return
             if isinstance(error, driver().DeadlockDetectedError):
                 return  # tried again: nothing of it was written
