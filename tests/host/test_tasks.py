@@ -4,12 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
 from tests.engine.tape import ME
 
 from dragoman.agents.roles import find_roles
 from dragoman.engine.content import Text, ToolResult
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
+from dragoman.engine.traits import Given
 from dragoman.host.tasks import Tasks
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, turn
@@ -45,6 +48,40 @@ async def test_a_child_works_in_a_session_of_its_own(tmp_path: Path) -> None:
     asked = script.requests[1]
     assert [m.content[0].text for m in asked.messages] == ["look for x"]
     assert "You review" in asked.system and "task" not in {t.name for t in asked.tools}
+
+
+@pytest.mark.parametrize(
+    ("listed", "parent", "child"),
+    [
+        ("", None, None),
+        ("", ("read", "task"), ("read",)),
+        ("bash, read", ("read", "task"), ("read",)),
+        ("bash, task", None, ("bash",)),
+        ("bash", ("read", "task"), ()),
+    ],
+)
+async def test_no_role_has_more_than_its_parent(
+    listed: str, parent: Any, child: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".agents/agents"
+    folder.mkdir(parents=True)
+    (folder / "helper.md").write_text(f"---\ntools: {listed}\n---\nHelp.")
+    script = Scripted([call("task", prompt="x", role="helper"), say("found"), say("done")])
+    door, id = await begin(script, tmp_path)
+    host = host_of(door)
+    profile = msgspec.structs.replace(
+        host.agents.profile("default"), append_system_prompt=("Never lie.",), max_steps=9
+    )
+    host.agents.profile = lambda alias: profile  # type: ignore[method-assign]
+    given = Given(tools=parent, approval_timeout=7.0)
+    spec = OpenSpec(cwd=str(tmp_path), traits=(given,))
+    id = (await door.open(spec, ME)).id
+    await (await door.prompt(id, (Text("go"),), ME)).done
+    (info,) = (await door.list(SessionQuery(parent=id))).sessions
+    made = Given.of(info.extra)
+    assert made.tools == child and made.max_steps == 9 and made.approval_timeout == 7.0
+    assert made.append_system_prompt is not None
+    assert made.append_system_prompt[0] == "Never lie."
 
 
 async def test_several_at_once_and_cancelled_together(tmp_path: Path) -> None:

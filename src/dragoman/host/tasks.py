@@ -1,6 +1,7 @@
 """The tool `task`: a child session with a context of its own, as visible as any other session."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -57,18 +58,22 @@ class Tasks:
         if self._running.get(env.session, 0) >= _MOST:
             raise TooMany(f"{_MOST} tasks run in this session already.", "Wait for one to end.")
         mode: Mode = env.mode if role.acts and env.mode != "plan" else "readonly"
-        tools = None if role.tools is None else tuple(n for n in role.tools if n != "task")
+        parent = self._host.live[env.session]
+        own = parent.gear.profile()
         given = Given(
-            append_system_prompt=(role.prompt,),
-            tools=tools,
-            max_steps=_STEPS,
+            append_system_prompt=(*own.append_system_prompt, role.prompt),
+            tools=_narrowed(role.tools, own.tools),
+            max_steps=min(_STEPS, own.max_steps or _STEPS),
+            approval_timeout=own.approval_timeout,
+            memory=own.memory,
+            context_files=own.context_files,
             asks=False,
             roots=tuple(env.roots),
         )
         spec = OpenSpec(
             agent=env.agent,
             cwd=env.cwd,
-            model=role.model or self._host.live[env.session].state.model,
+            model=role.model or parent.state.model,
             mode=mode,
             title=asked.title or f"{role.name}: {brief(asked.prompt, 60)}",
             parent=env.session,
@@ -105,6 +110,14 @@ class Tasks:
         if failed:
             said = f"It {finished.outcome}: {finished.error or finished.cause}\n{finished.text}"
         return child.id, said.strip(), failed
+
+
+def _narrowed(role: Sequence[str] | None, parent: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The tools of a role, as far as the parent has them itself: no file gives more than that."""
+    wanted = parent if role is None else role
+    if wanted is None:
+        return None
+    return tuple(one for one in wanted if one != "task" and (parent is None or one in parent))
 
 
 class Task:
