@@ -62,6 +62,19 @@ async def test_printing_bounds_what_a_command_says(capsys: Out) -> None:
     assert "… 12 more lines" in capsys.readouterr().err
 
 
+async def test_the_spinner_waits_for_all_calls_that_run(capsys: Out) -> None:
+    screen = Screen()
+    started = (ev.CallStarted("t", "a", "bash"), ev.CallStarted("t", "b", "bash"))
+    screen.speak(told(*started))
+    assert screen._spinner.waits == "bash ×2"
+    screen.speak(told(ev.Asked(Ask("q", "s", "question", "Which?", 1))))
+    assert screen._spinner.waits == "an answer"
+    screen.speak(told(ev.Settled("q", "allow"), ev.CallEnded("t", "a", "bash", "done")))
+    assert screen._spinner.waits == "bash"
+    screen.speak(told(ev.CallEnded("t", "b", "bash", "done")))
+    assert screen._spinner.waits == "the model"
+
+
 async def test_printing_says_how_a_turn_was_stopped(capsys: Out) -> None:
     screen = Screen()
     screen.stopped = True

@@ -90,6 +90,27 @@ def test_story_follows_a_call_from_its_draft_to_its_end() -> None:
     assert (call.text, call.outcome, call.diffs) == ("bad", "failed", detail.diffs)
 
 
+def test_story_waits_for_all_calls_that_run_side_by_side() -> None:
+    told = Told()
+    calls = tuple(ToolCall(f"c{n}", name, {}) for n, name in enumerate(["task", "task", "read"]))
+    told.kept(BEGAN, ev.Spoke("t1", 1, calls, "tool_use"))
+    seen = []
+    for call in calls:
+        told.kept(ev.CallStarted("t1", call.id, call.name, {}))
+        seen.append(told.story.waits)
+    told.kept(ev.Asked(Ask("a1", "s", "question", "Which?", 1)))
+    told.kept(ev.Asked(Ask("a2", "s", "question", "Which?", 1)))
+    told.kept(ev.CallEnded("t1", "c1", "task", "done"), ev.Settled("a1", "allow"))
+    seen.append(told.story.waits)
+    told.kept(ev.Settled("a2", "allow"))
+    for id in ("c2", "c0"):
+        seen.append(told.story.waits)
+        told.kept(ev.CallEnded("t1", id, "x", "done"))
+    assert [*seen, told.story.waits] == [
+        "task", "task ×2", "task and 2 more", "your answer", "task and 1 more", "task", "the model",
+    ]  # fmt: skip
+
+
 def test_story_calls_that_never_ended_are_cancelled_with_their_turn() -> None:
     told = Told()
     told.kept(BEGAN, ev.Spoke("t1", 1, (ToolCall("c1", "bash", None, "{broken"),), "tool_use"))

@@ -33,4 +33,4 @@ def test_undo_puts_files_back_lists_what_can_be_undone_and_redo_takes_it_back(ho
     pane.wait("undone: note.txt", gone="enter goes back")
     assert note.read_text() == "first\n"
     pane.say("/undo list")
-    pane.wait("no turn changed a file that was kept")
+    pane.wait("all is undone; /redo does it again")

@@ -108,7 +108,8 @@ class Tasks:
         said = finished.text or finished.error or "It said nothing."
         failed = finished.outcome != "completed"
         if failed:
-            said = f"It {finished.outcome}: {finished.error or finished.cause}\n{finished.text}"
+            how = finished.outcome if finished.outcome == "failed" else f"was {finished.outcome}"
+            said = f"It {how}: {finished.error or finished.cause}\n{finished.text}"
         return child.id, said.strip(), failed
 
 

@@ -101,9 +101,11 @@ async def _clear(app: "Terminal", words: str) -> None:
 async def _undo(app: "Terminal", words: str) -> None:
     host, session = app.link.host, _session(app)
     if words == "list":
-        found = [one for one in await host.checkpoints(session) if not one.undone]
+        kept = await host.checkpoints(session)
+        found = [one for one in kept if not one.undone]
         if not found:
-            app.notice("no turn changed a file that was kept")
+            none = "no turn changed a file that was kept"
+            app.notice("all is undone; /redo does it again" if kept else none)
             return
         offered = [Choice(one.turn, _files(one.files)) for one in reversed(found)]
         words = "enter goes back to before that turn, esc leaves all as it is"

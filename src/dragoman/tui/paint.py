@@ -26,7 +26,7 @@ _MARKS = {
     "": ("○", "dim"),
     "running": ("◐", "yellow"),
     "done": ("●", "green"),
-    "failed": ("●", "red"),
+    "failed": ("✗", "red"),
     "denied": ("⊘", "red"),
     "cancelled": ("⊘", "yellow"),
     "unknown": ("?", "yellow"),
@@ -170,7 +170,7 @@ def told(name: str, args: dict[str, Any] | None) -> str:
     """What a call does, as people would say it: the command, the path, the pattern."""
     if not args:
         return ""
-    for key in ("command", "path", "file_path", "pattern", "query", "url", "question"):
+    for key in ("command", "path", "file_path", "pattern", "query", "url", "question", "prompt"):
         value = args.get(key)
         if isinstance(value, str) and value:
             rest = args.get("path") if key == "pattern" else None

@@ -1,12 +1,20 @@
 """One thing that was said or done in a session, as readers see it."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from dragoman.engine.content import Diff, Image, PlanEntry
 
 _CONTEXT = re.compile(r'\n\n<context name="([^"\n]*)">\n')
 Kind = Literal["you", "said", "thought", "call", "plan", "note", "ended", "shell"]
+
+
+def at_work(names: Sequence[str]) -> str:
+    """The calls that run, in words; the model when there are none."""
+    if len(set(names)) < 2:
+        return f"{names[0]} ×{len(names)}" if len(names) > 1 else "".join(names) or "the model"
+    return f"{names[0]} and {len(names) - 1} more"
 
 
 class Piece:

@@ -18,7 +18,7 @@ from dragoman.engine.content import (
 from dragoman.engine.events import Ask, Event, Who
 
 from .chunks import Chunk, Splitter, split
-from .piece import Piece, said_by
+from .piece import Piece, at_work, said_by
 
 _OUTPUT = 200_000  # characters of one call's output that are held for the screen
 
@@ -256,12 +256,12 @@ class Story:
 
     def _call_started(self, body: ev.CallStarted, at: int) -> None:
         piece = self._calls.get(body.call_id)
-        self.waits = body.name
         if piece is not None:
             piece.at = at
             piece.args = body.args or piece.args
             piece.outcome = "running"
             self._touch(piece)
+        self.waits = self._awaited()
 
     def _progress(self, body: ev.Progress, at: int) -> None:
         piece = self._calls.get(body.call_id)
@@ -279,7 +279,13 @@ class Story:
         if body.detail is not None:
             piece.diffs = body.detail.diffs
         self._touch(piece)
-        self.waits = "the model"
+        self.waits = self._awaited()
+
+    def _awaited(self) -> str:
+        """What is waited for in the middle of a step: calls run side by side."""
+        if self.asks:
+            return "your answer"
+        return at_work([one.name for one in self._calls.values() if one.outcome == "running"])
 
     def _result(self, block: ToolResult) -> None:
         piece = self._calls.pop(block.call_id, None)
@@ -307,7 +313,7 @@ class Story:
 
     def _settled(self, body: ev.Settled, at: int) -> None:
         ask = self.asks.pop(body.ask_id, None)
-        self.waits = "the model"
+        self.waits = self._awaited()
         who = self._name(body.by)
         if ask is not None and (who or body.comment or body.verdict not in ("allow", "answer")):
             said = body.verdict.replace("_", " ")

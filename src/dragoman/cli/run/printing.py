@@ -167,6 +167,7 @@ class Screen:
         self._prose = Prose()
         self._thinking = False  # a thought stands at the end of the last line
         self._live: dict[str, tuple[str, int]] = {}  # by call: a half line, lines so far
+        self._at_work: dict[str, str] = {}  # the names of calls that run
         self._spinner = Spinner()
         self._began = time.monotonic()
         self._cost = 0.0
@@ -203,7 +204,8 @@ class Screen:
                         args = msgspec.json.encode(block.args).decode()
                         self.aside(f"▸ {block.name} {cut(visible(args, strict=True))}", "36")
             case ev.CallStarted(name=name, why=why):
-                self._spinner.waits = visible(name)
+                self._at_work[body.call_id] = visible(name)
+                self._spinner.waits = self._awaited()
                 if why:
                     self.aside(f"  allowed by {visible(why)}", "2")
             case ev.Progress(call_id=call_id, text=text):
@@ -213,6 +215,7 @@ class Screen:
             case ev.Settled(verdict="cancelled", by=None) if self.stopped:
                 pass  # with the turn, whose end is told
             case ev.Settled(verdict=verdict, by=by, scope=scope):
+                self._spinner.waits = self._awaited()
                 kept = f"; remembered: {visible(scope)}" if scope else ""
                 who = visible(str(by)) if by else "the host"
                 self.aside(f"  {verdict} by {who}{kept}", "33")
@@ -243,8 +246,14 @@ class Screen:
                 self.aside(f"  {cut(line)}", "2")
         self._live[call_id] = (half[-10_000:], count)
 
+    def _awaited(self) -> str:
+        from dragoman.tui.piece import at_work
+
+        return at_work(list(self._at_work.values()))
+
     def _ended(self, body: ev.CallEnded) -> None:
-        self._spinner.waits = "the model"
+        self._at_work.pop(body.call_id, None)
+        self._spinner.waits = self._awaited()
         style = "31" if body.is_error else "2"
         if body.call_id in self._live:  # it was shown as it came
             half, count = self._live.pop(body.call_id)
