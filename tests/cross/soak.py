@@ -30,6 +30,7 @@ _WORKERS = 5
 _VISIT = 4  # turns of a session that is left again
 _LONG = 60  # turns of one that stays
 _EVERY = 100  # turns between two looks
+_STRETCH = 4  # looks of which the lowest counts
 _RETURN = 0.25  # the share of visits to a session that somebody left
 _KNOWN = 400  # sessions that somebody may come back to
 
@@ -54,6 +55,16 @@ def slope(looks: list[Look]) -> float:
 def settled(looks: list[Look]) -> list[Look]:
     """The looks after the warm-up: the later half of the turns."""
     return [look for look in looks if look.turns >= looks[-1].turns / 2]
+
+
+def floor(looks: list[Look]) -> list[Look]:
+    """The lowest look of each stretch.
+
+    What waits for a client that does not read just now comes and goes by megabytes; what is never
+    freed raises the lowest ones, too.
+    """
+    stretches = (looks[at : at + _STRETCH] for at in range(0, len(looks), _STRETCH))
+    return [min(some, key=lambda look: look.megabytes) for some in stretches]
 
 
 def memory(pid: int) -> float:
@@ -250,7 +261,7 @@ def verdict(looks: list[Look]) -> tuple[float, str]:
     later = settled(looks)
     if len(later) < 2 or later[-1].turns - later[0].turns < LEAST_TURNS:
         return 0.0, f"too few turns to judge: {looks[-1].turns if looks else 0}"
-    found = slope(later)
+    found = slope(floor(later))
     more = later[-1].descriptors - min(look.descriptors for look in later)
     if more > MOST_DESCRIPTORS:
         return found, f"{more} descriptors more than before; at most {MOST_DESCRIPTORS}"

@@ -21,6 +21,15 @@ def test_growth_is_found_and_noise_is_not_taken_for_it(noise: float) -> None:
     assert verdict(grown(0.0, noise))[1] == verdict(grown(-2.0, noise))[1] == ""
 
 
+@pytest.mark.parametrize("leaks", [False, True])
+def test_what_waits_for_a_slow_client_is_no_growth(leaks: bool) -> None:
+    late = grown(0.5 if leaks else 0.0)
+    late[-1] = late[-1]._replace(megabytes=late[-1].megabytes + 8)
+    late[-3] = late[-3]._replace(megabytes=late[-3].megabytes + 8)
+    assert slope(settled(late)) > 0.5
+    assert ("grows by 0.50" in verdict(late)[1]) is leaks
+
+
 def test_the_warm_up_does_not_count() -> None:
     warm = [Look(at, min(30 + at / 100, 60)) for at in range(100, 8_000, 100)]
     assert slope(warm) > 1 and verdict(warm)[1] == ""

@@ -37,7 +37,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Busy, NothingRunning, StoreFailed, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports.rows import Explained
-from dragoman.observe.feed import Feed, LogLine
+from dragoman.observe.feed import Feed
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted
 
@@ -350,11 +350,8 @@ def test_config_catalogues() -> None:
 
 def logged() -> Any:
     feed = Feed()
-    feed.rows.clear()
     for number, level in enumerate(("debug", "info", "warning", "error"), 1):
-        feed.rows.append(
-            LogLine(number, f"T{number}", level, "area", f"event {number}", {"k": "v"})
-        )
+        feed._take(f"T{number}", level, "area", f"event {number}", {"k": "v"})
     door = SimpleNamespace(facts=SimpleNamespace(logs=feed))
     return SimpleNamespace(door=door), feed
 

@@ -74,7 +74,7 @@ def query(conn: "ZeroclawHearer", params: LogQuery) -> Any:
         raise BadInput("Invalid params: `until_id` is the id of an event.")
     found: list[dict[str, Any]] = []
     at_end = True
-    for row in reversed(_feed(conn).rows):
+    for row in _feed(conn).newest():
         if until is not None and row.number >= until or not _wanted(row, params):
             continue
         if len(found) == limit:
@@ -106,7 +106,7 @@ def _wanted(row: LogLine, params: LogQuery) -> bool:
 
 
 def get(conn: "ZeroclawHearer", params: LogGet) -> Any:
-    for row in _feed(conn).rows:
+    for row in _feed(conn).newest():
         if str(row.number) == params.id:
             return {"event": msgspec.Raw(encode(_event(row)))}
     raise BadInput(f"Invalid params: there is no log event {params.id}.")
