@@ -528,6 +528,7 @@ async def test_a_worker_that_is_cancelled_begins_nothing_more():
     second = await door.prompt(sid, GO, ME, keep=True)
     await asyncio.wait_for(script.hanging.wait(), 30)
     task = host_of(door).live[sid].inbox.task
+    assert task is not None
     task.cancel()  # as a loop does that ends
     await asyncio.wait({task}, timeout=30)
     assert task.done() and first.done.done() and second.done.done()
