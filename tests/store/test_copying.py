@@ -120,3 +120,32 @@ async def test_only_what_is_there_is_opened(tmp_path: Path) -> None:
     again = await open_any(str(place))
     assert (await again.list(SessionQuery())).sessions == ()
     await again.close()
+
+
+async def test_a_session_that_somebody_has_in_the_target_holds_up_no_other() -> None:
+    source, target = await filled(), MemoryStore()
+    await copy(source, target)
+    epoch = await target.take("s2", "somebody", lambda owner: False)
+    again = await copy(source, target)
+    assert (again.busy, again.events) == (0, 0)  # nothing is new, so nothing is missing
+    for name in ("s1", "s2"):
+        mine = await source.take(name, "me", lambda owner: False)
+        head = len(await source.entries(name))
+        await source.append(make_batch(name, mine, head + 1, text="new"))
+    again = await copy(source, target)
+    assert (again.busy, again.events) == (1, 1)
+    await target.give("s2", epoch)
+    again = await copy(source, target)
+    assert (again.busy, again.events) == (0, 1)
+
+
+async def test_a_copy_that_breaks_off_keeps_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = await filled(), MemoryStore()
+
+    async def broken() -> list[str]:
+        raise StoreFailed("gone")
+
+    monkeypatch.setattr(source, "spaces", broken)
+    with pytest.raises(StoreFailed):
+        await copy(source, target)
+    assert [await target.owner(name) for name in ("s1", "s2")] == [None, None]

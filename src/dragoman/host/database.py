@@ -45,12 +45,12 @@ async def _examine(url: str) -> list[Finding]:
 
 
 async def _looked(connection: "Connection[Any]", place: str) -> AsyncIterator[Finding]:
-    server = connection.get_server_version()
+    server = (await connection.fetchval("SHOW server_version")).partition(" ")[0]
     number = await connection.fetchval("SHOW server_version_num")
     if int(number) < OLDEST:
-        yield ("error", f"PostgreSQL {server.major} is too old", "Use PostgreSQL 13 or newer.")
+        yield ("error", f"PostgreSQL {server} is too old", "Use PostgreSQL 13 or newer.")
     else:
-        yield ("ok", f"{place}, PostgreSQL {server.major}.{server.minor}", "")
+        yield ("ok", f"{place}, PostgreSQL {server}", "")
     version = await version_of(connection)
     if version is None:
         if await connection.fetchval("SELECT has_schema_privilege(current_schema(), 'CREATE')"):
@@ -100,7 +100,8 @@ async def _times(connection: "Connection[Any]") -> list[Finding]:
         found.append(("warn", f"a question takes {latency:.1f} ms", "Bring the database nearer."))
     else:
         found.append(("ok", f"a question takes {latency:.1f} ms", ""))
-    away = float(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())")) - time()
+    now = float(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
+    away = round(now - time(), 1) + 0.0  # no minus before nothing
     if abs(away) > CLOCK_SECONDS:
         found.append(
             ("warn", f"its clock is {away:+.1f} s from ours", "Set both by a time server.")

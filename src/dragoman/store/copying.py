@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from dragoman.engine.events import Ask, Asked, Settled, decode_body
-from dragoman.engine.faults import BadInput, StoreFailed, WrongState
+from dragoman.engine.faults import BadInput, InUse, StoreFailed, WrongState
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch, Entry, Store
 
@@ -26,6 +26,7 @@ class Copied(msgspec.Struct):
     events: int = 0
     values: int = 0
     behind: int = 0  # events that were written while the last pass ran
+    busy: int = 0  # sessions that somebody has in the target, and that lack something there
 
 
 async def open_any(place: str, *, new: bool = False) -> Store:
@@ -50,19 +51,21 @@ async def copy(
 ) -> Copied:
     """Copy sessions, events, questions and small values. Raises StoreFailed."""
     work = _Copy(source, target, told)
-    place = 0
-    for _ in range(PASSES):
-        newest = await source.newest_gseq()
-        place = await work.events(place)
-        await work.rows()
-        work.done.behind = await source.newest_gseq() - newest
-        if not work.done.behind:
-            break
-    for space in await source.spaces():
-        for key, value in await source.pairs(space):
-            await target.put(space, key, value)
-            work.done.values += 1
-    await work.give()
+    try:
+        place = 0
+        for _ in range(PASSES):
+            newest = await source.newest_gseq()
+            place = await work.events(place)
+            await work.rows()
+            work.done.behind = await source.newest_gseq() - newest
+            if not work.done.behind:
+                break
+        for space in await source.spaces():
+            for key, value in await source.pairs(space):
+                await target.put(space, key, value)
+                work.done.values += 1
+    finally:
+        await work.give()
     return work.done
 
 
@@ -74,6 +77,7 @@ class _Copy:
         self._epochs: dict[str, int] = {}
         self._heads: dict[str, int] = {}
         self._infos: dict[str, SessionInfo] = {}
+        self._left: set[str] = set()  # sessions that somebody has in the target
         self.done = Copied()
 
     async def events(self, place: int) -> int:
@@ -92,6 +96,8 @@ class _Copy:
 
     async def _add(self, run: Sequence[Entry]) -> None:
         session = run[0].session
+        if session in self._left:
+            return
         if session not in self._epochs and not await self._begin(session):
             return
         fresh = [entry for entry in run if entry.seq > self._heads[session]]
@@ -117,20 +123,28 @@ class _Copy:
         self.done.events += len(part)
 
     async def _begin(self, session: str) -> bool:
-        """Make or take the session in the target; False when it is gone from the source."""
+        """Make or take the session in the target; False when it is gone from the source, or
+        somebody has it in the target.
+        """
         info = await self._source.info(session)
         if info is None:
             return False
-        self._infos[session] = info
         try:
             self._epochs[session] = await self._target.create(info, OWNER)
             self._heads[session] = 0
         except WrongState:
-            epoch = await self._target.take(session, OWNER, lambda owner: owner != OWNER)
+            try:
+                epoch = await self._target.take(session, OWNER, lambda owner: owner != OWNER)
+            except InUse:
+                self._left.add(session)
+                there = await self._target.info(session)
+                self.done.busy += there is not None and there.last_seq < info.last_seq
+                return False
             self._epochs[session] = epoch
-            there = await self._target.entries(session)
-            self._heads[session] = there[-1].seq if there else 0
-            await self._check(session, there)
+            entries = await self._target.entries(session)
+            self._heads[session] = entries[-1].seq if entries else 0
+            await self._check(session, entries)
+        self._infos[session] = info
         self.done.sessions += 1
         return True
 

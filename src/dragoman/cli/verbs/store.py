@@ -21,7 +21,11 @@ def run(args: "Any") -> int:
         say.json(done)
     else:
         say.out(f"copied {done.sessions} sessions, {done.events} events, {done.values} values")
+    if done.busy:
+        say.warn(
+            f"{done.busy} sessions are in use in {args.target} and were left as they are there:"
+            " stop who has them, then copy once more."
+        )
     if done.behind:
         say.warn(f"{done.behind} events were written meanwhile: copy once more to get them.")
-        return 1
-    return 0
+    return 1 if done.busy or done.behind else 0
