@@ -63,7 +63,7 @@ MAY: dict[str, tuple[str, ...]] = {
 # What may be imported only inside a function, because most runs do not need it.
 MAY_LAZILY: dict[str, tuple[str, ...]] = {
     "cli": ("daemon", "host", "stdio", "tui", "cli.run", "cli.local"),
-    "cli.run": ("tui.chunks", "tui.prose"),  # Markdown as rows; neither knows Textual
+    "cli.run": ("tui.chunks", "tui.piece", "tui.prose"),  # Markdown as rows; none knows Textual
 }
 
 LINES = 600
