@@ -139,6 +139,44 @@ async def test_a_worktree_that_leads_elsewhere_is_not_merged(
         await host.door.end_worktree(session, "merge", ME)
 
 
+@pytest.mark.parametrize("way", ["submodule", "own configuration", "another repository"])
+async def test_what_a_worktree_says_to_git_does_not_run(
+    host: Composed, repository: Path, tmp_path: Path, way: str
+) -> None:
+    """A filter runs when git looks: in a submodule, however deep, or by the worktree's own file."""
+    session, place = await opened(host, repository)
+    mark = tmp_path / "ran"
+    evil = f'[filter "x"]\n\tclean = touch {mark}; cat\n'
+    inside = repository / ".git/worktrees" / place.name
+    if way == "submodule":
+        sub = place / "a/b/c/d"
+        sub.mkdir(parents=True)
+        git(sub, "init", "-q")
+        (sub / "f").write_text("x")
+        (sub / ".gitattributes").write_text("* filter=x\n")
+        git(sub, "add", "-A")
+        git(sub, "commit", "-qm", "x")
+        git(place, "add", "a/b/c/d")
+        (sub / ".git/config").write_text((sub / ".git/config").read_text() + evil)
+        (sub / "f").write_text("y")
+    else:
+        (place / ".gitattributes").write_text("* filter=x\n")
+        (place / "src/a.txt").write_text("two\n")
+        if way == "own configuration":
+            git(repository, "config", "extensions.worktreeConfig", "true")
+            (inside / "config.worktree").write_text(evil)
+        else:
+            git(tmp_path, "clone", "-q", "--bare", str(repository), "other")
+            config = tmp_path / "other/config"
+            config.write_text(config.read_text() + evil)
+            (inside / "commondir").write_text(f"{tmp_path}/other\n")
+    with pytest.raises(BadInput, match="run other programs"):
+        await host.door.end_worktree(session, "merge", ME)
+    assert not mark.exists()
+    await host.door.end_worktree(session, "drop", ME)
+    assert not mark.exists()
+
+
 async def test_where_there_can_be_none(host: Composed, repository: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()

@@ -50,6 +50,8 @@ def test_signs_that_look_like_a_shells_are_named_in_commands(sign: str) -> None:
 
 def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
     assert visible("ls" + " " * 5000 + "; rm x") == "ls <5000 spaces> ; rm x"
+    assert visible("ls" + " \t" * 30 + "; rm x") == "ls <60 spaces, 30 of them tabs> ; rm x"
+    assert visible("\t" * 8 + "deep") == "\t" * 8 + "deep"
     assert visible("ls" + "\n" * 5000 + "rm x") == "ls\n<4999 empty lines>\nrm x"
     assert visible("ls\n" + " \t\n" * 5000 + "rm x").count("\n") < 5
 

@@ -427,3 +427,23 @@ async def test_the_home_directory_as_a_workspace(
     assert (tmp_path / "note").read_text() == "done\n", said
     assert [n for n in there if (tmp_path / n).read_text() != "mine"] == [], said
     assert [n for n in new if (tmp_path / n).exists()] == [], said
+
+
+def test_submodules_of_a_worktree_are_looked_into(tmp_path: Path) -> None:
+    """Its index lies in its repository, and may name folders deeper than is looked otherwise."""
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    main.mkdir()
+    git("init", "-q", cwd=main)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=main)
+    git("worktree", "add", "-q", str(tree), cwd=main)
+    sub = tree / "a/b/c/d/e"
+    sub.mkdir(parents=True)
+    git("init", "-q", cwd=sub)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=sub)
+    git("add", "a/b/c/d/e", cwd=tree)
+    config = sub / ".git/config"
+    was = config.read_text()
+    watch = GuardedEntries([str(tree)])
+    config.write_text(was + "[core]\n\tfsmonitor = touch ran\n")
+    assert "undone" in watch.undo(str(tmp_path / "aside"))[0]
+    assert config.read_text() == was

@@ -14,6 +14,7 @@ from dragoman.engine.ask import Ask
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event
 from dragoman.engine.faults import UnknownSession
+from dragoman.settings.places import places
 from dragoman.tui import files
 from dragoman.tui.bag import Bag
 from dragoman.tui.inbox import Inbox
@@ -62,6 +63,14 @@ def test_past_is_of_one_folder_and_survives_a_line_cut_by_a_crash(tmp_path: Path
         file.write(b'{"no": "text"}\n"half')
     assert Past("/a", str(tmp_path)).said == ["kept ?"]
     assert Past("/b", str(tmp_path)).said == []
+
+
+def test_a_prompt_that_is_written_elsewhere_lies_where_no_command_writes(tmp_path: Path) -> None:
+    """Commands share the temporary folder: they could change what a human has written there."""
+    made, path = Past("/a", str(tmp_path)).draft()
+    os.close(made)
+    assert path.startswith(f"{places(os.environ, str(tmp_path)).data_dir}/")
+    assert os.stat(os.path.dirname(path)).st_mode & 0o077 == 0
 
 
 def test_past_is_made_short_when_it_is_read(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _HIDDEN = (
     "\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"  # spaces, zero width, bidirectional
     "\ud800-\uf8ff\ufdd0-\ufdef"  # surrogates, private use
     "\ufe00-\ufe0f\ufeff\ufff0-\uffff"
-    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U0010ffff"  # tags, further selectors, private use
 )
 # What a shell would not take for what a reader takes it for.
@@ -39,7 +39,7 @@ _ALIKE = (
 _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufff0-\ufffb\ud800-\udfff\U000e0001]"
 )
-_wide = re.compile(r" {64,}")
+_wide = re.compile(r" {64,}|(?: *\t){16,} *")
 _empty = re.compile(r"\n(?:[ \t]*\n){12,}")
 
 
@@ -95,7 +95,8 @@ def _written(match: "re.Match[str]") -> str:
 
 
 def _spaces(match: "re.Match[str]") -> str:
-    return f" <{len(match[0])} spaces> "
+    tabs = match[0].count("\t")
+    return f" <{len(match[0])} {f'spaces, {tabs} of them tabs' if tabs else 'spaces'}> "
 
 
 def _lines(match: "re.Match[str]") -> str:

@@ -13,7 +13,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.visible import brief
 from dragoman.engine.worktrees import Worktree
 from dragoman.observe.programs import find
-from dragoman.policy.repository import tame
+from dragoman.policy.repository import tame, worktree_tame
 
 _FOLDER = os.path.join(".agents", "worktrees")
 _SECONDS = 120
@@ -106,12 +106,17 @@ def _root(cwd: str) -> str:
 
 
 def _is_own(root: str, tree: Worktree) -> None:
-    """The file that leads from a worktree to its repository was writable for the session."""
+    """What leads from a worktree to its repository, and to submodules, the session could write."""
     with open(os.path.join(tree.path, ".git"), encoding="utf-8", errors="replace") as file:
         leads = file.read(4_096).strip().removeprefix("gitdir: ")
     inside = os.path.realpath(leads)
     if os.path.dirname(inside) != os.path.join(root, ".git", "worktrees"):
         raise BadInput(f"{tree.path}/.git leads elsewhere.", "Look at it by hand, then drop it.")
+    if not worktree_tame(inside, tree.path):
+        raise BadInput(
+            f"What {tree.path} says to git, or a submodule in it, may make git run other programs.",
+            f"Nothing was merged. Merge the branch {tree.branch} by hand, then drop it.",
+        )
 
 
 def _has(root: str, branch: str) -> bool:

@@ -87,15 +87,36 @@ _NESTED = 3  # submodules of submodules that are followed
 
 def _submodules_tame(inner: str, deep: int) -> bool:
     """Whether the submodules, in which git looks too, run nothing either."""
+    # Where its folder is not beside it, nobody knows where they lie.
+    return _links_tame(inner, os.path.dirname(inner), deep, os.path.basename(inner) == ".git")
+
+
+def worktree_tame(inner: str, top: str) -> bool:
+    """Whether a worktree says nothing of its own to git; `inner` lies in its repository."""
+    if os.path.lexists(f"{inner}/config.worktree"):
+        return False
+    try:
+        common, files = (_first_line(f"{inner}/{name}") for name in ("commondir", "gitdir"))
+    except (OSError, UnicodeError):
+        return False
+    own = os.path.realpath(os.path.join(inner, files)) == f"{top}/.git"
+    return own and common == "../.." and _links_tame(inner, top, 0, True)
+
+
+def _first_line(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read(4096).rstrip("\n")
+
+
+def _links_tame(inner: str, top: str, deep: int, beside: bool) -> bool:
     try:
         links = linked(inner)
     except ValueError:
         return False
     if not links:
         return True
-    top = os.path.dirname(inner)
-    if deep >= _NESTED or os.path.basename(inner) != ".git":
-        return False  # its folder is not beside it: nobody knows where they lie
+    if deep >= _NESTED or not beside:
+        return False
     return all(_linked_tame(top, inner, path, deep) for path in links)
 
 

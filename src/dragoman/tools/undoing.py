@@ -116,8 +116,7 @@ class GuardedEntries:
 
     def _own_repository(self, path: str, data: bytes) -> bool:
         """Whether a file `.git` names a place in the workspace's own repository."""
-        named = os.fsdecode(data.partition(b"gitdir:")[2].strip())
-        real = os.path.realpath(os.path.join(os.path.dirname(path), named)) if named else ""
+        real = _named(path, data)
         own = [place for root in self._roots for place in repositories(root)]
         return real in own  # those are looked at, and nothing else in there is
 
@@ -155,17 +154,21 @@ class GuardedEntries:
             return
         yield path, kept
         if kept.kind != stat.S_IFDIR:
+            yield from self._submodules(_named(path, kept.data or b""), links)
             return
         for place in repositories(os.path.dirname(path)):
             yield from self._settings(place)
-            for inner in _linked(place):
-                if inner in links or inner in self._left_out:
-                    continue
-                if self._full(len(links), _LINKED):
-                    self._left_out.add(inner)
-                    continue
-                links.add(inner)
-                yield from self._git(inner, links)
+            yield from self._submodules(place, links)
+
+    def _submodules(self, place: str, links: set[str]) -> Iterator[tuple[str, FoundEntry]]:
+        for inner in _linked(place):
+            if inner in links or inner in self._left_out:
+                continue
+            if self._full(len(links), _LINKED):
+                self._left_out.add(inner)
+                continue
+            links.add(inner)
+            yield from self._git(inner, links)
 
     def _settings(self, place: str) -> Iterator[tuple[str, FoundEntry]]:
         for name in GIT:
@@ -206,6 +209,12 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             return list(found)
     except OSError:
         return []  # gone, or not ours to see
+
+
+def _named(path: str, data: bytes) -> str:
+    """The place that a file `.git` names; empty when it names none."""
+    named = os.fsdecode(data.partition(b"gitdir:")[2].strip())
+    return os.path.realpath(os.path.join(os.path.dirname(path), named)) if named else ""
 
 
 def _linked(place: str) -> Iterator[str]:

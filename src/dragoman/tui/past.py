@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 
 import msgspec
 
@@ -65,6 +66,15 @@ class Past:
         except OSError as problem:
             return f"the prompt history cannot be kept: {problem.strerror}"
         return ""
+
+    def draft(self) -> tuple[int, str]:
+        """A new file for a prompt that is being written elsewhere, where no command can reach it.
+
+        Raises OSError.
+        """
+        folder = os.path.dirname(self._file)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return tempfile.mkstemp(prefix="draft-", suffix=".md", dir=folder)
 
     def reset(self) -> None:
         self._at = len(self.said)

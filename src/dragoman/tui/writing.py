@@ -4,7 +4,6 @@ import asyncio
 import os
 import shlex
 import subprocess
-import tempfile
 import time
 
 from textual.app import ComposeResult
@@ -294,8 +293,10 @@ class Writing(Vertical):
         except ValueError as problem:
             self.post_message(self.Trouble(f"$EDITOR is {said}, which is no command: {problem}"))
             return
-        made, path = tempfile.mkstemp(prefix="dragoman-", suffix=".md")
+        assert self.editor.past is not None
+        path = ""
         try:
+            made, path = self.editor.past.draft()
             with open(made, "w", encoding="utf-8", errors="replace") as file:
                 file.write(self.editor.text)
             with self.app.suspend():
@@ -307,7 +308,8 @@ class Writing(Vertical):
             self.post_message(self.Trouble(said))
             return
         finally:
-            os.unlink(path)
+            if path:
+                os.unlink(path)
         if code:
             self.post_message(self.Trouble(f"{safe(words[0])} ended with {code}"))
         else:
