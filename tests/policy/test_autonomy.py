@@ -304,3 +304,30 @@ def test_in_plan_mode_only_the_plan_itself_is_written(work: Path, args: dict[str
     assert verdict({"path": "plan.md"}, "") == "deny"
     assert verdict({"path": "away/plan.md"}, plan) == "deny"
     assert verdict({"path": "a\0b"}, plan) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("place", "target", "risk"),
+    [
+        ("shims", "", "medium"),
+        ("bin", "asdf", "medium"),
+        ("bin", "volta-shim", "medium"),
+        ("bin", "node20", "low"),
+        ("bin", "", "low"),
+    ],
+)
+def test_a_version_manager_asks_the_folder_which_program_it_runs(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, target: str, risk: str
+) -> None:
+    """`.tool-versions` may say `nodejs path:./evil`."""
+    folder = tmp_path / place
+    folder.mkdir()
+    (folder / (target or "node")).touch(mode=0o755)
+    if target:
+        (folder / "node").symlink_to(target)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    policy = AutonomyPolicy(Rules(forbidden_paths=(), allowed_commands=("*",)))
+    spec = ToolSpec(name="bash", description="", schema={}, kind="execute")
+    call = ToolCall("c", "bash", {"command": "ls | head -5 && node --version"})
+    found = policy.judge(call, spec, mode="supervised", cwd=str(work), roots=())
+    assert found.risk == risk

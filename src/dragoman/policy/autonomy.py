@@ -36,6 +36,8 @@ _PATH_KEYS = frozenset(
 )
 _COMMAND_KEYS = ("command", "cmd", "script")  # as the tool reads them
 _REMEMBERED = 256
+_SHIMS = frozenset({"shims", ".shims"})  # asdf, mise, pyenv, rbenv, nodenv, scoop
+_MANAGERS = ("asdf", "mise", "rtx", "volta", "proto", "rustup", "jenv", "pkgx", "tea", "vfox")
 _READ_HINT = "Change the mode to supervised or full to let it act."
 
 
@@ -235,6 +237,10 @@ class AutonomyPolicy:
                     why = "The configuration of this repository may make git run something."
             if why:
                 return msgspec.structs.replace(found, kind="unknown", reason=why)
+        asks = (part.name for part in found.parts if _asks_folder(part))
+        if found.kind == "low" and (name := next(asks, "")):
+            why = f"{name} stands for another program, which files of this folder choose."
+            return msgspec.structs.replace(found, kind="medium", reason=why)
         return found
 
     def _listed(self, found: "Assessment") -> bool:
@@ -261,6 +267,20 @@ def _replaced(name: str, boundary: Boundary) -> bool:
         if os.path.isabs(folder) and any(within(folder, root) for root in boundary.roots):
             if any(os.path.lexists(os.path.join(folder, one)) for one in names):
                 return True
+    return False
+
+
+def _asks_folder(part: "ProgramRun") -> bool:
+    """Whether a program is one of a version manager's: the folder says which one it starts."""
+    from .programs import VERSIONS
+
+    if part.name not in VERSIONS or "/" in part.argv[0]:
+        return False
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        place = os.path.join(folder, part.name)
+        if os.path.isabs(folder) and os.path.exists(place):
+            behind = os.path.basename(os.path.realpath(place))
+            return os.path.basename(folder) in _SHIMS or behind.startswith(_MANAGERS)
     return False
 
 
