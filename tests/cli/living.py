@@ -46,10 +46,10 @@ class Living:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "dragoman", *words], env=self.env, cwd=self.work, text=True,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=WITHIN,
+            [sys.executable, "-m", "dragoman", *words], env=self.env, cwd=cwd or self.work,
+            text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=WITHIN,
         )  # fmt: skip
 
     def says(self, *words: str) -> str:

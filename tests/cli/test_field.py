@@ -30,6 +30,49 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
     assert not [name for name in left if name.endswith((".sock", ".lock"))], left
     gone = living.run("stop")
     assert gone.returncode == 1 and "not running" in gone.stderr
+    assert "Start it" not in gone.stderr  # that is not what was wanted
+
+
+def test_a_code_says_that_nobody_takes_it_yet(living: Living) -> None:
+    found = living.run("pair")
+    assert found.returncode == 0 and "dragoman daemon" in found.stderr
+    assert len(found.stdout.split()) == 1
+
+
+def test_the_log_of_an_app_that_nobody_knows(living: Living) -> None:
+    (living.config / "data").mkdir()
+    (living.config / "data" / "daemon.log").write_text("a line\n")
+    found = living.run("apps", "logs", "nope")
+    assert found.returncode == 1 and "no app nope" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("login", "nobody"), ("logout", "nobody"), ("agents", "show", "x")]
+)
+def test_every_refusal_begins_with_our_name(living: Living, words: tuple[str, ...]) -> None:
+    refused = living.run(*words)
+    assert refused.returncode in (1, 2) and refused.stderr.startswith("dragoman: ")
+
+
+def test_the_doctor_looks_at_the_folder_of_who_asks(living: Living, tmp_path: Path) -> None:
+    """The daemon's own working directory says nothing: it may be the one we are installed in."""
+    import dragoman
+
+    around = Path(dragoman.__file__).parent.parent
+
+    def rows(cwd: Path) -> list[dict[str, str]]:
+        found: list[dict[str, str]] = json.loads(living.run("doctor", "--json", cwd=cwd).stdout)[
+            "rows"
+        ]
+        assert len([row for row in found if row["category"] == "daemon"]) == 1, found
+        return [row for row in found if "runs from" in row["message"]]
+
+    assert rows(around) and not rows(tmp_path)
+    living.run("daemon", "--background", "--no-gateway", cwd=around)
+    try:
+        assert rows(around) and not rows(tmp_path)
+    finally:
+        living.says("stop")
 
 
 def test_a_daemon_that_does_not_come_up_says_why(living: Living) -> None:

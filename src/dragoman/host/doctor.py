@@ -284,17 +284,21 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
         )  # fmt: skip
         return
     yield Row("ok", "sandbox", describe(confine))
-    if place := installed.inside(os.getcwd()):
-        yield Row(
-            "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
-            "Install it apart from the project: pipx install dragoman",
-        )  # fmt: skip
     if wanted.trust_unix_sockets:
         yield Row(
             "warn", "sandbox",
             "commands may talk to Unix sockets: whoever listens there (Docker, D-Bus, tmux) can "
             "start programs outside of the sandbox for them",
             "Set sandbox.trust_unix_sockets false.",
+        )  # fmt: skip
+
+
+def beside(folder: str) -> Iterator[Row]:
+    """What is to be said of our program and the folder that somebody works in."""
+    if place := installed.inside(folder):
+        yield Row(
+            "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
+            "Install it apart from the project: pipx install dragoman",
         )  # fmt: skip
 
 

@@ -134,6 +134,10 @@ def _logs(args: "Any") -> int:
         for line in newest(log_file(args), 200_000)
         if any(mark in line + "\n" for mark in marks)
     ][-args.lines :]
+    if not lines and all(row["id"] != args.id for row in _states(args)["connected"]):
+        from dragoman.cli.local import app_folders
+
+        app_folders.entry(find(args.config_dir), args.id)  # raises for one that nobody knows
     if args.json:
         say.plain_json({"lines": lines})
     for line in () if args.json else lines:

@@ -1,5 +1,7 @@
 """`dragoman doctor`: looks the installation over. Exit code 1 when something needs repair."""
 
+import os
+
 from dragoman import TYPE_CHECKING
 
 from .. import say
@@ -23,15 +25,17 @@ def _examined(args: "Any", where: "Any") -> "list[Any]":
     from dragoman.client.address import socket_path
     from dragoman.client.plain import Plain
     from dragoman.engine.faults import Fault
-    from dragoman.host.doctor import Row, examine
+    from dragoman.host.doctor import Row, beside, examine
 
     try:
         with Plain(socket_path(args.config_dir), "dragoman doctor") as daemon:
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
     except Fault:  # none runs here, or one that cannot say: look from this shell
-        return examine(where)
-    return [Row("ok", "daemon", f"runs as process {pid}; all this is as it sees it"), *rows]
+        return [*examine(where), *beside(os.getcwd())]
+    runs = Row("ok", "daemon", f"runs as process {pid}; all this is as it sees it")
+    rows = [row for row in rows if (row.severity, row.category) != ("ok", "daemon")]
+    return [runs, *rows, *beside(os.getcwd())]
 
 
 def run(args: "Any") -> int:

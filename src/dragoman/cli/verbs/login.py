@@ -25,26 +25,26 @@ def run(args: "Any") -> int:
     name = plain_name(args.provider or "")
     if not name:
         if not sys.stdin.isatty():
-            say.err("login: Say whose key it is. For example: dragoman login anthropic")
+            say.err("dragoman: Say whose key it is. For example: dragoman login anthropic")
             return 2
         name = _chosen(known)
     if name not in known:
-        say.err(f"login: Unknown provider: {name}. Known: {', '.join(known)}.")
+        say.err(f"dragoman: Unknown provider: {name}. Known: {', '.join(known)}.")
         return 2
     key = ""
     if name == "ollama":
         if not ollama_answers(os.environ):
-            say.err("login: Ollama does not answer. Start it with: ollama serve")
+            say.err("dragoman: Ollama does not answer. Start it with: ollama serve")
             return 1
     else:
         key = _key(name)
         if not key or len(key) > _LONGEST or not key.isprintable() or " " in key:
-            say.err("login: That is no key. Nothing was kept.")
+            say.err("dragoman: That is no key. Nothing was kept.")
             return 1
     try:
         kept = login.keep(find(args.config_dir), name, key)
     except Fault as fault:
-        say.err(f"login: {fault}")
+        say.err(f"dragoman: {fault}")
         return 1
     where = "in the keyring" if kept.keyring else "in a file that only you can read"
     reach.reload(args)

@@ -18,7 +18,9 @@ def run(args: "Any") -> int:
     if args.provider:
         meant, kept = plain_name(args.provider), login.chosen(where)
         if meant != kept:
-            say.err(f"logout: Nobody is logged in with {meant}{f', but with {kept}' * bool(kept)}.")
+            say.err(
+                f"dragoman: Nobody is logged in with {meant}{f', but with {kept}' * bool(kept)}."
+            )
             return 1
     name = login.forget(where)
     if name:

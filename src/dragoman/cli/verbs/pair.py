@@ -21,6 +21,7 @@ def new_code(args: "Any") -> "dict[str, Any]":
         warn(args.config_dir)
         where, settings = tokens.read_settings(args.config_dir)
         code = tokens.new_code(args.config_dir)
+        say.warn("No daemon runs. Start it while the code is good: dragoman daemon --background")
         return {"code": code, "address": tokens.address(where, settings), "expires_in": 600}
 
 

@@ -6,6 +6,7 @@ import signal
 import time
 
 from dragoman import TYPE_CHECKING
+from dragoman.client.problems import NotRunning
 
 from .. import reach, say
 
@@ -17,10 +18,13 @@ _WITHIN = 30.0  # seconds in which a daemon has ended
 
 def run(args: "Any") -> int:
     """Ask it to end and wait until it has. Exit code 1 when none runs, or it does not end."""
-    with reach.daemon(args) as host:
-        pid = int(host.call("dragoman/status")["pid"])
-        ended = _Ended(pid)
-        os.kill(pid, signal.SIGTERM)
+    try:
+        with reach.daemon(args) as host:
+            pid = int(host.call("dragoman/status")["pid"])
+            ended = _Ended(pid)
+            os.kill(pid, signal.SIGTERM)
+    except NotRunning as none:
+        raise NotRunning(none.message) from none  # whoever ends it does not want to start it
     if not ended.wait(_WITHIN):
         say.warn(f"The daemon, process {pid}, has not ended after {_WITHIN:.0f} s.")
         return 1
