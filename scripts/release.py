@@ -1,7 +1,7 @@
 """Make a release: python scripts/release.py VERSION [--try]
 
 Checks the tree, writes the version and the changelog, builds twice and compares, lists the parts,
-commits and tags. `--try` does all of it in a copy and leaves nothing but what it says.
+commits and tags. `--try` leaves nothing but what it says.
 """
 
 import argparse
@@ -26,29 +26,41 @@ def main() -> int:
     args = parser.parse_args()
     if not VERSION.fullmatch(args.version):
         parser.error(f"{args.version} is no version: MAJOR.MINOR.PATCH")
-    root = ROOT
+    if _run("git", "status", "--porcelain", at=ROOT) and not args.trying:
+        raise SystemExit("There are changes that were not committed.")
     with tempfile.TemporaryDirectory(prefix="release-") as folder:
-        if args.trying:
-            root = Path(folder) / "copy"
-            _run("git", "clone", "-q", str(ROOT), str(root), at=ROOT)
-        elif _run("git", "status", "--porcelain", at=root):
-            raise SystemExit("There are changes that were not committed.")
-        write(root, args.version)
-        files = build(root, Path(folder))
-        target = (Path(folder) if args.trying else root) / "dist"
+        # Everything happens in a copy: what fails on the way leaves nothing behind here.
+        copy = Path(folder) / "copy"
+        _run("git", "clone", "-q", str(ROOT), str(copy), at=ROOT)
+        for key in ("user.name", "user.email"):
+            _run("git", "config", key, _run("git", "config", key, at=ROOT), at=copy)
+        write(copy, args.version)
+        # Committed before it is built: whoever builds the tag anew has the same date in it.
+        _run("git", "commit", "-qam", f"Release {args.version}", at=copy)
+        _run("git", "tag", "-a", f"v{args.version}", "-m", f"Dragoman {args.version}", at=copy)
+        files = build(copy, Path(folder))
+        target = (Path(folder) if args.trying else ROOT) / "dist"
         target.mkdir(exist_ok=True)
         for file in files:
             shutil.copy(file, target)
             print(f"{digest(file)}  {file.name}")
-        parts = subprocess.run(
-            [sys.executable, str(ROOT / "scripts" / "sbom.py")], check=True, capture_output=True
-        ).stdout
-        (target / f"dragoman-{args.version}.cdx.json").write_bytes(parts)
+        beside(copy, args.version, files, target)
         if not args.trying:
-            _run("git", "commit", "-qam", f"Release {args.version}", at=root)
-            _run("git", "tag", "-a", f"v{args.version}", "-m", f"Dragoman {args.version}", at=root)
+            _run("git", "pull", "-q", "--ff-only", "--tags", str(copy), "HEAD", at=ROOT)
             print(f"Tagged v{args.version}; what is to be published is in {target}.")
     return 0
+
+
+def beside(root: Path, version: str, files: list[Path], target: Path) -> None:
+    """What is published beside the two files: the list of parts, the formula with the digest."""
+    parts = [sys.executable, str(root / "scripts" / "sbom.py"), "--version", version]
+    made = subprocess.run(parts, check=True, capture_output=True).stdout
+    (target / f"dragoman-{version}.cdx.json").write_bytes(made)
+    (source,) = (file for file in files if file.name.endswith(".tar.gz"))
+    formula = (root / "packaging" / "homebrew" / "dragoman.rb").read_text()
+    formula = re.sub(r'(?m)^  sha256 "[0-9a-f]{64}"', f'  sha256 "{digest(source)}"', formula)
+    formula = re.sub(r"dragoman-\d+\.\d+\.\d+\.tar\.gz", source.name, formula)
+    (target / "dragoman.rb").write_text(formula)
 
 
 def write(root: Path, version: str) -> None:
@@ -66,6 +78,13 @@ def write(root: Path, version: str) -> None:
         raise SystemExit("CHANGELOG.md has no unreleased lines.")
     today = datetime.date.today().isoformat()
     log.write_text(text.replace(head[0], f"## {version} — {today}", 1))
+    debian = root / "packaging" / "debian" / "changelog"
+    text = debian.read_text()
+    if not text.startswith(f"dragoman ({version}-"):
+        (who,) = re.findall(r"(?m)^ -- (.*>)  ", text)[:1]
+        when = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
+        entry = f"  * Version {version}; CHANGELOG.md says what is new.\n\n -- {who}  {when}\n\n"
+        debian.write_text(f"dragoman ({version}-1) unstable; urgency=medium\n\n{entry}{text}")
 
 
 def build(root: Path, folder: Path) -> list[Path]:

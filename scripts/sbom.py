@@ -1,11 +1,12 @@
 """Write the list of parts of a release (CycloneDX 1.6, JSON): what a plain install brings in.
 
-    python scripts/sbom.py > dragoman.cdx.json
+    python scripts/sbom.py [--version VERSION] > dragoman.cdx.json
 
 The parts are the pinned dependencies of the project's own requirements, followed through the
 metadata of what is installed here; digests come from constraints-hashes.txt.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -51,9 +52,8 @@ def digests() -> dict[str, list[str]]:
     return found
 
 
-def document() -> dict[str, object]:
+def document(ours: str) -> dict[str, object]:
     tree, known = parts(), digests()
-    ours = version("dragoman")
     components = []
     for name in sorted(tree):
         if name == "dragoman":
@@ -74,6 +74,7 @@ def document() -> dict[str, object]:
             component["properties"] = [{"name": "dragoman:files", "value": text}]
         components.append(component)
     refs = {name: f"pkg:pypi/{name}@{version(name)}" for name in tree}
+    refs["dragoman"] = f"pkg:pypi/dragoman@{ours}"
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -98,8 +99,11 @@ def document() -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--version", help="of the release; without it, of what is installed")
+    asked = parser.parse_args().version
     try:
-        json.dump(document(), sys.stdout, indent=1)
+        json.dump(document(asked or version("dragoman")), sys.stdout, indent=1)
     except PackageNotFoundError as missing:
         sys.exit(f"{missing.name} is not installed: make setup")
     print()

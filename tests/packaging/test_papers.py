@@ -2,9 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+
+import pytest
 
 from dragoman.cli import table
 from dragoman.cli.manual import manual
@@ -53,16 +57,39 @@ def test_the_list_of_parts_is_what_an_install_brings() -> None:
         assert row["ref"] in refs and set(row["dependsOn"]) <= refs
 
 
-def test_a_release_can_be_tried(tmp_path: Path) -> None:
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        from release import write
-    finally:
-        sys.path.pop(0)
+def test_a_release_is_written_down_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from release import beside, digest, write
+
     home = tmp_path / "src" / "dragoman"
+    shutil.copytree(ROOT / "packaging", tmp_path / "packaging")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "sbom.py", tmp_path / "scripts")
+    shutil.copy(ROOT / "constraints-hashes.txt", tmp_path)
     home.mkdir(parents=True)
     (home / "__init__.py").write_text('__version__ = "0.1.0"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.1.0 — unreleased\n\n- one\n")
     write(tmp_path, "2.3.4")
     assert '"2.3.4"' in (home / "__init__.py").read_text()
     assert "## 2.3.4 — 20" in (tmp_path / "CHANGELOG.md").read_text()
+    debian = (tmp_path / "packaging" / "debian" / "changelog").read_text()
+    assert debian.startswith("dragoman (2.3.4-1) ") and "dragoman (0.1.0-1) " in debian
+    source = tmp_path / "dragoman-2.3.4.tar.gz"
+    source.write_bytes(b"the source")
+    beside(tmp_path, "2.3.4", [tmp_path / "dragoman-2.3.4-py3-none-any.whl", source], tmp_path)
+    formula = (tmp_path / "dragoman.rb").read_text()
+    assert "dragoman-2.3.4.tar.gz" in formula and digest(source) in formula
+    parts = json.loads((tmp_path / "dragoman-2.3.4.cdx.json").read_text())
+    ours = parts["metadata"]["component"]
+    assert ours["version"] == "2.3.4" and ours["bom-ref"] == "pkg:pypi/dragoman@2.3.4"
+    assert any(row["ref"] == ours["bom-ref"] and row["dependsOn"] for row in parts["dependencies"])
+
+
+def test_the_source_carries_every_page_of_the_project() -> None:
+    """What the Makefile and the documents name is in the source of a release, too."""
+    carried = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    carried = carried["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    pages = {path.name for path in ROOT.iterdir() if path.suffix in (".md", ".txt", ".ini")}
+    assert pages <= set(carried), pages - set(carried)
