@@ -1,6 +1,6 @@
 """What a dialect tells the shell of its connections: its verbs, its table, its failures."""
 
-import asyncio
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
@@ -77,7 +77,7 @@ class Verb:
         self.order = order
         self.direct = direct
         self.plain = plain
-        self.waits = asyncio.iscoroutinefunction(run) if waits is None else waits
+        self.waits = inspect.iscoroutinefunction(run) if waits is None else waits
         self.quick = quick
         self.simple = order == "free" and not direct and not self.waits
 
