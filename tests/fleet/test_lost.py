@@ -10,6 +10,7 @@ from tests.fleet.making import Fleet, Member, until
 from dragoman.engine import events as ev
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault, StaleEpoch, StoreFailed, WrongState
+from dragoman.engine.ports import Batch, Entry
 from dragoman.providers.scripted import Call, Hang, Say, Scripted, Turn
 from dragoman.testing.host import EchoTool
 
@@ -212,6 +213,21 @@ async def test_a_claim_whose_answer_was_lost_is_found_again(fleet: Fleet, monkey
     monkeypatch.setattr(b.node.desk, "claim", unheard)
     await until(partial(ended, b, session))
     assert lost
+
+
+async def test_a_session_that_cannot_be_read_keeps_no_other_from_being_followed(
+    fleet: Fleet,
+) -> None:
+    a, b = await fleet.join("a", script()), await fleet.join("b", Scripted([]))
+    odd, plain = await a.open(), await a.open()
+    seen = Seen()
+    await b.door.load(odd)
+    await b.door.watch(plain, BOB, seen, lambda said: None)
+    ledger = a.host.live[odd].ledger
+    entry = Entry(ledger.state.seq + 1, 1, "fly", b'{"type":"fly"}')
+    await a.store.append(Batch(odd, ledger.epoch, [entry], ledger.state.info()))
+    await (await a.say(plain, "go", by=ANN)).done
+    await until(lambda: "TurnEnded" in seen.kinds)
 
 
 async def test_a_command_that_nobody_knows_keeps_no_other_waiting(fleet: Fleet) -> None:

@@ -1,6 +1,9 @@
 """Reads what other nodes store, for those who watch here and those who wait for a turn there."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from dragoman.engine.work import Work
 
 PAGE = 500
+HEARD = {
+    str(kind.__struct_config__.tag) for kind in (ev.TurnBegan, ev.Queued, ev.Dropped, ev.TurnEnded)
+}
 
 
 class Wait:
@@ -38,11 +44,13 @@ class Following:
         self._waits: list[Wait] = []
         self._place: int | None = None  # None: nobody was interested
         self._fresh: set[str] = set()  # mirrors that were made since the last look
+        self._unreadable: set[str] = set()  # mirrors of what a newer node wrote, or a broken one
         self.lag = 0  # events that were behind at the last look
 
     def begin(self, session_id: str) -> None:
         """Somebody is interested in one more session."""
         self._fresh.add(session_id)
+        self._unreadable.discard(session_id)
 
     def await_turn(self, session: str, after: int, work: "Work") -> None:
         self._waits.append(Wait(session, after, work))
@@ -78,16 +86,30 @@ class Following:
                     if entry.seq > session.state.seq + 1:
                         gaps.add(entry.session)
                     else:
-                        session.ledger.fold((entry,))
+                        self._fold(session.ledger, (entry,))
             for session_id in gaps:
                 await self.catch_up(session_id)
             self._place = reached
+
+    def _fold(self, ledger: FarLedger, entries: "Sequence[Entry]") -> None:
+        """Take in what a mirror's owner stored; one that cannot be read keeps no other waiting."""
+        if ledger.id in self._unreadable:
+            return
+        try:
+            ledger.fold(entries)
+        except msgspec.DecodeError as error:
+            self._unreadable.add(ledger.id)
+            self._host.trouble("a session cannot be followed", error, session=ledger.id)
 
     def _tell_all(self, entry: "Entry") -> None:
         """To those who watch every session; nobody here watches this one alone."""
         hub = self._host.hub
         if hub.watches:
-            body = ev.decode_body(entry.body)
+            try:
+                body = ev.decode_body(entry.body)
+            except msgspec.DecodeError as error:
+                self._host.trouble("an event cannot be told", error, session=entry.session)
+                return
             hub.emit_kept([Event(entry.session, entry.at, body, entry.seq, entry.gseq)])
 
     async def catch_up(self, session_id: str) -> None:
@@ -97,8 +119,8 @@ class Following:
             if session is None or not isinstance(session.ledger, FarLedger):
                 return
             page = await self._host.store.entries(session_id, session.state.seq, PAGE)
-            session.ledger.fold(page)
-            if len(page) < PAGE:
+            self._fold(session.ledger, page)
+            if len(page) < PAGE or session_id in self._unreadable:
                 return
 
     async def _settle_waits(self) -> None:
@@ -109,7 +131,8 @@ class Following:
                     await self.catch_up(wait.session)
                 for entry in page:
                     wait.after = entry.seq
-                    _hear(wait.work, ev.decode_body(entry.body))
+                    if entry.kind in HEARD:
+                        _hear(wait.work, ev.decode_body(entry.body))
                 if len(page) < PAGE:
                     break
             if not wait.work.done.done() and not page and wait.session not in self._host.live:

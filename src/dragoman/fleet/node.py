@@ -211,10 +211,12 @@ class Node:
                 if monotonic() - self._held < self.lease:
                     continue
                 # Who was not running himself asks once before he gives all up.
-                if monotonic() - self._held > 4 * self.lease / 3:
-                    await asyncio.sleep(self.lease / 3)
+                late = monotonic() - self._held > 4 * self.lease / 3
+                for _ in range(SLICES if late else 0):
+                    await asyncio.sleep(self.lease / 3 / SLICES)
             if monotonic() - self._held > self.lease:
-                self._cut_off(TimeoutError())
+                self._stall(TimeoutError())
+                self._give_up(self.stalled)
             await asyncio.sleep(self.lease / 6)
 
     async def _renew(self) -> None:
@@ -268,11 +270,14 @@ class Node:
             self._astray = True  # what was asked for and not heard of may have been done
         self._hinted.set()
 
-    def _cut_off(self, error: Exception) -> None:
+    def _stall(self, error: Exception) -> None:
         if not self.stalled:
             fault = self.desk.store.link.explain(error)
             self.stalled = fault.message
             log.error("cut off from the fleet", problem=fault.message)
+
+    def _cut_off(self, error: Exception) -> None:
+        self._stall(error)
         silent = monotonic() - self._held
         if silent > max(DOUBT_SECONDS, 2 * self.lease / 3):  # a way may swallow all without a word
             self.desk.store.writer.doubt(error)
@@ -340,9 +345,13 @@ class Node:
 
     async def tick(self) -> None:
         """Look once at everything that others may have written."""
-        await self._take_commands()
-        await self.following.look()
-        await self._take_results()
+        for step in (self._take_commands, self.following.look, self._take_results):
+            try:
+                await step()
+            except Fault:
+                raise
+            except Exception as error:  # what follows is done all the same
+                self.host.trouble("the fleet was not looked after", error)
         for session_id in () if self.host.stopping else self.host.unheld:  # lost, but watched
             if session_id not in self._returning:
                 self._returning.add(session_id)
