@@ -1,8 +1,9 @@
 """Questions to humans: listed, shown whole, answered; and the answers that are remembered."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from dragoman.engine import shown
+from dragoman.engine.ask import Verdict
 from dragoman.engine.faults import BadInput
 
 from . import answers
@@ -14,30 +15,30 @@ if TYPE_CHECKING:
     from .caller import Caller
 
 
-async def approvals(conn: "Caller", params: Approvals) -> Any:
+async def approvals(conn: "Caller", params: Approvals) -> answers.Approvals:
     rows = await conn.door.asks(params.session_id, pending=params.pending)
     return answers.Approvals([_row(row) for row in rows])
 
 
-async def approval(conn: "Caller", params: OfApproval) -> Any:
+async def approval(conn: "Caller", params: OfApproval) -> answers.Question:
     """One question with all that is asked, also as text that hides nothing."""
     row = await conn.door.ask(params.id)
     parts = [answers.Part(*part) for part in shown.parts(row.ask)]
     return answers.Question(_row(row), shown.title(row.ask), parts, shown.whole(row.ask))
 
 
-async def rules(conn: "Caller", _: None) -> Any:
+async def rules(conn: "Caller", _: None) -> answers.Rules:
     """Answers that are remembered."""
     return answers.Rules(list(await conn.door.rules()))
 
 
-async def remove_rule(conn: "Caller", params: OfRule) -> Any:
+async def remove_rule(conn: "Caller", params: OfRule) -> answers.OneRule:
     return answers.OneRule(await conn.door.remove_rule(params.id))
 
 
-async def answer(conn: "Caller", params: Answer) -> Any:
+async def answer(conn: "Caller", params: Answer) -> answers.Answered:
     """First answer wins; a later one is an error that says who was first."""
-    verdict: Any = params.verdict
+    verdict = cast(Verdict, params.verdict)  # the engine refuses others
     if verdict in ("allow", "allow_always") and not params.digest:
         raise BadInput(
             "An answer that allows something names the digest of the question that was seen.",

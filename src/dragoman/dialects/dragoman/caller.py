@@ -1,25 +1,61 @@
 """A connection as our own methods need it, whichever dialect carries them."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
+from dragoman.engine.hub import Watch
+from dragoman.engine.view import SessionView
 from dragoman.wire.link import Link
 
 
+class Queueing(Protocol):
+    """What the carrying dialect is told of prompts that wait."""
+
+    @property
+    def queue(self) -> int: ...
+
+
+class Carrier(Protocol):
+    """What that dialect keeps for the whole process."""
+
+    started: int  # in nanoseconds
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def settings(self) -> Queueing: ...
+
+    async def state(self, session_id: str) -> SessionView: ...
+
+
+class Watching(Protocol):
+    """The `dragoman/watch`es of one connection, by id."""
+
+    watches: dict[str, Watch]
+
+
 class Caller(Protocol):
-    """Whose methods these are; `held.watches` are its `dragoman/watch`es by id."""
+    """Whose methods these are."""
 
     door: Door
     link: Link
-    who: Who
-    desk: Any
     gone: bool
     untap: Callable[[], None] | None
 
     @property
-    def held(self) -> Any: ...
+    def who(self) -> Who: ...
+
+    @who.setter
+    def who(self, who: Who) -> None: ...
+
+    @property
+    def desk(self) -> Carrier: ...
+
+    @property
+    def held(self) -> Watching: ...
 
     def is_paused(self) -> bool: ...
 

@@ -1,7 +1,7 @@
 """The host itself: status, agents, models, configuration."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .caller import Caller
 
 
-async def status(conn: "Caller", _: None) -> Any:
+async def status(conn: "Caller", _: None) -> dict[str, object]:
     door = conn.door
     facts, store = door.facts, door.health
     dialects: dict[str, int] = {}
@@ -58,7 +58,7 @@ async def status(conn: "Caller", _: None) -> Any:
     }
 
 
-async def doctor(conn: "Caller", _: None) -> Any:
+async def doctor(conn: "Caller", _: None) -> dict[str, list[dict[str, str]]]:
     """What `dragoman doctor` says, as this process sees it: its environment, its apps."""
     examine = conn.door.facts.doctor
     if examine is None:
@@ -77,27 +77,27 @@ async def doctor(conn: "Caller", _: None) -> Any:
     }
 
 
-def apps(conn: "Caller", _: None) -> Any:
+def apps(conn: "Caller", _: None) -> dict[str, object]:
     """Apps: those that this host starts, and those that are connected."""
     facts = conn.door.facts
     return {"kept": facts.kept_apps(), "connected": facts.connected_apps()}
 
 
-async def restart_app(conn: "Caller", params: OneApp) -> Any:
+async def restart_app(conn: "Caller", params: OneApp) -> dict[str, str]:
     restart = conn.door.facts.restart_app
     if restart is None or not await restart(params.id):
         raise BadInput(f"No app {params.id} is started here.", "See: dragoman apps")
     return {"restarted": params.id}
 
 
-async def pair(conn: "Caller", params: Pair) -> Any:
+async def pair(conn: "Caller", params: Pair) -> dict[str, object]:
     pairing = conn.door.facts.pairing
     if pairing is None:
         raise BadInput("The daemon runs without its gateway.", "Start it without --no-gateway.")
     return await pairing(link=params.link)
 
 
-def agents(conn: "Caller", _: None) -> Any:
+def agents(conn: "Caller", _: None) -> answers.Agents:
     rows = []
     for alias in conn.door.agents():
         try:
@@ -110,7 +110,7 @@ def agents(conn: "Caller", _: None) -> Any:
     return answers.Agents(rows, conn.door.default_agent())
 
 
-def models(conn: "Caller", params: Models) -> Any:
+def models(conn: "Caller", params: Models) -> answers.Models:
     rows = [
         answers.ModelRow(model.ref, msgspec.to_builtins(model))
         for model in conn.door.models(params.provider)
@@ -119,14 +119,14 @@ def models(conn: "Caller", params: Models) -> Any:
     return answers.Models(rows, list(lacking))
 
 
-async def commands(conn: "Caller", params: Folder) -> Any:
+async def commands(conn: "Caller", params: Folder) -> answers.Commands:
     """The slash commands of a working directory: Markdown files and skills."""
     found = await asyncio.to_thread(conn.door.commands, params.cwd)
     rows = [answers.CommandRow(one.name, one.description, one.hint) for one in found.values()]
     return answers.Commands(rows)
 
 
-def config(conn: "Caller", params: Config) -> Any:
+def config(conn: "Caller", params: Config) -> dict[str, object]:
     live = conn.door.config
     if live is None:
         raise BadInput("This host has no configuration.")

@@ -1,6 +1,6 @@
 """Schedules: prompts at a time, an interval, or by a cron expression."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,11 +29,11 @@ async def timetable(conn: "Caller") -> Schedules:
     return await given()
 
 
-async def listed(conn: "Caller", _: None) -> Any:
+async def listed(conn: "Caller", _: None) -> Jobs:
     return Jobs([*(await timetable(conn)).list()])
 
 
-async def add(conn: "Caller", params: AddSchedule) -> Any:
+async def add(conn: "Caller", params: AddSchedule) -> Job:
     found = await timetable(conn)
     when = found.when(params.at, params.every, params.cron, params.tz)
     return await found.add(
@@ -41,19 +41,19 @@ async def add(conn: "Caller", params: AddSchedule) -> Any:
     )
 
 
-async def remove(conn: "Caller", params: OfSchedule) -> Any:
+async def remove(conn: "Caller", params: OfSchedule) -> Job:
     return await (await timetable(conn)).remove(params.id)
 
 
-async def enable(conn: "Caller", params: OfSchedule) -> Any:
+async def enable(conn: "Caller", params: OfSchedule) -> Job:
     found = await timetable(conn)
     job = found.get(params.id)
     return await found.change(msgspec.structs.replace(job, enabled=params.enabled))
 
 
-async def runs(conn: "Caller", params: ScheduleRuns) -> Any:
+async def runs(conn: "Caller", params: ScheduleRuns) -> Runs:
     return Runs([*await (await timetable(conn)).runs(params.id, params.limit)])
 
 
-async def trigger(conn: "Caller", params: OfSchedule) -> Any:
+async def trigger(conn: "Caller", params: OfSchedule) -> Run:
     return await (await timetable(conn)).trigger(params.id)

@@ -1,6 +1,7 @@
 """Sessions as the engine knows them: opened, driven, read, changed."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -30,6 +31,7 @@ from .shapes import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.engine.hub import Watch
     from dragoman.wire.serve import Call
 
     from .caller import Caller
@@ -39,7 +41,7 @@ _PAGE = 5_000
 _ID_LIMIT = 256
 
 
-async def listed(conn: "Caller", params: Sessions) -> Any:
+async def listed(conn: "Caller", params: Sessions) -> answers.Sessions:
     given = {name: getattr(params, name) for name in params.__struct_fields__}
     given["limit"] = max(1, min(params.limit, _MOST))
     page = await conn.door.list(SessionQuery(**given))
@@ -48,7 +50,7 @@ async def listed(conn: "Caller", params: Sessions) -> Any:
     return answers.Sessions(page.sessions, page.cursor, page.total, damaged, nodes or UNSET)
 
 
-async def facts(conn: "Caller", params: OfSession) -> Any:
+async def facts(conn: "Caller", params: OfSession) -> answers.Facts:
     door = conn.door
     state = await conn.desk.state(params.session_id)
     live = door.live(params.session_id)
@@ -63,7 +65,7 @@ async def facts(conn: "Caller", params: OfSession) -> Any:
     )
 
 
-async def board(conn: "Caller", params: Board) -> Any:
+async def board(conn: "Caller", params: Board) -> answers.Board:
     """Sessions with who is attached and what waits, those with something to do first."""
     door = conn.door
     page = await door.list(SessionQuery(archived=False, limit=max(1, min(params.limit, _MOST))))
@@ -91,14 +93,14 @@ async def board(conn: "Caller", params: Board) -> Any:
     return answers.Board(rows, bool(page.cursor), spent)
 
 
-async def history(conn: "Caller", params: History) -> Any:
+async def history(conn: "Caller", params: History) -> answers.History:
     limit = max(1, min(params.limit, _PAGE))
     found = await conn.door.history(params.session_id, params.after, limit)
     told = [answers.Told(e.session, e.seq, e.gseq, e.at, e.body) for e in found]
     return answers.History(told, len(told) == limit)
 
 
-async def opened(conn: "Caller", params: Open) -> Any:
+async def opened(conn: "Caller", params: Open) -> answers.Session:
     spec = OpenSpec(
         agent=params.agent,
         cwd=params.cwd,
@@ -152,7 +154,7 @@ def _ended(call: "Call", work: Work) -> None:
     _after(left, answer)
 
 
-def _after(watches: list[Any], answer: Any) -> None:
+def _after(watches: "list[Watch]", answer: Callable[[], None]) -> None:
     if not watches:
         answer()
         return
@@ -160,11 +162,11 @@ def _after(watches: list[Any], answer: Any) -> None:
     first.then(lambda: _after(rest, answer))
 
 
-async def steer(conn: "Caller", params: Steer) -> Any:
+async def steer(conn: "Caller", params: Steer) -> answers.Turn:
     return answers.Turn(await conn.door.steer(params.session_id, (Text(params.text),), conn.who))
 
 
-async def cancel(conn: "Caller", params: Cancel) -> Any:
+async def cancel(conn: "Caller", params: Cancel) -> answers.Turn:
     await conn.door.begun(params.session_id)
     if conn.door.live(params.session_id) is None:
         await conn.door.load(params.session_id)
@@ -173,7 +175,7 @@ async def cancel(conn: "Caller", params: Cancel) -> Any:
     return answers.Turn(turn)
 
 
-async def retract(conn: "Caller", params: Retract) -> Any:
+async def retract(conn: "Caller", params: Retract) -> answers.Turn:
     """Take back one prompt, whoever's turn runs meanwhile."""
     await conn.door.arrived(params.session_id)
     turn = conn.door.retract(params.session_id, params.key)
@@ -181,27 +183,27 @@ async def retract(conn: "Caller", params: Retract) -> Any:
     return answers.Turn(turn)
 
 
-async def fork(conn: "Caller", params: Fork) -> Any:
+async def fork(conn: "Caller", params: Fork) -> answers.Session:
     names = ("agent", "cwd", "model", "mode", "title")
     spec = OpenSpec(**{name: getattr(params, name) for name in names})
     return answers.Session(await conn.door.fork(params.session_id, conn.who, spec))
 
 
-async def rename(conn: "Caller", params: Rename) -> Any:
+async def rename(conn: "Caller", params: Rename) -> answers.Session:
     await conn.door.rename(params.session_id, params.title, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def archive(conn: "Caller", params: Archive) -> Any:
+async def archive(conn: "Caller", params: Archive) -> answers.Session:
     await conn.door.archive(params.session_id, params.archived)
     return await _info(conn, params.session_id)
 
 
-async def delete(conn: "Caller", params: OfSession) -> Any:
+async def delete(conn: "Caller", params: OfSession) -> dict[str, bool]:
     return {"deleted": await conn.door.delete(params.session_id, conn.who)}
 
 
-async def close(conn: "Caller", params: OfSession) -> Any:
+async def close(conn: "Caller", params: OfSession) -> dict[str, bool]:
     await conn.door.close(params.session_id)
     return {"closed": True}
 
@@ -211,22 +213,22 @@ async def compact(call: "Call", params: OfSession) -> None:
     work.done.add_done_callback(lambda _: _ended(call, work))
 
 
-async def clear(conn: "Caller", params: OfSession) -> Any:
+async def clear(conn: "Caller", params: OfSession) -> answers.Session:
     await conn.door.clear(params.session_id, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def set_model(conn: "Caller", params: SetModel) -> Any:
+async def set_model(conn: "Caller", params: SetModel) -> answers.Session:
     await conn.door.set_model(params.session_id, params.model, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def set_mode(conn: "Caller", params: SetMode) -> Any:
+async def set_mode(conn: "Caller", params: SetMode) -> answers.Session:
     await conn.door.set_mode(params.session_id, params.mode, conn.who)
     return await _info(conn, params.session_id)
 
 
-async def set_reasoning(conn: "Caller", params: SetReasoning) -> Any:
+async def set_reasoning(conn: "Caller", params: SetReasoning) -> answers.Session:
     await conn.door.set_reasoning(params.session_id, params.effort, conn.who)
     return await _info(conn, params.session_id)
 

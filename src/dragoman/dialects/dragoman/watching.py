@@ -87,14 +87,14 @@ async def watch(call: "Call", params: Watch) -> None:
         conn.held.watches[name] = made
 
 
-def unwatch(conn: "Caller", params: Unwatch) -> Any:
+def unwatch(conn: "Caller", params: Unwatch) -> dict[str, object]:
     found = conn.held.watches.pop(params.watch, None)
     if found is not None:
         found.close()
     return {"watch": params.watch, "ended": found is not None}
 
 
-def clients(conn: "Caller", _: None) -> Any:
+def clients(conn: "Caller", _: None) -> answers.Clients:
     return answers.Clients(
         [
             answers.ClientRow(key, one.who.dialect, one.who.peer, one.who.name, one.since)
@@ -103,7 +103,7 @@ def clients(conn: "Caller", _: None) -> Any:
     )
 
 
-def hello(conn: "Caller", params: Name) -> Any:
+def hello(conn: "Caller", params: Name) -> dict[str, str]:
     """Take a name, before anything is watched with the old one."""
     who = conn.who
     conn.door.visitors.leave(who)
@@ -112,7 +112,7 @@ def hello(conn: "Caller", params: Name) -> Any:
     return {"id": who.id, "name": conn.who.name}
 
 
-def tap(conn: "Caller", params: Tap) -> Any:
+def tap(conn: "Caller", params: Tap) -> dict[str, bool]:
     """Show the wire lines of all other connections, as `dragoman/wire` notifications.
 
     With a session: of the connections that are attached to it or name it, and every other line
