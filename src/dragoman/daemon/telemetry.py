@@ -30,7 +30,7 @@ log = get_log("telemetry")
 
 
 class Telemetry:
-    """`hub.Shape` that says nothing and turns events into spans."""
+    """`engine.hub.Shape` that says nothing and turns events into spans."""
 
     def __init__(
         self, traces: TracerProvider, figures: MeterProvider, *, contents: bool = False

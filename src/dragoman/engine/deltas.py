@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -10,8 +10,8 @@ from . import events as ev
 from .events import Event
 
 MERGED = (ev.TextDelta, ev.ThoughtDelta, ev.Progress, ev.CallArgs)
-_KINDS = frozenset(MERGED)
-_TEXTS = frozenset({ev.TextDelta, ev.ThoughtDelta})
+_KINDS = frozenset[type[object]](MERGED)
+_TEXTS = (ev.TextDelta, ev.ThoughtDelta)
 _ENDS = frozenset({ev.Spoke, ev.CallEnded, ev.TurnEnded})  # what streamed before is part of it
 _DRAFTED = _KINDS | {ev.StepBegan, ev.StreamOpened, ev.CallDrafted, ev.CallReady, ev.Retrying}
 
@@ -24,7 +24,7 @@ class Run(msgspec.Struct, eq=False):
 
     session: str
     at: int
-    kind: type[Any]
+    kind: type[ev.Delta]
     turn: str
     part: str | int
     texts: list[str]
@@ -32,10 +32,9 @@ class Run(msgspec.Struct, eq=False):
 
     def event(self, text: str) -> Event:
         """One delta of this kind."""
-        kind = self.kind
-        if kind in _TEXTS:
-            return Event(self.session, self.at, kind(self.turn, text, self.part))
-        return Event(self.session, self.at, kind(self.turn, self.part, text))
+        make: Callable[[str, str | int, str | int], ev.Delta] = cast(Any, self.kind)
+        fields = (text, self.part) if self.kind in _TEXTS else (self.part, text)
+        return Event(self.session, self.at, make(self.turn, *fields))
 
 
 def joined(items: Iterable[Event | Run]) -> list[Event]:
@@ -61,13 +60,12 @@ def merge(events: Sequence[Event]) -> Sequence[Event]:
     items: list[Event | Run] = []
     run: Run | None = None
     for event in events:
-        body: Any = event.body
-        kind = type(body)
-        if kind not in _KINDS:
+        body = event.body
+        if not isinstance(body, MERGED):
             run = None
             items.append(event)
             continue
-        part = body.step if kind in _TEXTS else body.call_id
+        kind, part = type(body), part_of(body)
         if (
             run is not None
             and run.kind is kind
@@ -103,13 +101,18 @@ def drafted(held: Sequence[Event], draft: Sequence[Event]) -> list[Event]:
     return [*facts, *draft, *(e for e in rest if not draft or type(e.body) not in _DRAFTED)]
 
 
-def text_of(body: Any) -> str:
-    return body.fragment if type(body) is ev.CallArgs else body.text
+def text_of(body: ev.Delta) -> str:
+    return body.fragment if isinstance(body, ev.CallArgs) else body.text
+
+
+def part_of(body: ev.Delta) -> str | int:
+    """The step whose text it is, or the call."""
+    return body.step if isinstance(body, _TEXTS) else body.call_id
 
 
 def weight_of(event: Event) -> int:
-    body: Any = event.body
-    return 200 + len(text_of(body)) if type(body) in _KINDS else 1_000
+    body = event.body
+    return 200 + len(text_of(body)) if isinstance(body, MERGED) else 1_000
 
 
 FLUSH_SECONDS = 0.002

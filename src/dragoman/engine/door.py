@@ -28,7 +28,7 @@ from .faults import (
     stopping,
 )
 from .host import Host, OpenSpec
-from .hub import S, Shape, Watch
+from .hub import S, Shape, T, Watch
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery, Whereabouts
 from .opening import whole_path
@@ -472,8 +472,8 @@ class Door:
         self,
         session_id: str,
         who: Who,
-        shape: Shape,
-        deliver: Callable[[Any], None],
+        shape: Shape[T],
+        deliver: Callable[[T], None],
         is_paused: Callable[[], bool] = lambda: False,
         *,
         since: int | None = None,
@@ -497,8 +497,8 @@ class Door:
     def watch_all(
         self,
         who: Who,
-        shape: Shape,
-        deliver: Callable[[Any], None],
+        shape: Shape[T],
+        deliver: Callable[[T], None],
         is_paused: Callable[[], bool] = lambda: False,
         *,
         since: int | None = None,

@@ -389,6 +389,7 @@ Passing = (
     | Deleted
 )
 Body = Kept | Passing
+Delta = TextDelta | ThoughtDelta | Progress | CallArgs  # pieces of text that are streamed
 
 
 class Event(msgspec.Struct, frozen=True):

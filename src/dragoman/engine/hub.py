@@ -10,10 +10,22 @@ told), the kept ones are read again from the store. Nobody waits for a slow read
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from . import events as ev
-from .deltas import MERGED, Run, beat_of, drafted, joined, merge, single, text_of, unread, weight_of
+from .deltas import (
+    MERGED,
+    Run,
+    beat_of,
+    drafted,
+    joined,
+    merge,
+    part_of,
+    single,
+    text_of,
+    unread,
+    weight_of,
+)
 from .events import Event, Who
 from .ids import WallClock
 from .ports import Clock
@@ -24,17 +36,21 @@ RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 _REPLAY_PAGE = 512
 
 
-class Shape(Protocol):
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Shape(Protocol[T_co]):
     """Turns events into what a watcher's `deliver` takes; None when there is nothing to say.
 
     A shape may have `knows`: the dialect whose prompts it does not repeat. The text of such a turn
     may come to its watchers before the prompt is committed.
     """
 
-    def speak(self, events: Sequence[Event]) -> Any | None: ...
+    def speak(self, events: Sequence[Event]) -> "T_co | Personal[T_co] | None": ...
 
 
-S = TypeVar("S", bound=Shape)
+S = TypeVar("S", bound=Shape[Any])
 
 
 class EventReader(Protocol):
@@ -47,12 +63,12 @@ class Parts(list[Any]):
     """What was said of events one by one."""
 
 
-class Personal:
+class Personal(Generic[T_co]):
     """What was said of events, where it differs from one client to the next."""
 
     __slots__ = ()
 
-    def for_client(self, who_id: str) -> Any | None:
+    def for_client(self, who_id: str) -> T_co | None:
         """What the client with this id is given; None: nothing."""
         raise NotImplementedError
 
@@ -70,7 +86,7 @@ class Watch:
         self,
         hub: "Hub",
         who: Who,
-        shape: Shape,
+        shape: Shape[Any],  # what it says is what `deliver` takes: `Hub.watch` sees to it
         deliver: Callable[[Any], None],
         is_paused: Callable[[], bool],
         *,
@@ -251,8 +267,8 @@ class Hub:
     def watch(
         self,
         who: Who,
-        shape: Shape,
-        deliver: Callable[[Any], None],
+        shape: Shape[T],
+        deliver: Callable[[T], None],
         is_paused: Callable[[], bool] = lambda: False,
         *,
         since: int | None = None,
@@ -321,8 +337,7 @@ class Hub:
             return
         body = event.body
         if isinstance(body, MERGED):
-            part = body.call_id if isinstance(body, ev.Progress | ev.CallArgs) else body.step
-            self.stream(event.session, type(body), body.turn, text_of(body), part)
+            self.stream(event.session, type(body), body.turn, text_of(body), part_of(body))
             return
         self._pending.append(event)
         self._run = None
@@ -357,7 +372,9 @@ class Hub:
             if not watch.closed:
                 self.replay(watch)
 
-    def stream(self, session: str, kind: type[Any], turn: str, text: str, part: str | int) -> None:
+    def stream(
+        self, session: str, kind: type[ev.Delta], turn: str, text: str, part: str | int
+    ) -> None:
         """Emit a delta: the way of most of what a model says, so no object is made for each."""
         run = self._run
         if run is not None and run.kind is kind and run.turn == turn and run.part == part:
@@ -388,7 +405,7 @@ class Hub:
         self._first = False
         forms: dict[bool, Sequence[Event]] = {}
         spoken: dict[tuple[int, bool], Any] = {}
-        shape: Shape | None = None  # of the last one: most watchers share theirs
+        shape: Shape[Any] | None = None  # of the last one: most watchers share theirs
         exact = plain = False
         said: Any = None
         kept = 0  # the place of the newest kept event among them
@@ -426,7 +443,7 @@ class Hub:
                 watch.pass_on(said)
         return True
 
-    def spoken(self, shape: Shape, events: Sequence[Event]) -> Any | None:
+    def spoken(self, shape: Shape[Any], events: Sequence[Event]) -> Any | None:
         """What the shape makes of events; nothing when it is broken: the others see on."""
         try:
             return shape.speak(events)

@@ -334,7 +334,7 @@ class Ledger:
                 event = event or Event(self.id, self.home.clock.now_ms(), body)
                 hub.emit(event)
 
-    def stream(self, kind: type[Any], turn: str, text: str, part: str | int) -> None:
+    def stream(self, kind: type[ev.Delta], turn: str, text: str, part: str | int) -> None:
         """Tell a piece of text: what `emit` does for a delta, without an object per piece."""
         hub = self.watched
         if hub is not None and hub.watches:

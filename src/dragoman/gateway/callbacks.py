@@ -28,7 +28,7 @@ log = get_log("gateway.callbacks")
 
 
 class Nudge:
-    """`watch.Shape` that says nothing and wakes whoever posts."""
+    """`engine.hub.Shape` that says nothing and wakes whoever posts."""
 
     def __init__(self) -> None:
         self.woken = asyncio.Event()

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 import msgspec
 
 if TYPE_CHECKING:
-    from .routes.table import Route
+    from .routes.table import AnyRoute
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -77,7 +77,7 @@ class Request:
         self.secure = secure
         self.body = b""
         self.path, self.parts, self.query = split_target(target)
-        self.route: Route | None = None  # what was found for it
+        self.route: AnyRoute | None = None  # what was found for it
         self.values: dict[str, str] = {}
         self.authed = False
         self.token_id = ""  # of the token it came with

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .http import EVENTS, JSON, REASONS
-from .routes.table import Route
+from .routes.table import AnyRoute
 
 if TYPE_CHECKING:
     from .gate import Gate
@@ -58,7 +58,7 @@ def document(gate: "Gate") -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, body: Any, returns: Any, failure: Any) -> dict[str, Any]:
+def _operation(route: AnyRoute, body: Any, returns: Any, failure: Any) -> dict[str, Any]:
     name = f"{route.method.lower()}_{route.path.strip('/')}"
     plain = "".join(char if char.isalnum() else "_" for char in name).strip("_")
     operation: dict[str, Any] = {
@@ -100,7 +100,7 @@ def _query(kind: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(route: Route, returns: Any, failure: Any) -> dict[str, Any]:
+def _responses(route: AnyRoute, returns: Any, failure: Any) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if returns is not None:
         content[route.media] = {"schema": returns}

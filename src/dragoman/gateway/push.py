@@ -135,7 +135,7 @@ class Signer:
 
 
 class _Questions:
-    """`watch.Shape` that says nothing and hands questions on."""
+    """`engine.hub.Shape` that says nothing and hands questions on."""
 
     def __init__(self, waiting: "asyncio.Queue[str]") -> None:
         self._waiting = waiting

@@ -118,7 +118,7 @@ def sse(name: str, data: bytes, id: int = 0) -> bytes:
 
 
 class EventShape:
-    """`watch.Shape` that speaks server-sent events, one per event, shared by all who watch.
+    """`engine.hub.Shape` that speaks server-sent events, one per event, shared by all who watch.
 
     Kept events carry their place as the id, so that `Last-Event-ID` says where to go on.
     """

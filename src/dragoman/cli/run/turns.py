@@ -72,7 +72,7 @@ class RunSession(Protocol):
 
     async def open(self, wish: Wish) -> None: ...
 
-    async def turn(self, content: tuple[Text | Image, ...], shape: Shape) -> str:
+    async def turn(self, content: tuple[Text | Image, ...], shape: Shape[None]) -> str:
         """Run a turn, told to the shape; returns its outcome."""
         ...
 
@@ -123,7 +123,7 @@ class Here:
             query = msgspec.structs.replace(query, cursor=page.cursor)
         return ids
 
-    async def turn(self, content: tuple[Text | Image, ...], shape: Shape) -> str:
+    async def turn(self, content: tuple[Text | Image, ...], shape: Shape[None]) -> str:
         await self._door.watch(self._session, WHO, shape, lambda said: None)
         work = await self._door.prompt(self._session, content, WHO)
         return (await work.done).outcome
@@ -177,7 +177,7 @@ class There:
     async def _ids(self) -> list[str]:
         return [info.id for info in await self._host.list(limit=_MOST, archived=None)]
 
-    async def turn(self, content: tuple[Text | Image, ...], shape: Shape) -> str:
+    async def turn(self, content: tuple[Text | Image, ...], shape: Shape[None]) -> str:
         outcome = ""
         async for event in self._host.prompt(self._session, content, key=self._key):
             if isinstance(event.body, ev.TurnBegan) and self._unwanted:

@@ -1,7 +1,7 @@
 """The host itself: status, agents, models, configuration."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .caller import Caller
 
 
-async def status(conn: "Caller", _: None) -> dict[str, object]:
+async def status(conn: "Caller", _: None) -> dict[str, Any]:
     door = conn.door
     facts, store = door.facts, door.health
     dialects: dict[str, int] = {}
@@ -77,7 +77,7 @@ async def doctor(conn: "Caller", _: None) -> dict[str, list[dict[str, str]]]:
     }
 
 
-def apps(conn: "Caller", _: None) -> dict[str, object]:
+def apps(conn: "Caller", _: None) -> dict[str, Any]:
     """Apps: those that this host starts, and those that are connected."""
     facts = conn.door.facts
     return {"kept": facts.kept_apps(), "connected": facts.connected_apps()}
@@ -90,7 +90,7 @@ async def restart_app(conn: "Caller", params: OneApp) -> dict[str, str]:
     return {"restarted": params.id}
 
 
-async def pair(conn: "Caller", params: Pair) -> dict[str, object]:
+async def pair(conn: "Caller", params: Pair) -> dict[str, Any]:
     pairing = conn.door.facts.pairing
     if pairing is None:
         raise BadInput("The daemon runs without its gateway.", "Start it without --no-gateway.")
@@ -126,7 +126,7 @@ async def commands(conn: "Caller", params: Folder) -> answers.Commands:
     return answers.Commands(rows)
 
 
-def config(conn: "Caller", params: Config) -> dict[str, object]:
+def config(conn: "Caller", params: Config) -> dict[str, Any]:
     live = conn.door.config
     if live is None:
         raise BadInput("This host has no configuration.")

@@ -55,7 +55,7 @@ async def watch(call: "Call", params: Watch) -> None:
     door = conn.door
     name = f"w{conn.counter()}"
     key = params.session_id or ""
-    own: tuple[str, Shape] = ("dragoman", Native())
+    own: tuple[str, Shape[Blob]] = ("dragoman", Native())
     if not params.passing:
         own = ("dragoman kept", NativeKept())
     newest = 0

@@ -36,7 +36,7 @@ _UNSAID = frozenset({
 })  # fmt: skip
 
 
-class Told(Personal):
+class Told(Personal[Blob]):
     """Updates of which some repeat what one of the clients said itself: not for that one."""
 
     __slots__ = ("_authors", "_blobs", "_said")

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from .table import Route
+from .table import AnyRoute
 
 _MODULES = (
     "health", "access", "sessions", "prompts", "approvals", "agents", "config", "live", "hooks",
@@ -11,7 +11,7 @@ _MODULES = (
 )  # fmt: skip
 
 
-def all_routes() -> list[Route]:
+def all_routes() -> list[AnyRoute]:
     """Every route, those with fixed paths before those with open ones."""
     modules = [import_module(f".{name}", __package__) for name in _MODULES]
     return [route for module in modules for route in module.ROUTES]

@@ -9,7 +9,7 @@ from dragoman.engine.events import Who
 from .. import tokens
 from ..auth import cookie_header
 from ..http import Refusal, reply
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 
 class PairCode(msgspec.Struct, frozen=True):
@@ -56,8 +56,8 @@ class Me(msgspec.Struct, frozen=True):
     pairing_required: bool = True
 
 
-async def pair(call: Call) -> Any:
-    body: Pairing = call.body
+async def pair(call: Call[Pairing, None]) -> Any:
+    body = call.body
     code = call.request.header("x-pairing-code") or body.code
     if not code:
         raise Refusal(400, "bad_input", "No code was given.", "Send it as X-Pairing-Code.")
@@ -74,7 +74,7 @@ async def pair(call: Call) -> Any:
     return Paired(True, True, token.id, secret)
 
 
-async def leave(call: Call) -> Any:
+async def leave(call: Plain) -> Any:
     """Forget this browser: its token is revoked and its cookie removed."""
     gate = call.gate
     if call.request.via == "cookie":
@@ -86,7 +86,7 @@ async def leave(call: Call) -> Any:
     return reply({"success": True}, headers={"set-cookie": cookie})
 
 
-async def me(call: Call) -> Me:
+async def me(call: Plain) -> Me:
     try:
         await call.gate.auth.identify(call.request)
     except Refusal:
@@ -94,28 +94,28 @@ async def me(call: Call) -> Me:
     return Me(True, call.request.via, call.gate.auth.required)
 
 
-async def list_tokens(call: Call) -> list[tokens.Token]:
+async def list_tokens(call: Plain) -> list[tokens.Token]:
     return await tokens.list_tokens(call.gate.auth.shelf)
 
 
-async def make_token(call: Call) -> MadeToken:
+async def make_token(call: Call[NewToken, None]) -> MadeToken:
     token, secret = await tokens.new_token(call.gate.auth.shelf, call.body.name)
     call.gate.audit("token made", token=token.id, peer=call.request.peer)
     return MadeToken(token.id, token.name, secret)
 
 
-async def revoke(call: Call) -> None:
+async def revoke(call: Plain) -> None:
     if not await tokens.revoke_token(call.gate.auth.shelf, call.path["id"]):
         raise Refusal(404, "unknown_token", "There is no token of this id.")
     call.gate.audit("token revoked", token=call.path["id"], peer=call.request.peer)
     await call.gate.check_tokens()
 
 
-async def new_code(call: Call) -> PairCode:
+async def new_code(call: Plain) -> PairCode:
     return PairCode(True, call.gate.auth.required, await tokens.new_code(call.gate.auth.shelf))
 
 
-async def clients(call: Call) -> list[ClientView]:
+async def clients(call: Plain) -> list[ClientView]:
     return [ClientView(one.who, one.since) for one in call.door.visitors.clients.values()]
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from dragoman.engine.faults import Fault
 
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 
 class AgentView(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class ModelQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provider: str = ""
 
 
-async def agents(call: Call) -> list[AgentView]:
+async def agents(call: Plain) -> list[AgentView]:
     default = call.door.default_agent()
     found = []
     for alias in call.door.agents():
@@ -56,7 +56,7 @@ async def agents(call: Call) -> list[AgentView]:
     return found
 
 
-async def models(call: Call) -> list[ModelView]:
+async def models(call: Call[None, ModelQuery]) -> list[ModelView]:
     return [
         ModelView(
             one.ref,

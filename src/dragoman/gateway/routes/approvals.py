@@ -10,7 +10,7 @@ from dragoman.engine.faults import BadInput
 
 from .. import views
 from ..views import Approval
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 
 class AskQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,18 +27,18 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""  # of the question that was seen
 
 
-async def list_(call: Call) -> list[Approval]:
-    query: AskQuery = call.query
+async def list_(call: Call[None, AskQuery]) -> list[Approval]:
+    query = call.query
     rows = await call.door.asks(query.session or None, pending=query.pending)
     return [views.listed(row) for row in rows]
 
 
-async def read(call: Call) -> Approval:
+async def read(call: Plain) -> Approval:
     return views.approval(await call.door.ask(call.path["id"]))
 
 
-async def answer(call: Call) -> Approval:
-    body: Verdict = call.body
+async def answer(call: Call[Verdict, None]) -> Approval:
+    body = call.body
     if body.verdict in ("allow", "allow_always") and not body.digest:
         left = views.left_out((await call.door.ask(call.path["id"])).ask)
         if left:
@@ -53,11 +53,11 @@ async def answer(call: Call) -> Approval:
     return views.approval(await call.door.ask(call.path["id"]))
 
 
-async def rules(call: Call) -> list[Rule]:
+async def rules(call: Plain) -> list[Rule]:
     return list(await call.door.rules())
 
 
-async def remove_rule(call: Call) -> Rule:
+async def remove_rule(call: Plain) -> Rule:
     return await call.door.remove_rule(call.path["id"])
 
 

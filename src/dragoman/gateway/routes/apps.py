@@ -9,7 +9,7 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.offers import Offer
 
 from ..http import Refusal, Response, reply
-from .table import LARGE, Call, Route
+from .table import LARGE, Call, Plain, Route
 
 _SECONDS = 30.0
 _KEPT_BACK = frozenset({"authorization", "cookie", "x-pairing-code", "proxy-authorization"})
@@ -21,7 +21,7 @@ _NOT_TAKEN = frozenset(
 _SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
 
 
-async def method(call: Call) -> Any:
+async def method(call: Call[Any, None]) -> Any:
     name = call.path["name"]
     offer = call.door.offers.find("gateway_method", name)
     if offer is None or offer.call is None:
@@ -29,7 +29,7 @@ async def method(call: Call) -> Any:
     return reply(await _invoke(offer, call.body))
 
 
-async def route(call: Call) -> Any:
+async def route(call: Plain) -> Any:
     found = _find(call.door.offers.all("http_route"), "/" + call.path["rest"])
     if found is None or found[0].call is None:
         raise Refusal(404, "not_found", "No app answers at this path.")

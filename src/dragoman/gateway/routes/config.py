@@ -40,7 +40,7 @@ class Field(msgspec.Struct, frozen=True):
     secret: bool = False
 
 
-async def read(call: Call) -> Value:
+async def read(call: Call[None, PathQuery]) -> Value:
     if call.door.config is None:
         raise Refusal(404, "no_config", "This host runs without a configuration.")
     path = call.query.path
@@ -50,11 +50,11 @@ async def read(call: Call) -> Value:
     return Value(path, value)
 
 
-async def write(call: Call) -> Value:
+async def write(call: Call[Setting, None]) -> Value:
     config = call.door.config
     if config is None:
         raise Refusal(404, "no_config", "This host runs without a configuration.")
-    body: Setting = call.body
+    body = call.body
     _check(body.key)
     if body.value is None:
         config.unset(body.key)
@@ -64,7 +64,7 @@ async def write(call: Call) -> Value:
     return Value(body.key, config.get(body.key))
 
 
-async def fields(call: Call) -> list[Field]:
+async def fields(call: Call[None, PathQuery]) -> list[Field]:
     from dragoman.observe.redact import is_secret
     from dragoman.settings import explain, shape
 

@@ -2,7 +2,7 @@
 and what was spent today."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -13,7 +13,7 @@ from .. import views
 from ..http import Refusal
 from ..places import files, folders
 from ..spending import Spent
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 _RECENT = 12
 
@@ -65,37 +65,37 @@ class Overview(msgspec.Struct, frozen=True):
     today: list[Spent]
 
 
-async def search(call: Call) -> Found:
-    query: SearchQuery = call.query
+async def search(call: Call[None, SearchQuery]) -> Found:
+    query = call.query
     found = await call.door.search(query.text, query.offset + query.limit + 1)
     page = found[query.offset : query.offset + query.limit]
     return Found([views.brief(one) for one in page], len(found) > query.offset + query.limit)
 
 
-async def overview(call: Call) -> Overview:
+async def overview(call: Plain) -> Overview:
     whole = await call.door.list(SessionQuery(limit=1, counted=True))
     aside = await call.door.list(SessionQuery(archived=True, limit=1, counted=True))
     return Overview(whole.total or 0, aside.total or 0, await call.gate.spending.today())
 
 
-async def find_folders(call: Call) -> Folders:
+async def find_folders(call: Call[None, FolderQuery]) -> Folders:
     page = await call.door.list(SessionQuery(limit=200))
     recent = list(dict.fromkeys(one.cwd for one in page.sessions))[:_RECENT]
     return Folders(recent, await asyncio.to_thread(folders, call.query.text))
 
 
-def _folder(call: Call) -> str:
+def _folder(call: Call[Any, Any]) -> str:
     folder: str = call.query.cwd or call.gate.cwd
     if not folder.startswith("/") or "\0" in folder:
         raise Refusal(400, "bad_input", "The folder must be a whole path.")
     return folder
 
 
-async def find_files(call: Call) -> list[str]:
+async def find_files(call: Call[None, FileQuery]) -> list[str]:
     return await asyncio.to_thread(files, _folder(call), call.query.text)
 
 
-async def commands(call: Call) -> list[CommandView]:
+async def commands(call: Call[None, CwdQuery]) -> list[CommandView]:
     found = await asyncio.to_thread(call.door.commands, _folder(call))
     own = [
         CommandView("undo", "Put files back to before the last turn that changed some", "turn"),

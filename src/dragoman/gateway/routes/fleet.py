@@ -4,7 +4,7 @@ import msgspec
 
 from dragoman.engine.ports.rows import NodeRow
 
-from .table import Call, Route
+from .table import Plain, Route
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ def _node(row: NodeRow) -> NodeView:
     )  # fmt: skip
 
 
-async def fleet(call: Call) -> FleetView:
+async def fleet(call: Plain) -> FleetView:
     look = call.door.facts.fleet
     if look is None:
         return FleetView(False, [])

@@ -7,7 +7,7 @@ import msgspec
 from dragoman.engine.faults import Fault
 
 from ..http import problem, reply, text
-from .table import Call, Route
+from .table import Plain, Route
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -28,11 +28,11 @@ class Status(msgspec.Struct, frozen=True):
     fleet: bool = False
 
 
-async def livez(call: Call) -> Any:
+async def livez(call: Plain) -> Any:
     return text("ok\n")
 
 
-async def readyz(call: Call) -> Any:
+async def readyz(call: Plain) -> Any:
     """Ready means: not going down, and the store answers."""
     if call.door.stopping:
         return problem(503, "stopping", "The host is going down.")
@@ -43,20 +43,20 @@ async def readyz(call: Call) -> Any:
     return text("ok\n")
 
 
-async def metrics(call: Call) -> Any:
+async def metrics(call: Plain) -> Any:
     from ..metrics import render
 
     page = await render(call.gate)
     return text(page, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def openapi(call: Call) -> Any:
+async def openapi(call: Plain) -> Any:
     from ..openapi import document
 
     return reply(document(call.gate))
 
 
-async def status(call: Call) -> Status:
+async def status(call: Plain) -> Status:
     from dragoman.engine.door import MODES
 
     from .sessions import NewSession

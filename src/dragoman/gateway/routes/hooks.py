@@ -12,7 +12,7 @@ from dragoman.engine.traits import Correspondent, Trait
 
 from ..http import Refusal, reply
 from ..signing import verify
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 if TYPE_CHECKING:
     from dragoman.settings.host import Webhook
@@ -32,7 +32,7 @@ class Taken(msgspec.Struct, frozen=True):
     again: bool = False  # this delivery was taken before; nothing runs twice
 
 
-async def take(call: Call) -> Any:
+async def take(call: Plain) -> Any:
     name = call.path["name"]
     hook = call.gate.settings.webhooks.get(name)
     if hook is None or not hook.enabled:
@@ -69,7 +69,7 @@ async def take(call: Call) -> Any:
     return reply(Taken(session, work.turn), 202)
 
 
-async def _session(call: Call, hook: "Webhook", name: str, who: Who) -> str:
+async def _session(call: Call[Any, Any], hook: "Webhook", name: str, who: Who) -> str:
     """The session of a hook: a named one is found again, or begun under its name."""
     if hook.session:
         found = await call.door.find(Correspondent, key=f"webhook:{hook.session}")

@@ -5,10 +5,10 @@ import msgspec
 from ..feed import Feed
 from ..http import JSON, Answer, Response, Stream
 from ..outlet import Outlet
-from .table import LARGE, Call, Route
+from .table import LARGE, Plain, Route
 
 
-async def answer(call: Call) -> Answer:
+async def answer(call: Plain) -> Answer:
     """Hand the request to the dialect, and its answer back."""
     request = call.request
     who = msgspec.structs.replace(call.who, dialect="humanlayer")

@@ -1,6 +1,6 @@
 """Answering one question by a link, without a token; see `links.py`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -53,7 +53,7 @@ class Linked(msgspec.Struct, frozen=True):
     agent: str
 
 
-async def make(call: Call) -> Link:
+async def make(call: Call[NewLink, None]) -> Link:
     row = await call.door.ask(call.path["id"])
     if row.settled is not None:
         raise Refusal(409, "already_settled", "It is answered already.")
@@ -62,7 +62,7 @@ async def make(call: Call) -> Link:
     return Link(text, f"approve#{text}", until)
 
 
-async def _row(call: Call, text: str) -> AskRow:
+async def _row(call: Call[Any, Any], text: str) -> AskRow:
     try:
         row = await call.door.ask(call.gate.answers.question(text))
     except UnknownAsk:
@@ -71,7 +71,7 @@ async def _row(call: Call, text: str) -> AskRow:
     return row
 
 
-async def look(call: Call) -> Linked:
+async def look(call: Call[Look, None]) -> Linked:
     row = await _row(call, call.body.link)
     if row.settled is not None:
         raise Refusal(410, "already_settled", "It is answered already.")
@@ -80,8 +80,8 @@ async def look(call: Call) -> Linked:
     return Linked(views.approval(row), title, on_a_line(info.cwd), info.agent)
 
 
-async def answer(call: Call) -> Approval:
-    body: LinkAnswer = call.body
+async def answer(call: Call[LinkAnswer, None]) -> Approval:
+    body = call.body
     async with call.gate.answers.answering:
         row = await _row(call, body.link)
         if not body.digest and row.ask.digest:

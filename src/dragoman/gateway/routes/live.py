@@ -1,6 +1,6 @@
 """Server-sent events: of all sessions, of one, and what the dashboard needs in one stream."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import uuid4
 
 import msgspec
@@ -34,13 +34,13 @@ class LiveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wire: bool = False
 
 
-def _since(call: Call) -> int | None:
+def _since(call: Call[Any, Any]) -> int | None:
     last = counted(call.request.header("last-event-id"))
     since: int | None = call.query.since if last is None else last
     return since
 
 
-async def events(call: Call) -> Stream:
+async def events(call: Call[None, SinceQuery]) -> Stream:
     """Kept events of every session, in the order of the store; the id is their place there."""
     shape = call.gate.shape(call.query.passing)
     since = _since(call)
@@ -58,7 +58,7 @@ async def events(call: Call) -> Stream:
     return Stream(begin)
 
 
-async def session_events(call: Call) -> Stream:
+async def session_events(call: Call[None, SessionSince]) -> Stream:
     """Everything one session does, deltas included."""
     id = call.path["id"]
     feed = Feed()
@@ -75,14 +75,14 @@ async def session_events(call: Call) -> Stream:
     return Stream(begin)
 
 
-async def live(call: Call) -> Stream:
+async def live(call: Call[None, LiveQuery]) -> Stream:
     """One stream for one page: all sessions in short, one session in full, clients, the wire."""
     from ..board import Board
 
     # Two pages of one browser are two clients: one may leave while the other stays.
     who = msgspec.structs.replace(call.who, id=f"{call.who.id}-{uuid4().hex[:8]}")
     board = Board(call.gate, who)
-    query: LiveQuery = call.query
+    query = call.query
     if query.session:
         await board.follow(query.session, query.since)
     await call.door.reached()

@@ -16,7 +16,7 @@ from .. import views
 from ..feed import Feed
 from ..http import Refusal, Stream, reply
 from ..outlet import Outlet
-from .table import LARGE, Call, Route
+from .table import LARGE, Call, Plain, Route
 
 
 class PromptBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,8 +53,8 @@ def content_of(body: PromptBody) -> Prompt:
     return content
 
 
-async def prompt(call: Call) -> Any:
-    body: PromptBody = call.body
+async def prompt(call: Call[PromptBody, None]) -> Any:
+    body = call.body
     content = content_of(body)
     id = call.path["id"]
     if call.wants_events():
@@ -85,7 +85,7 @@ class TurnShape(views.EventShape):
             self.said.set_result(None)
 
 
-async def stream_prompt(call: Call, id: str, content: Prompt, key: str) -> Stream:
+async def stream_prompt(call: Call[Any, Any], id: str, content: Prompt, key: str) -> Stream:
     """Events of the session from now on; the last one is `done`. The turn outlives the client."""
     shape = TurnShape()
     feed = Feed()
@@ -124,12 +124,12 @@ def result_of(finished: Finished) -> Result:
     return Result(finished.turn, finished.outcome, finished.stop, finished.text, finished.error)
 
 
-async def steer(call: Call) -> Turn:
+async def steer(call: Call[Steer, None]) -> Turn:
     turn = await call.door.steer(call.path["id"], (Text(call.body.text),), call.who)
     return Turn(turn)
 
 
-async def cancel(call: Call) -> Turn:
+async def cancel(call: Plain) -> Turn:
     await call.door.info(call.path["id"])
     if call.door.live(call.path["id"]) is None:
         raise Refusal(409, "nothing_running", "Nothing runs in this session.")
@@ -138,7 +138,7 @@ async def cancel(call: Call) -> Turn:
     return Turn(turn)
 
 
-async def interrupt(call: Call) -> Turn:
+async def interrupt(call: Plain) -> Turn:
     return Turn(await call.door.interrupt(call.path["id"], call.who))
 
 

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from .. import push
 from ..http import Refusal
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 Text = Annotated[str, Meta(max_length=2_000)]
 
@@ -36,15 +36,15 @@ class Gone(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint: Text
 
 
-async def look(call: Call) -> PushView:
+async def look(call: Plain) -> PushView:
     wrong = push.problem()
     if wrong:
         return PushView(False, problem=wrong)
     return PushView(True, (await call.gate.pusher.signer()).public)
 
 
-async def join(call: Call) -> None:
-    body: Browser = call.body
+async def join(call: Call[Browser, None]) -> None:
+    body = call.body
     wrong = push.problem() or push.wrong_with(body.endpoint)
     if wrong:
         raise Refusal(400, "bad_input", wrong)
@@ -59,7 +59,7 @@ async def join(call: Call) -> None:
     call.gate.audit("push joined", peer=call.request.peer)
 
 
-async def leave(call: Call) -> None:
+async def leave(call: Call[Gone, None]) -> None:
     await call.gate.pusher.leave(call.body.endpoint)
 
 

@@ -25,7 +25,7 @@ def _all(texts: tuple[str, ...]) -> list[str]:
     return [render(text) for text in texts]
 
 
-async def render(call: Call) -> Rendered:
+async def render(call: Call[Texts, None]) -> Rendered:
     """In a thread: a long text must not keep other clients waiting."""
     return Rendered(await asyncio.to_thread(_all, call.body.texts))
 

@@ -1,11 +1,13 @@
 """Schedules: prompts that run by themselves."""
 
+from typing import Any
+
 import msgspec
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports.schedules import Job, Run, Schedules
 
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 
 class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,32 +24,32 @@ class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str = ""
 
 
-async def _timetable(call: Call) -> Schedules:
+async def _timetable(call: Call[Any, Any]) -> Schedules:
     given = call.door.facts.schedules
     if given is None:
         raise BadInput("This host keeps no schedules.", "Use the daemon: dragoman daemon.")
     return await given()
 
 
-async def schedules(call: Call) -> list[Job]:
+async def schedules(call: Plain) -> list[Job]:
     return [*(await _timetable(call)).list()]
 
 
-async def add(call: Call) -> Job:
+async def add(call: Call[NewSchedule, None]) -> Job:
     jobs, new = await _timetable(call), call.body
     when = jobs.when(new.at, new.every, new.cron, new.tz)
     return await jobs.add(Job("", new.prompt, when, new.agent, new.cwd, new.name, new.session))
 
 
-async def remove(call: Call) -> Job:
+async def remove(call: Plain) -> Job:
     return await (await _timetable(call)).remove(call.path["id"])
 
 
-async def runs(call: Call) -> list[Run]:
+async def runs(call: Plain) -> list[Run]:
     return [*await (await _timetable(call)).runs(call.path["id"], 50)]
 
 
-async def trigger(call: Call) -> Run:
+async def trigger(call: Plain) -> Run:
     return await (await _timetable(call)).trigger(call.path["id"])
 
 

@@ -12,7 +12,7 @@ from dragoman.engine.info import SessionInfo, SessionQuery
 
 from .. import views
 from ..http import Refusal, reply
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 Count = Annotated[int, Meta(ge=1, le=1000)]
 Place = Annotated[int, Meta(ge=0, le=2**53)]
@@ -62,8 +62,8 @@ class EventQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 
 
-async def list_(call: Call) -> SessionPage:
-    query: ListQuery = call.query
+async def list_(call: Call[None, ListQuery]) -> SessionPage:
+    query = call.query
     page = await call.door.list(
         SessionQuery(
             cwd=query.cwd or None,
@@ -80,8 +80,8 @@ async def list_(call: Call) -> SessionPage:
     return SessionPage([shown(one) for one in page.sessions], page.cursor, page.total)
 
 
-async def create(call: Call) -> Any:
-    body: NewSession = call.body
+async def create(call: Call[NewSession, None]) -> Any:
+    body = call.body
     spec = OpenSpec(
         agent=body.agent,
         cwd=body.cwd,
@@ -96,11 +96,11 @@ async def create(call: Call) -> Any:
     return reply(views.session(info), 201, {"location": where})
 
 
-async def read(call: Call) -> SessionInfo:
+async def read(call: Plain) -> SessionInfo:
     return views.session(await call.door.info(call.path["id"]))
 
 
-async def change(call: Call) -> SessionInfo:
+async def change(call: Call[Change, None]) -> SessionInfo:
     id, body = call.path["id"], call.body
     await call.door.info(id)  # an unknown session is told before an unknown model
     if body.mode is not None:
@@ -116,29 +116,29 @@ async def change(call: Call) -> SessionInfo:
     return views.session(await call.door.info(id))
 
 
-async def delete(call: Call) -> None:
+async def delete(call: Plain) -> None:
     await call.door.info(call.path["id"])
     await call.door.delete(call.path["id"], call.who)
 
 
-async def close(call: Call) -> None:
+async def close(call: Plain) -> None:
     await call.door.info(call.path["id"])
     if call.door.live(call.path["id"]) is None:
         raise Refusal(409, "not_live", "The session is not open.", "A prompt opens it again.")
     await call.door.close(call.path["id"])
 
 
-async def fork(call: Call) -> Any:
+async def fork(call: Plain) -> Any:
     info = await call.door.fork(call.path["id"], call.who)
     return reply(views.session(info), 201)
 
 
-async def messages(call: Call) -> list[Message]:
+async def messages(call: Plain) -> list[Message]:
     return list(await call.door.messages(call.path["id"]))
 
 
-async def events(call: Call) -> list[Event]:
-    query: EventQuery = call.query
+async def events(call: Call[None, EventQuery]) -> list[Event]:
+    query = call.query
     await call.door.info(call.path["id"])
     found = await call.door.read(call.path["id"], query.after, query.limit)
     return [views.event(one) for one in found]

@@ -12,7 +12,7 @@ from dragoman.engine.ports.checkpoints import ChangedFile, Checkpoint, Restored
 from .. import views
 from ..http import Response
 from ..timeline import Timeline, Totals, TurnRow
-from .table import Call, Route
+from .table import Call, Plain, Route
 
 _PAGE = 2_000
 _TYPES = {"json": "application/json", "markdown": "text/markdown; charset=utf-8",
@@ -50,8 +50,8 @@ class ExportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["json", "markdown", "html"] = "html"
 
 
-async def timeline(call: Call) -> TimelinePage:
-    query: TimelineQuery = call.query
+async def timeline(call: Call[None, TimelineQuery]) -> TimelinePage:
+    query = call.query
     id = call.path["id"]
     info = await call.door.info(id)
     end = min(query.before or info.last_seq + 1, info.last_seq + 1)
@@ -87,32 +87,32 @@ async def timeline(call: Call) -> TimelinePage:
     return TimelinePage(found.turns[-query.limit :], more, totals)
 
 
-async def children(call: Call) -> list[SessionInfo]:
+async def children(call: Plain) -> list[SessionInfo]:
     """Sessions that this one began, the oldest first; theirs are asked for by their own ids."""
     await call.door.info(call.path["id"])
     page = await call.door.list(SessionQuery(parent=call.path["id"], limit=500))
     return [views.session(one) for one in reversed(page.sessions)]
 
 
-async def checkpoints(call: Call) -> list[Checkpoint]:
+async def checkpoints(call: Plain) -> list[Checkpoint]:
     return list(await call.door.checkpoints(call.path["id"]))
 
 
-async def changes(call: Call) -> list[ChangedFile]:
+async def changes(call: Call[None, ChangedQuery]) -> list[ChangedFile]:
     return list(await call.door.changed(call.path["id"], call.query.turn))
 
 
-async def undo(call: Call) -> Restored:
+async def undo(call: Call[Undo, None]) -> Restored:
     await call.door.info(call.path["id"])
     return await call.door.undo(call.path["id"], call.body.turn, call.who)
 
 
-async def redo(call: Call) -> Restored:
+async def redo(call: Plain) -> Restored:
     await call.door.info(call.path["id"])
     return await call.door.redo(call.path["id"], call.who)
 
 
-async def export(call: Call) -> Any:
+async def export(call: Call[None, ExportQuery]) -> Any:
     id, form = call.path["id"], call.query.format
     info = msgspec.to_builtins(views.session(await call.door.info(id)))
     rows: list[dict[str, Any]] = []

@@ -11,7 +11,7 @@ from dragoman.wire.link import Peer
 from ..http import EVENTS, JSON, Refusal, Request, Response, Stream
 from ..outlet import Outlet
 from ..streamable import StreamsLink, key_of
-from .table import LARGE, Call, Route
+from .table import LARGE, Call, Plain, Route
 
 CONNECTION = "acp-connection-id"
 SESSION = "acp-session-id"
@@ -23,7 +23,7 @@ _OF_SESSIONS = frozenset(
 )  # fmt: skip
 
 
-async def post(call: Call) -> Response:
+async def post(call: Plain) -> Response:
     """One message. `initialize` begins a connection; all else belongs to one."""
     request = call.request
     kind = request.header("content-type").partition(";")[0].strip().lower()
@@ -59,7 +59,7 @@ async def post(call: Call) -> Response:
     return Response(202)
 
 
-async def _begin(call: Call, line: bytes, id: Any) -> Response:
+async def _begin(call: Call[Any, Any], line: bytes, id: Any) -> Response:
     from ..upgrade import opener
 
     gate, request = call.gate, call.request
@@ -85,7 +85,7 @@ def _wrong(code: int, text: str) -> Response:
     return Response(400, error(None, code, text), JSON)
 
 
-def _link(call: Call) -> StreamsLink:
+def _link(call: Call[Any, Any]) -> StreamsLink:
     """The connection that a request names. Of the same token only: an id is no key."""
     name = call.request.header(CONNECTION)
     if not name:
@@ -97,7 +97,7 @@ def _link(call: Call) -> StreamsLink:
     return found
 
 
-def _session(call: Call, link: StreamsLink, message: Any, method: str, id: Any) -> str:
+def _session(call: Call[Any, Any], link: StreamsLink, message: Any, method: str, id: Any) -> str:
     """The session whose stream will have the answer. Raises Refusal."""
     header = call.request.header(SESSION)
     if len(header) > _LONGEST_ID:
@@ -120,7 +120,7 @@ def _session(call: Call, link: StreamsLink, message: Any, method: str, id: Any) 
     return header
 
 
-async def get(call: Call) -> Stream:
+async def get(call: Plain) -> Stream:
     """What the connection, or one session of it, is told from now on."""
     request = call.request
     accept = request.header("accept", "*/*")
@@ -145,7 +145,7 @@ async def get(call: Call) -> Stream:
     return Stream(begin, {CONNECTION: link.id})
 
 
-async def delete(call: Call) -> Response:
+async def delete(call: Plain) -> Response:
     """The client leaves; its sessions go on."""
     link = _link(call)
     link.abort()

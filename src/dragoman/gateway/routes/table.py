@@ -1,7 +1,7 @@
 """A route as data: what it takes and gives back, so that the OpenAPI document cannot differ."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
     from ..gate import Gate
 
-Run = Callable[["Call"], Awaitable[Any]]
+B = TypeVar("B")  # type of the JSON body
+Q = TypeVar("Q")  # type of the query
 SMALL = 256 * 1024
 LARGE = 16 * 1024 * 1024
 
 
-class Route(msgspec.Struct, frozen=True):
+class Route(msgspec.Struct, Generic[B, Q], frozen=True):
     """One method at one path. `{name}` stands for one part, `{name...}` for all that follow."""
 
     method: str
     path: str
-    run: Run
+    run: "Callable[[Call[B, Q]], Awaitable[object]]"
     summary: str
     tag: str = ""
-    body: Any = None  # type of the JSON body
+    body: type[B] | None = None
     raw_body: bool = False  # taken as it is
     optional_body: bool = False
-    query: Any = None  # type of the query, all fields with defaults
+    query: type[Q] | None = None  # all fields with defaults
     returns: Any = None  # type of the JSON answer
     status: int = 200
     streams: bool = False  # may answer with server-sent events
@@ -64,23 +65,25 @@ class Route(msgspec.Struct, frozen=True):
         return found if len(parts) == len(pattern) else None
 
 
-class Call:
+class Call(Generic[B, Q]):
     """One request on its way through a route."""
 
     __slots__ = ("_query", "body", "door", "gate", "path", "request", "route", "who")
 
-    def __init__(self, gate: "Gate", route: Route, request: Request, path: dict[str, str]) -> None:
+    def __init__(
+        self, gate: "Gate", route: Route[B, Q], request: Request, path: dict[str, str]
+    ) -> None:
         self.gate = gate
         self.door: Door = gate.door
         self.route = route
         self.request = request
         self.path = path
         self.who = who_of(request)
-        self.body: Any = _body(route, request)
-        self._query: Any = None
+        self.body: B = _body(route, request)
+        self._query: Q | None = None
 
     @property
-    def query(self) -> Any:
+    def query(self) -> Q:
         if self._query is None:
             self._query = _query(self.route, self.request)
         return self._query
@@ -88,6 +91,10 @@ class Call:
     def wants_events(self) -> bool:
         """Whether the client asked for server-sent events."""
         return EVENTS in self.request.header("accept")
+
+
+Plain = Call[None, None]  # neither a body nor a query
+AnyRoute = Route[Any, Any]
 
 
 def who_of(request: Request) -> Who:
@@ -98,7 +105,7 @@ def who_of(request: Request) -> Who:
     return Who(dialect, f"{scheme}:{request.peer}", request.header("x-client-name")[:100], id)
 
 
-def _body(route: Route, request: Request) -> Any:
+def _body(route: AnyRoute, request: Request) -> Any:
     if route.body is None:
         return None
     if not request.body and route.optional_body:
@@ -112,7 +119,7 @@ def _body(route: Route, request: Request) -> Any:
         raise Refusal(400, "bad_input", f"The body cannot be read: {trouble}") from None
 
 
-def _query(route: Route, request: Request) -> Any:
+def _query(route: AnyRoute, request: Request) -> Any:
     given = {name: value for name, value in request.query.items() if name != "token"}
     try:
         return msgspec.convert(given, route.query, strict=False)
@@ -120,7 +127,7 @@ def _query(route: Route, request: Request) -> Any:
         raise Refusal(400, "bad_query", f"The query cannot be used: {trouble}") from None
 
 
-def find(routes: list[Route], request: Request) -> tuple[Route, dict[str, str]]:
+def find(routes: list[AnyRoute], request: Request) -> tuple[AnyRoute, dict[str, str]]:
     """The route of a request. Raises Refusal: 404, or 405 with what is allowed."""
     allowed: list[str] = []
     method = "GET" if request.method == "HEAD" else request.method
@@ -137,7 +144,7 @@ def find(routes: list[Route], request: Request) -> tuple[Route, dict[str, str]]:
     raise Refusal(404, "not_found", "There is nothing at this path.")
 
 
-async def run(call: Call) -> Answer:
+async def run(call: Call[Any, Any]) -> Answer:
     """Run a route and turn its result into an answer."""
     from ..http import Response, Stream, Takeover, reply
 
