@@ -339,6 +339,12 @@ class Door:
         if session is not None:
             await session.inbox.idle()
 
+    async def over(self, session_id: str) -> None:
+        """Wait until what the session does now has ended, whatever waits behind it."""
+        session = self._host.live.get(session_id)
+        if session is not None:
+            await session.inbox.over()
+
     async def clear(self, session_id: str, by: Who | None = None) -> None:
         session = await self._host.get(session_id)
         if session.inbox.busy:

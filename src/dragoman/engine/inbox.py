@@ -31,7 +31,7 @@ OWN = "own"  # `knows` of a shape that does not tell a client what it said itsel
 class Inbox:
     """What a session is to do, and what it does."""
 
-    __slots__ = ("_asks", "_gear", "_ledger", "last_used", "task", "waiting")
+    __slots__ = ("_asks", "_doing", "_gear", "_ledger", "last_used", "task", "waiting")
 
     def __init__(self, ledger: Ledger, asks: Asks, gear: Gear) -> None:
         self._ledger = ledger
@@ -39,6 +39,7 @@ class Inbox:
         self._gear = gear
         self.waiting: list[Work] = []  # short: it is bounded
         self.task: asyncio.Task[None] | None = None
+        self._doing: Work | None = None
         self.last_used = ledger.home.clock.monotonic()
 
     @property
@@ -205,6 +206,12 @@ class Inbox:
         while self.task is not None:
             await asyncio.wait({self.task})
 
+    async def over(self) -> None:
+        """Wait until what is done now has ended, whatever waits behind it."""
+        work = self._doing or self.next
+        if work is not None:
+            await asyncio.wait({work.done})
+
     # --- one turn ---
 
     async def _run(self) -> None:
@@ -219,6 +226,7 @@ class Inbox:
                 work = self.waiting.pop(0)
                 if work.done.done():
                     continue
+                self._doing = work
                 try:
                     await self._do(work)
                 except asyncio.CancelledError:
@@ -238,7 +246,7 @@ class Inbox:
                 if self._left:  # it broke off, and a human is to be waited for again
                     break
         finally:
-            self.task = None
+            self.task = self._doing = None
             self.last_used = ledger.home.clock.monotonic()
 
     async def _do(self, work: Work) -> None:

@@ -5,7 +5,7 @@ happens there is read from the log, and what is to be done there becomes a comma
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.engine import events as ev
@@ -238,10 +238,17 @@ class FarInbox:
     def let_down(self) -> None:
         """What was put down runs all the same."""
 
+    async def over(self) -> None:
+        turn = self._turn()
+        await self._until(lambda: self._turn() != turn)
+
     async def idle(self) -> None:
-        while self.busy and self._ledger.home.is_live(self._ledger):
+        await self._until(lambda: not self.busy)
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so() and self._ledger.home.is_live(self._ledger):
             await self._way.catch_up(self._ledger.id)
-            if self.busy:
+            if not is_so():
                 await asyncio.sleep(0.1)  # the log is read that often, nobody tells of rest
 
 

@@ -22,6 +22,7 @@ class Talker:
     check = staticmethod(check)  # of every line that comes
 
     def __init__(self, desk: Desk, label: str = "memory", transport: str = "memory") -> None:
+        self.desk = desk
         self.end = self.connect(desk, Peer(label, transport))
         self.asked: dict[Any, str] = {}
         self.heard: list[dict[str, Any]] = []  # all that came, in order

@@ -429,10 +429,10 @@ class Attachment:
     def cancel(self, cause: str = "client") -> None:
         """Stop the turn that runs, or the prompt that is about to begin one; else do nothing.
 
-        Prompts of version 2 that wait behind it are taken back.
+        Prompts of version 2 that wait behind it are taken back, whoever gave them: they are the
+        session's.
         """
-        for key in tuple(self.held):
-            self.take_back(key)
+        self.connection.desk.take_back(self.id)
         if self.running is not None:
             self.running.cancelled = True
             if self.running.work is None:

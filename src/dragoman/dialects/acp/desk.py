@@ -102,6 +102,12 @@ class Desk:
             if other is not attachment
         )
 
+    def take_back(self, session_id: str) -> None:
+        """Take back the prompts of version 2 that wait in a session."""
+        for attachment in self.active.get(session_id, ()):
+            for key in tuple(attachment.held):
+                attachment.take_back(key)
+
     # --- letting go ---
 
     def _arrange(self) -> None:

@@ -282,6 +282,12 @@ class Speaker2:
         more = {"usage": usage_of_turn(spent)} if spent.context else {}
         return Said((), body, live=(self.state("idle", **stop_of(body), **more),))
 
+    def _deleted(self, body: ev.Deleted, event: Event) -> Said:
+        """Nothing more is told of it: what ran is over."""
+        if state_of(self._door.live(self.id))["state"] == "idle":
+            return Said((), body)
+        return Said((), body, live=(self.state("idle", stopReason="cancelled"),))
+
     def _mark(self, body: Any, event: Event) -> Said:
         return Said((), body)
 
@@ -520,5 +526,5 @@ _TELL: dict[type, Any] = {
     ev.Delegated: Speaker2._mark,
     ev.StepBegan: Speaker2._mark,
     ev.Retrying: Speaker2._mark,
-    ev.Deleted: Speaker2._mark,
+    ev.Deleted: Speaker2._deleted,
 }

@@ -1,10 +1,9 @@
 """session/fork, set_title, archive, unarchive, status: sessions that need not be active."""
 
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dragoman.engine.faults import BadInput, NothingRunning
+from dragoman.engine.faults import BadInput
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Given
 from dragoman.wire.verbs import After
@@ -12,7 +11,7 @@ from dragoman.wire.verbs import After
 from ..mcp import lend
 from ..shapes import ForSession, OldSession, SetTitle
 from ..speak import state_of
-from .sessions import entered, read_directories, read_servers
+from .sessions import entered, read_directories, read_servers, stopped
 
 if TYPE_CHECKING:
     from ..hear import AcpHearer
@@ -68,17 +67,10 @@ async def archive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     """Put a session away; what runs in it is stopped, and one that is active here is closed."""
     info = await conn.door.info(conn.not_a_child(params.session_id))
     attachment = conn.attached.get(info.id)
-    session = conn.door.live(info.id)
-    if attachment is None and session is not None and session.busy:
-        with suppress(NothingRunning):  # it came to its end just now
-            conn.door.cancel(info.id, "archive")
-        await conn.door.idle(info.id)
     if attachment is not None:
         attachment.stopping = True
-        attachment.cancel("archive")
-        await conn.settled(attachment)
-        await conn.door.idle(info.id)
-        await attachment.all_told()
+    await stopped(conn, info.id, attachment, "archive")
+    if attachment is not None:
         await conn.desk.let_go(attachment, "archive")
     if not info.archived:
         await _as_it_was(conn, info.id, conn.door.archive(info.id, True))

@@ -3,12 +3,13 @@
 import asyncio
 import os
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.engine.door import Door
-from dragoman.engine.faults import BadInput, UnknownSession
+from dragoman.engine.faults import BadInput, NothingRunning, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.traits import Given, StartedBy
@@ -316,14 +317,32 @@ async def leave(conn: "AcpHearer", attachment: Attachment) -> dict[str, Any]:
     try:
         await attachment.seat.reached()
         if conn.second or attachment.running is not None or _is_ours(conn, attachment):
-            attachment.cancel("close")
-            await conn.settled(attachment)
-            await conn.door.idle(attachment.id)
-            await attachment.all_told()
+            await stopped(conn, attachment.id, attachment, "close")
         await conn.desk.let_go(attachment, "close")
     finally:
         conn.forget(attachment)
     return {}
+
+
+async def stopped(
+    conn: "AcpHearer", session_id: str, attachment: Attachment | None, cause: str
+) -> None:
+    """Stop what runs and what is held in a session, whoever gave it, until that was told.
+
+    What clients of other protocols queued goes on: they were told that it is kept.
+    """
+    if attachment is not None:
+        attachment.cancel(cause)
+        await conn.door.over(session_id)
+        await conn.settled(attachment)
+        await attachment.all_told()
+        return
+    conn.desk.take_back(session_id)
+    session = conn.door.live(session_id)
+    if session is not None and session.busy:
+        with suppress(NothingRunning):  # it came to its end just now
+            conn.door.cancel(session_id, cause)
+        await conn.door.over(session_id)
 
 
 def _is_ours(conn: "AcpHearer", attachment: Attachment) -> bool:
@@ -422,8 +441,8 @@ async def delete(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     attachment = conn.attached.get(session_id)
     if attachment is not None:
         attachment.stopping = True
-        attachment.cancel("delete")
-        await conn.settled(attachment)
+    await stopped(conn, session_id, attachment, "delete")
+    if attachment is not None:
         conn.forget(attachment)
     await conn.door.delete(session_id, conn.who)
     return {}
