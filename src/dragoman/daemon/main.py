@@ -23,6 +23,7 @@ from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
 from dragoman.settings import login
 from dragoman.settings.model import Settings
+from dragoman.tools.orphans import end_orphans
 from dragoman.transports.loop import run
 from dragoman.wire.link import Link
 
@@ -143,6 +144,7 @@ class Daemon:
             self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
         tidy = keep_tidy(self.composed.places.data_dir)
         works = [self._watch_file(), self._sweep(), settle(), tidy, self._timetable()]
+        works.append(self._end_orphans())
         if self.composed.node is None:  # which looks for what dead nodes left by itself
             works += (self._take_up(), self._follow())
         for work in works:
@@ -217,6 +219,12 @@ class Daemon:
             if now != before:
                 before = now
                 self.reload()
+
+    async def _end_orphans(self) -> None:
+        """What commands of a daemon that was killed left running ends now."""
+        outputs = os.path.join(self.composed.places.data_dir, "outputs")
+        if count := await end_orphans(outputs):
+            log.warning("ended what a daemon that died left running", processes=count)
 
     async def _take_up(self) -> None:
         """Notice that a process died in the middle of a turn; nothing tells us of its death."""

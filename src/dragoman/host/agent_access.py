@@ -1,7 +1,6 @@
 """What a hosted agent may use of this machine through us: files and commands, inside the walls."""
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, TurnPort
 from dragoman.sandbox.launch import Confine, Launch
+from dragoman.tools import orphans
 from dragoman.tools.bounds import Bounds
 from dragoman.tools.disk import load, replace
 from dragoman.tools.environ import environment, secret
@@ -17,7 +17,6 @@ from dragoman.tools.running import CommandRun
 from dragoman.tools.work import in_thread
 
 _LARGEST = 10 * 1024 * 1024
-_MARK = "DRAGOMAN_CALL"
 _INSIDE = bytes(range(0x80, 0xC0))  # no character begins with one of these
 
 BoundsOf = Callable[[AgentProfile, SessionInfo], Bounds]
@@ -65,12 +64,12 @@ class Ground:
             if isinstance(one, dict) and isinstance(one.get("name"), str):
                 if not secret(one["name"]):
                     variables[one["name"]] = str(one.get("value", ""))
-        mark = secrets.token_hex(12)
-        variables |= {_MARK: mark, "PWD": cwd}
+        mark = orphans.mark(self._outputs.kept)
+        variables |= {orphans.MARK: mark, "PWD": cwd}
         launch = Launch(argv, cwd, variables)
         launch = self._confine(turn.profile).confine(launch, None, bounds)  # type: ignore[arg-type]
         capture = Capture(self._outputs)
-        running = CommandRun(launch, f"{_MARK}={mark}", capture, Progress(lambda text: None))
+        running = CommandRun(launch, f"{orphans.MARK}={mark}", capture, Progress(lambda text: None))
         limit = params.get("outputByteLimit")
         return AgentTerminal(running, capture, limit if isinstance(limit, int) else 0)
 

@@ -17,6 +17,7 @@ from dragoman.policy.shells import plain, shell
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 from dragoman.sandbox.room import pins
 
+from . import orphans
 from .args import decode, flag, schema, text, whole
 from .background import BackgroundCommand, Jobs
 from .bounds import BoundsOf
@@ -30,7 +31,6 @@ _USUAL = 120.0
 _LONGEST = 600.0
 _ALIASES = {"cmd": "command", "script": "command"}
 _MENDED = "[undone: it changed who may open files of dragoman itself]"
-_MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command starts
 
 
 class BashArgs(msgspec.Struct):
@@ -152,9 +152,9 @@ class Bash:
     def _prepared(
         self, command: str, env: ToolEnv, tell: Callable[[str], None]
     ) -> tuple[CommandRun, GuardedEntries | None, str]:
-        mark = os.urandom(12).hex()
+        mark = orphans.mark(self._outputs.kept)
         variables = environment(self._allow_env, self._extra_env, with_clients(env.variables))
-        variables = plain(variables) | {_MARK: mark, "PWD": env.cwd}
+        variables = plain(variables) | {orphans.MARK: mark, "PWD": env.cwd}
         launch = Launch((*shell(), command), env.cwd, variables)
         walls = self._bounds(env).for_command(command)
         launch = self._confine.confine(launch, env, walls)
@@ -162,7 +162,7 @@ class Bash:
         agreed += [path for path in walls.locked if launch.locks and not pins(path)]
         watch = GuardedEntries(walls.roots, agreed) if walls.guards else None
         capture = Capture(self._outputs, self._max_output)
-        running = CommandRun(launch, f"{_MARK}={mark}", capture, Progress(tell))
+        running = CommandRun(launch, f"{orphans.MARK}={mark}", capture, Progress(tell))
         return running, watch, mark
 
     async def _here(self, command: str, limit: float | None, env: ToolEnv) -> Outcome:

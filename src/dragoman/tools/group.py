@@ -26,7 +26,7 @@ class Group:
         self.pid = pid
         self.mark = mark.encode()
         self.brand = brand
-        self.since = _started(pid)
+        self.since = started(pid)
 
     def members(self) -> list[int]:
         """Those that live (the dead that nobody has collected do not count)."""
@@ -140,9 +140,16 @@ def _halted(pid: int) -> bool:
     return fields is None or fields[0] in (b"T", b"Z", b"X")
 
 
-def _started(pid: int) -> int:
+def started(pid: int) -> int:
+    """When a process began, in ticks of the machine; 0: there is none."""
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
+
+
+def lives(pid: int, began: int) -> bool:
+    """Whether the process that began then still runs."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] not in (b"Z", b"X") and int(fields[19]) == began
 
 
 async def gone(pids: Iterable[int], seconds: float) -> None:

@@ -27,6 +27,11 @@ class Outputs:
         self._path = path
 
     @property
+    def kept(self) -> str:
+        """The directory when it outlives us; empty: there is none."""
+        return self._path or ""
+
+    @property
     def path(self) -> str:
         """The directory; one of our own is made when it is first needed, and goes with us."""
         if self._path is None:
