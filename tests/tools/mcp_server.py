@@ -1,4 +1,4 @@
-"""A small MCP server for tests: `python mcp_server.py [stdio|http PORT]`."""
+"""A small MCP server for tests: `python mcp_server.py [stdio|http PORT|sse PORT]`."""
 
 import sys
 
@@ -23,5 +23,7 @@ def fail() -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["http"]:
         server.run("streamable-http", port=int(sys.argv[2]))
+    elif sys.argv[1:2] == ["sse"]:
+        server.run("sse", port=int(sys.argv[2]))
     else:
         server.run()

@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +64,13 @@ async def test_a_broken_server_costs_its_own_tools_only() -> None:
         await tools.close()
 
 
-async def test_a_server_over_http() -> None:
+@asynccontextmanager
+async def listening(way: str) -> AsyncIterator[tuple[subprocess.Popen[bytes], int]]:
+    """The server on a port of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, SERVER, "http", str(port)])
+    process = subprocess.Popen([sys.executable, SERVER, way, str(port)])
     try:
         async with asyncio.timeout(30):
             while True:
@@ -76,6 +80,14 @@ async def test_a_server_over_http() -> None:
                     break
                 except OSError:
                     await asyncio.sleep(0.05)
+        yield process, port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+async def test_a_server_over_http() -> None:
+    async with listening("http") as (_, port):
         given = {"type": "http", "name": "far", "url": f"http://127.0.0.1:{port}/mcp",
                  "headers": [{"name": "X-Test", "value": "1"}]}  # fmt: skip
         notes: list[tuple[str, str]] = []
@@ -85,9 +97,19 @@ async def test_a_server_over_http() -> None:
         assert add is not None, notes
         assert text_of((await add.run({"a": 1, "b": 1}, Env())).content) == "2"  # type: ignore[arg-type]
         await tools.close()
-    finally:
-        process.terminate()
-        process.wait(10)
+
+
+async def test_the_death_of_an_idle_server_of_events_is_noticed_at_once() -> None:
+    noted: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    async with listening("sse") as (process, port):
+        given = {"type": "sse", "name": "far", "url": f"http://127.0.0.1:{port}/sse"}
+        tools = connect([given], lambda *note: noted.put_nowait(note))
+        await ready(tools)
+        assert tools.find("mcp__far__add") is not None
+        process.kill()
+        title, _ = await asyncio.wait_for(noted.get(), 30)  # though nobody called it
+        assert title == "MCP server far was lost"
+        await tools.close()
 
 
 @pytest.mark.parametrize(

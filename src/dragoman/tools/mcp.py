@@ -178,7 +178,7 @@ class Connection:
                 mark = secrets.token_hex(16)
                 streams = await _streams(library, self, stack, mark)
                 heard = streams[0]
-                if self.server.transport == "stdio":
+                if self.server.transport in ("stdio", "sse"):  # else there may be no open stream
                     heard = _Heard(heard, self._ended)
                 session = library["session"](
                     heard, streams[1], elicitation_callback=self.asking.elicit

@@ -56,7 +56,7 @@ class Talker:
             message["params"] = params
         self.send(message)
 
-    async def next(self, within: float = 5.0) -> dict[str, Any]:
+    async def next(self, within: float = 30.0) -> dict[str, Any]:
         """The next line, whatever it is; requests are answered when an answer is known."""
         message = json.loads(await self.end.receive(within))
         self.check(message, self.asked, self.version)
@@ -68,7 +68,7 @@ class Talker:
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         return message
 
-    async def reply(self, id: Any, within: float = 5.0) -> dict[str, Any]:
+    async def reply(self, id: Any, within: float = 30.0) -> dict[str, Any]:
         """The answer to a request; what comes before it is kept in `heard`."""
         for message in tuple(self.waiting):
             if message.get("id") == id and "method" not in message:
