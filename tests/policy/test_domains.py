@@ -13,6 +13,7 @@ from tests.tools.making import Env
 from dragoman.engine.content import text_of
 from dragoman.engine.faults import BadInput
 from dragoman.policy.profiles import STANDARD
+from dragoman.sandbox import proxy as proxying
 from dragoman.sandbox.bubblewrap import Bubblewrap
 from dragoman.sandbox.choose import choose
 from dragoman.sandbox.landlock import Landlock, abi
@@ -180,3 +181,20 @@ def test_domains_are_never_forgotten_silently() -> None:
         choose("none", domains=("example.org",))
     for backend in ("auto", "landlock", *(["bubblewrap"] if shutil.which("bwrap") else [])):
         assert choose(backend, domains=("example.org",)).domains == ("example.org",)  # type: ignore[attr-defined]
+
+
+async def test_a_name_does_not_lead_to_another_address_of_this_machine(
+    page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever listens there would take the command for us: our own gateway, say."""
+    loop = asyncio.get_running_loop()
+
+    async def here(host: str, port: int, **more: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(loop, "getaddrinfo", here)
+    monkeypatch.setattr(proxying, "_leads_home", lambda host, address: False)  # one of the network
+    with pytest.raises(ProxyRefusal, match="leads to this machine"):
+        await Proxy([f"evil.test:{page}"])._open("evil.test", page)
+    _, writer = await Proxy([f"localhost:{page}"])._open("localhost", page)
+    writer.close()

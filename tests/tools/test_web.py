@@ -217,3 +217,13 @@ async def test_the_next_address_is_tried_when_one_takes_no_connection(site: str)
 
     with pytest.raises(BadInput, match="cannot be reached"):
         await fetch(f"{site}/plain", resolve=dead)
+
+
+async def test_a_public_address_of_this_machine_is_none_of_its_pages(
+    site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server has its own public address: what listens there would take the model for us."""
+    await fetch(f"{site}/plain")
+    monkeypatch.setattr("dragoman.tools.web.is_public", lambda address: True)
+    with pytest.raises(Refused, match="this machine"):
+        await fetch(f"{site}/plain")

@@ -135,11 +135,15 @@ class Proxy:
                     if _leads_home(host, str(address[0])):
                         raise ProxyRefusal(403, f"{host} leads to this machine or its neighbours.")
                     try:
-                        return await asyncio.open_connection(
+                        reader, writer = await asyncio.open_connection(
                             str(address[0]), port, family=family, limit=_PIECE
                         )
                     except OSError:
                         continue
+                    if not _names_itself(host) and leads_here(writer):
+                        writer.close()
+                        raise ProxyRefusal(403, f"{host} leads to this machine.")
+                    return reader, writer
         except (OSError, TimeoutError, UnicodeError) as error:
             raise ProxyRefusal(502, f"{host} cannot be found: {error}.") from error
         raise ProxyRefusal(502, f"{host}:{port} cannot be reached.")
@@ -155,18 +159,34 @@ def _authority(text: str, usual: int) -> tuple[str, int]:
     return host, int(port)
 
 
-def _leads_home(host: str, address: str) -> bool:
-    """Whether a name that says nothing of it leads to this machine, or to a link's neighbours."""
+def _names_itself(host: str) -> bool:
+    """Whether an entry says that it is this machine, or is an address that is listed as such."""
     if host == "localhost" or host.endswith(".localhost"):
-        return False
+        return True
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        found = ipaddress.ip_address(address.partition("%")[0])
-        mapped = getattr(found, "ipv4_mapped", None) or found
-        near = mapped.is_loopback or mapped.is_link_local
-        return bool(near or mapped.is_unspecified or mapped.is_multicast)
-    return False  # an address that is listed as such
+        return False
+    return True
+
+
+def _leads_home(host: str, address: str) -> bool:
+    """Whether a name that says nothing of it leads to this machine, or to a link's neighbours."""
+    if _names_itself(host):
+        return False
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None) or found
+    near = mapped.is_loopback or mapped.is_link_local
+    return bool(near or mapped.is_unspecified or mapped.is_multicast)
+
+
+def leads_here(writer: asyncio.StreamWriter) -> bool:
+    """Whether a connection of ours ends on this machine: both of its ends have one address.
+
+    What it leads to would take whoever had us connect for us.
+    """
+    ends = (writer.get_extra_info("sockname"), writer.get_extra_info("peername"))
+    return all(ends) and ends[0][0] == ends[1][0]
 
 
 async def _pour(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -115,7 +115,11 @@ class WebFetch:
         if parts.scheme == "https":
             trust = self._trust or await asyncio.to_thread(_context)
         reader, writer = await _connected(host, found[:_TRIED], port, trust)
+        from dragoman.sandbox.proxy import leads_here
+
         try:
+            if leads_here(writer) and is_public(writer.get_extra_info("peername")[0]):
+                raise Refused(f"{host} is this machine.", "web_fetch reaches nothing of our own.")
             return await _exchange(reader, writer, parts, host, more)
         except (OSError, asyncio.IncompleteReadError) as error:
             raise BadInput(f"{host} broke off: {error}.") from error
