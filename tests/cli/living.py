@@ -46,10 +46,12 @@ class Living:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, cwd: Path | None = None, within: float = WITHIN
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "dragoman", *words], env=self.env, cwd=cwd or self.work,
-            text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=WITHIN,
+            text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=within,
         )  # fmt: skip
 
     def says(self, *words: str) -> str:

@@ -91,7 +91,7 @@ def test_the_log_of_a_background_daemon_is_no_link(living: Living, tmp_path: Pat
 
 
 def test_everything_is_tried_once(living: Living) -> None:
-    found = json.loads(living.says("self-test", "--json"))
+    found = json.loads(living.run("self-test", "--json", within=55).stdout)
     assert found["ok"] and len(found["rows"]) == 12, found
 
 

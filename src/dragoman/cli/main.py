@@ -61,11 +61,30 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except OSError as problem:
         if problem.filename is not None:
             return _say_place(problem)
+        if problem.errno == _ABSENT and _is_gone():
+            return _say("The folder that you are in is gone. Go to one that is there: cd ~")
+        if problem.errno in _SPENT:
+            return _say(f"The system gives no more: {problem.strerror}.")
         if problem.errno not in _UNWRITABLE:
             raise
         _discard()
-        print(f"dragoman: The output cannot be written: {problem.strerror}.", file=sys.stderr)
-        return FAILED
+        return _say(f"The output cannot be written: {problem.strerror}.")
+
+
+def _say(sentence: str) -> int:
+    print(f"dragoman: {sentence}", file=sys.stderr)
+    return FAILED
+
+
+def _is_gone() -> bool:
+    """Whether the folder that we were started in was removed."""
+    import os
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _dispatch(words: list[str]) -> int:
@@ -222,7 +241,10 @@ def _fill_streams() -> None:
             setattr(sys, name, os.fdopen(fd, mode, closefd=False))
 
 
-_UNWRITABLE = (5, 9, 27, 28, 122)  # EIO, EBADF, EFBIG, ENOSPC, EDQUOT, as Linux has them
+# Numbers as Linux has them.
+_ABSENT = 2  # ENOENT
+_SPENT = (11, 12, 23, 24)  # EAGAIN (of processes), ENOMEM, ENFILE, EMFILE
+_UNWRITABLE = (5, 9, 27, 28, 122)  # EIO, EBADF, EFBIG, ENOSPC, EDQUOT
 
 
 def _reader_left() -> int:

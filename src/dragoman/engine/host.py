@@ -38,7 +38,7 @@ from .info import SessionInfo, SessionQuery, Whereabouts, all_ids
 from .losses import Losses
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
-from .opening import directory, whole_path
+from .opening import directory, launch_dir, whole_path
 from .ports import Agents, Budget, Clock, Judgement, Models, Store
 from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
@@ -104,7 +104,7 @@ class Host:
         self.arrivals = Arrivals()  # who waits for one that comes or leaves
         self._leaving: dict[str, asyncio.Task[None]] = {}  # being let go
         self._hubs: dict[str, Hub] = {}  # of sessions that were let go while somebody watched
-        self._launch_dir = os.getcwd()
+        self._launch_dir = launch_dir()
         # Set by a fleet: how another node's session is used from here, and the name of this node.
         self.elsewhere: Callable[[str, InUse], Awaitable[Session]] | None = None
         self.losses = Losses()

@@ -26,6 +26,15 @@ class OpenSpec(msgspec.Struct, frozen=True):
     traits: tuple[Trait, ...] = ()
 
 
+def launch_dir() -> str:
+    """The folder that this process works in; of one that was removed, the name that it had."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        was = os.environ.get("PWD", "")
+        return was if os.path.isabs(was) else "/"
+
+
 def whole_path(cwd: str, launch_dir: str, *, relative: bool) -> str:
     """The path without relative parts at its beginning; `relative`: such a path is allowed.
 

@@ -1,7 +1,5 @@
 """`dragoman agents`: the agents of the configuration, and what their models are told."""
 
-import os
-
 from dragoman import TYPE_CHECKING
 
 from .. import reach, say
@@ -38,9 +36,11 @@ def _list(args: "Any") -> int:
 
 def _show(args: "Any") -> int:
     """Print one agent, or with --prompt what its model gets in this folder."""
+    from dragoman.engine.opening import launch_dir
+
     from ..local.prompts import given
 
-    found = given(args.config_dir, args.agent, os.getcwd())
+    found = given(args.config_dir, args.agent, launch_dir())
     if args.json:
         say.plain_json(found)
         return 0

@@ -1,7 +1,5 @@
 """`dragoman doctor`: looks the installation over. Exit code 1 when something needs repair."""
 
-import os
-
 from dragoman import TYPE_CHECKING
 
 from .. import say
@@ -25,6 +23,7 @@ def _examined(args: "Any", where: "Any") -> "list[Any]":
     from dragoman.client.address import socket_path
     from dragoman.client.plain import Plain
     from dragoman.engine.faults import Fault
+    from dragoman.engine.opening import launch_dir
     from dragoman.host.doctor import Row, beside, examine
 
     try:
@@ -32,10 +31,10 @@ def _examined(args: "Any", where: "Any") -> "list[Any]":
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
     except Fault:  # none runs here, or one that cannot say: look from this shell
-        return [*examine(where), *beside(os.getcwd())]
+        return [*examine(where), *beside(launch_dir())]
     runs = Row("ok", "daemon", f"runs as process {pid}; all this is as it sees it")
     rows = [row for row in rows if (row.severity, row.category) != ("ok", "daemon")]
-    return [runs, *rows, *beside(os.getcwd())]
+    return [runs, *rows, *beside(launch_dir())]
 
 
 def run(args: "Any") -> int:
