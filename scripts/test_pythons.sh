@@ -7,7 +7,7 @@ areas="tests/engine tests/wire tests/store tests/settings tests/client tests/too
 failed="" ran="" missing=""
 
 find_python() {  # prints an interpreter of this version that really runs
-  for one in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python3; do
+  for one in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python3 "build/python-$1/bin/python$1"; do
     if "$one" -c "import sys, sqlite3, ssl, ctypes, venv; sys.exit(sys.version_info[:2] != tuple(map(int, '$1'.split('.'))))" 2>/dev/null; then
       command -v "$one"; return
     fi
@@ -17,11 +17,15 @@ find_python() {  # prints an interpreter of this version that really runs
 for version in 3.11 3.12 3.13 3.14; do
   [ "$version" = "$ours" ] && continue
   python=$(find_python $version)
+  # Where no package has it, a module of Go's does.
+  if [ -z "$python" ] && [ "$version" = 3.14 ] && [ "$(uname -sm)" = "Linux x86_64" ]; then
+    scripts/python_from_go.sh 3.14.6-20260610-1 build/python-3.14 >/dev/null && python=$(find_python 3.14)
+  fi
   if [ -z "$python" ]; then missing="$missing $version"; continue; fi
   venv=.venv-$version
   if [ pyproject.toml -nt $venv/.stamp ] || [ constraints.txt -nt $venv/.stamp ]; then
-    { test -x $venv/bin/python || "$python" -m venv $venv; } &&
-      $venv/bin/python -m pip install -q -c constraints.txt -e '.[mcp,providers,test]' &&
+    { test -x $venv/bin/python || "$python" -m venv --without-pip $venv; } &&
+      .venv/bin/python -m pip --python $venv/bin/python install -q -c constraints.txt -e '.[mcp,providers,test]' &&
       touch $venv/.stamp || { failed="$failed $version(setup)"; continue; }
   fi
   echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"
