@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.checkpoints.database import NOTHING, Change, Database, Seen, State, hash_of
+from dragoman.checkpoints.database import NOTHING, Database, FileChange, Seen, State, hash_of
 from dragoman.checkpoints.restoring import plan, restore
 from dragoman.engine.faults import Changed
 
@@ -35,16 +35,16 @@ def test_database_keeps_a_content_once_and_is_private(db: Database, tmp_path: Pa
 def test_database_joins_changes_of_one_turn_and_drops_what_changed_back(db: Database) -> None:
     n = db.turn("s", "t1", "/w").n
     one, two = State(FILE, db.put(b"1")), State(FILE, db.put(b"2"))
-    db.change(n, Change("/w/\udcff", NOTHING, one))
-    db.change(n, Change("/w/\udcff", one, two))
-    assert db.changes(n) == [Change("/w/\udcff", NOTHING, two)]
-    db.change(n, Change("/w/\udcff", two, NOTHING))
+    db.change(n, FileChange("/w/\udcff", NOTHING, one))
+    db.change(n, FileChange("/w/\udcff", one, two))
+    assert db.changes(n) == [FileChange("/w/\udcff", NOTHING, two)]
+    db.change(n, FileChange("/w/\udcff", two, NOTHING))
     assert db.changes(n) == []  # it never was, and is not
 
 
 def test_database_a_content_that_was_not_kept_counts_as_changed(db: Database) -> None:
     n = db.turn("s", "t1", "/w").n
-    db.change(n, Change("/w/large", State(FILE), State(FILE)))
+    db.change(n, FileChange("/w/large", State(FILE), State(FILE)))
     assert len(db.changes(n)) == 1
 
 
@@ -78,7 +78,7 @@ def test_database_rolls_back_what_failed(db: Database) -> None:
 def test_database_lets_the_oldest_go_and_the_own_workspace_last(db: Database) -> None:
     for number in range(4):
         n = db.turn("s", f"t{number}", "/w").n
-        db.change(n, Change("/w/a", NOTHING, State(FILE, db.put(os.urandom(100_000)))))
+        db.change(n, FileChange("/w/a", NOTHING, State(FILE, db.put(os.urandom(100_000)))))
     db.saw("/old", [("x", Seen(b"", State(FILE, db.put(os.urandom(50_000)))))], [])
     db.saw("/w", [("y", Seen(b"", State(FILE, db.put(b"small"))))], [])
     db.shrink(250_000, "/w")
@@ -116,8 +116,8 @@ class Folder:
     def state(self, content: str | None) -> State:
         return NOTHING if content is None else State(FILE, self.db.put(content.encode()))
 
-    def change(self, name: str, before: str | None, after: str | None) -> Change:
-        return Change(str(self.top / name), self.state(before), self.state(after))
+    def change(self, name: str, before: str | None, after: str | None) -> FileChange:
+        return FileChange(str(self.top / name), self.state(before), self.state(after))
 
     def write(self, name: str, content: str) -> None:
         path = self.top / name
@@ -125,7 +125,7 @@ class Folder:
         path.write_text(content)
         path.chmod(0o644)
 
-    def restore(self, *changes: Change) -> tuple[list[tuple[str, str]], list[str]]:
+    def restore(self, *changes: FileChange) -> tuple[list[tuple[str, str]], list[str]]:
         done, lost = restore(self.db, changes, 1_000_000, str(self.top))
         return [(os.path.basename(path), fate) for path, fate in done], lost
 
@@ -138,8 +138,8 @@ def folder(db: Database, tmp_path: Path) -> Folder:
 def test_restoring_plans_several_turns_as_one(folder: Folder) -> None:
     first, second = folder.change("a", None, "1"), folder.change("a", "1", "2")
     back = plan([[second], [first]], back=True)
-    assert back == [Change(first.path, second.after, NOTHING)]
-    assert plan([[first], [second]], back=False) == [Change(first.path, NOTHING, second.after)]
+    assert back == [FileChange(first.path, second.after, NOTHING)]
+    assert plan([[first], [second]], back=False) == [FileChange(first.path, NOTHING, second.after)]
 
 
 def test_restoring_changes_removes_and_makes_files(folder: Folder) -> None:
@@ -177,7 +177,7 @@ def test_restoring_touches_nothing_when_somebody_worked_on(folder: Folder) -> No
 
 def test_restoring_says_what_is_lost(folder: Folder) -> None:
     folder.write("a", "now")
-    lost = Change(str(folder.top / "a"), folder.state("now"), State(FILE, hash_of(b"not kept")))
+    lost = FileChange(str(folder.top / "a"), folder.state("now"), State(FILE, hash_of(b"not kept")))
     assert folder.restore(lost) == ([], [lost.path])
 
 
@@ -185,7 +185,8 @@ def test_restoring_keeps_links_and_permissions(folder: Folder, db: Database) -> 
     link = State(stat.S_IFLNK | 0o777, db.put(b"target"))
     script = State(stat.S_IFREG | 0o755, db.put(b"#!"))
     folder.restore(
-        Change(str(folder.top / "l"), NOTHING, link), Change(str(folder.top / "s"), NOTHING, script)
+        FileChange(str(folder.top / "l"), NOTHING, link),
+        FileChange(str(folder.top / "s"), NOTHING, script),
     )
     assert os.readlink(folder.top / "l") == "target"
     assert (folder.top / "s").stat().st_mode & 0o777 == 0o755

@@ -92,14 +92,14 @@ async def office():
 
 
 async def test_a_token_is_fetched_kept_and_used_again(office: Office, tmp_path: Path) -> None:
-    from dragoman.tools.mcp import Connection, McpTools
+    from dragoman.tools.mcp import McpConnection, McpTools
 
     given = {"name": "office", "url": f"{office.base}/mcp", "oauth_client_id": "me",
              "oauth_client_secret": "s3cret", "oauth_issuer": office.base}  # fmt: skip
     tokens = str(tmp_path / "tokens")
     notes: list[Any] = []
     for _ in range(2):
-        one = Connection(read_server(given), lambda *note: notes.append(note), tokens=tokens)
+        one = McpConnection(read_server(given), lambda *note: notes.append(note), tokens=tokens)
         tools = McpTools([one], None)
         await tools.ready(20)
         assert [spec.name for spec in tools.specs()] == ["mcp__office__hello"], notes

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.engine.content import text_of
 from dragoman.engine.ports import Answer
-from dragoman.tools.mcp import Connection, McpTools, read_server
+from dragoman.tools.mcp import McpConnection, McpTools, read_server
 from dragoman.tools.mcp_elicit import Asking
 
 SERVER = str(Path(__file__).with_name("mcp_asking_server.py"))
@@ -35,7 +35,7 @@ async def called(tools: McpTools, human: Human, tool: str, **args: Any) -> str:
 
 async def test_forms_are_asked_field_by_field_and_pages_are_shown() -> None:
     given = {"name": "shop", "command": sys.executable, "args": [SERVER]}
-    tools = McpTools([Connection(read_server(given), lambda title, text: None)], None)
+    tools = McpTools([McpConnection(read_server(given), lambda title, text: None)], None)
     try:
         await tools.ready(30)
         human = Human("many", "3", "Yes", "(leave empty)")

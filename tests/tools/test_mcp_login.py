@@ -10,7 +10,7 @@ import pytest
 from tests.tools.test_mcp_auth import TOKEN, Office
 
 from dragoman.engine.faults import BadInput, ProviderFailed
-from dragoman.tools.mcp import Connection, McpTools, read_server
+from dragoman.tools.mcp import McpConnection, McpTools, read_server
 from dragoman.tools.mcp_login import login
 
 
@@ -77,7 +77,7 @@ async def test_a_human_signs_in_once_and_the_host_goes_on_with_it(desk: Desk, tm
     assert all(file.stat().st_mode & 0o077 == 0 for file in Path(tokens).iterdir())
     notes: list[Any] = []
     server = read_server({"name": "desk", "url": f"{desk.base}/mcp"})
-    one = Connection(server, lambda *note: notes.append(note), tokens=tokens)
+    one = McpConnection(server, lambda *note: notes.append(note), tokens=tokens)
     tools = McpTools([one], None)
     await tools.ready(20)
     assert [spec.name for spec in tools.specs()] == ["mcp__desk__hello"], notes
@@ -92,7 +92,7 @@ async def test_a_token_that_went_bad_asks_for_a_human(desk: Desk, tmp_path: Path
         file.write_text(file.read_text().replace(TOKEN, "stale"))
     notes: list[Any] = []
     server = read_server({"name": "desk", "url": f"{desk.base}/mcp"})
-    one = Connection(server, lambda *note: notes.append(note), tokens=tokens)
+    one = McpConnection(server, lambda *note: notes.append(note), tokens=tokens)
     tools = McpTools([one], None)
     await tools.ready(20)
     assert tools.specs() == [] and "dragoman mcp login desk" in notes[0][1]

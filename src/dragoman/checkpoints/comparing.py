@@ -5,19 +5,19 @@ import stat
 
 from dragoman.engine.ports.checkpoints import ChangedFile, Fate
 
-from .database import NOTHING, Change, Database, State
+from .database import NOTHING, Database, FileChange, State
 
 _LINES = 20_000  # lines of a text that are compared
 _SHOWN = 400_000  # characters of one diff
 
 
-def fate_of(change: Change) -> Fate:
+def fate_of(change: FileChange) -> Fate:
     if change.before == NOTHING:
         return "made"
     return "removed" if change.after == NOTHING else "changed"
 
 
-def compared(db: Database, change: Change, name: str) -> ChangedFile | None:
+def compared(db: Database, change: FileChange, name: str) -> ChangedFile | None:
     """One file's diff; None when it is as it was."""
     if change.before == change.after:
         return None

@@ -41,7 +41,7 @@ class State(NamedTuple):
 NOTHING = State()
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     path: str
     before: State
     after: State
@@ -182,17 +182,17 @@ class Database:
             self._db.execute("DELETE FROM changes WHERE n=?", (n,))
             self._db.execute("DELETE FROM turns WHERE n=?", (n,))
 
-    def changes(self, n: int) -> list[Change]:
+    def changes(self, n: int) -> list[FileChange]:
         rows = self._db.execute(
             "SELECT path, before_mode, before, after_mode, after FROM changes "
             "WHERE n=? ORDER BY path",
             (n,),
         ).fetchall()
         return [
-            Change(os.fsdecode(path), State(bm, b), State(am, a)) for path, bm, b, am, a in rows
+            FileChange(os.fsdecode(path), State(bm, b), State(am, a)) for path, bm, b, am, a in rows
         ]
 
-    def change(self, n: int, change: Change) -> None:
+    def change(self, n: int, change: FileChange) -> None:
         """Add a change, or make it the newer end of one that is there; drop what changed back."""
         path = os.fsencode(change.path)
         self._db.execute(

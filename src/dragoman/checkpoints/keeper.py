@@ -19,7 +19,7 @@ from dragoman.engine.reading import counted
 from dragoman.engine.traits import StartedBy
 
 from .comparing import compared, fate_of
-from .database import UNKNOWN, Change, ChangedTurn, Database, State
+from .database import UNKNOWN, ChangedTurn, Database, FileChange, State
 from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
 from .restoring import between, plan, refuse, restore
 
@@ -92,7 +92,7 @@ class Keeper:
             for path in paths:
                 if path not in known:
                     state = kept_state(db, path, self._limits.file)
-                    db.change(row.n, Change(path, state, State(UNKNOWN)))
+                    db.change(row.n, FileChange(path, state, State(UNKNOWN)))
 
     def _after(
         self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
@@ -133,11 +133,11 @@ class Keeper:
             for path in paths:
                 if path in known:
                     state = kept_state(db, path, self._limits.file)
-                    db.change(row.n, Change(path, known[path].before, state))
+                    db.change(row.n, FileChange(path, known[path].before, state))
 
     def _settle(
         self, db: Database, session: str, *, rests: bool
-    ) -> list[tuple[ChangedTurn, list[Change]]]:
+    ) -> list[tuple[ChangedTurn, list[FileChange]]]:
         """All turns with what they changed; what was left open is closed with what is there.
 
         When the session does not rest, its last turn may be open for a good reason.
@@ -205,7 +205,7 @@ class Keeper:
     def _restored(
         self,
         db: Database,
-        chosen: list[tuple[ChangedTurn, list[Change]]],
+        chosen: list[tuple[ChangedTurn, list[FileChange]]],
         undone: int,
         *,
         back: bool,
@@ -240,7 +240,7 @@ def _owner(session: SessionInfo, turn: str) -> tuple[str, str]:
     return (given.session, given.turn) if given.session else (session.id, turn)
 
 
-def _place(rows: list[tuple[ChangedTurn, list[Change]]], turn: str) -> int:
+def _place(rows: list[tuple[ChangedTurn, list[FileChange]]], turn: str) -> int:
     """The turn that is meant: its id, the beginning of it, or its number in the list."""
     found = [n for n, (row, _) in enumerate(rows) if row.turn == turn]
     if not found:
@@ -257,7 +257,7 @@ def _place(rows: list[tuple[ChangedTurn, list[Change]]], turn: str) -> int:
     raise BadInput(f"{what}.", f"There are: {known}.")
 
 
-def _touched(changes: Sequence[Change], space: str) -> tuple[TouchedFile, ...]:
+def _touched(changes: Sequence[FileChange], space: str) -> tuple[TouchedFile, ...]:
     return tuple(TouchedFile(_short(one.path, space), fate_of(one)) for one in changes)
 
 

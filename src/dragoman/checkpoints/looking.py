@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dragoman.policy.opening import walk_directory
 from dragoman.tools.trees import rules_above, walk
 
-from .database import NOTHING, Change, Database, Seen, State
+from .database import NOTHING, Database, FileChange, Seen, State
 
 _RACY = 20_000_000  # ns: a file changed that lately may change again with the same stamp
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -135,9 +135,9 @@ def kept_state(db: Database, path: str, limit: int) -> State:
 
 def differences(
     space: str, before: WorkspaceLook, after: WorkspaceLook
-) -> tuple[list[Change], str]:
+) -> tuple[list[FileChange], str]:
     """What is another, and what cannot be told."""
-    found: list[Change] = []
+    found: list[FileChange] = []
     old_rules, new_rules = _rules(before), _rules(after)
     unsure = 0
     for path in sorted({*before.files, *after.files}):
@@ -152,7 +152,7 @@ def differences(
                 continue
         elif new is NOTHING and _changed_at(whole):
             continue  # it is there, only not looked at any more
-        found.append(Change(whole, old, new))
+        found.append(FileChange(whole, old, new))
     if not unsure:
         return found, ""
     what = "1 file that was" if unsure == 1 else f"{unsure} files that were"

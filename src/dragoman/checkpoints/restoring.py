@@ -10,46 +10,48 @@ from dragoman.engine.faults import BadInput, Changed, Refused
 from dragoman.engine.ports.checkpoints import Fate
 from dragoman.policy.opening import walk_directory
 
-from .database import NOTHING, Change, Database, State, hash_of
+from .database import NOTHING, Database, FileChange, State, hash_of
 from .looking import state_of
 
 _SHOWN = 12_000  # characters of a diff that are shown
 _LINES = 4_000  # lines of a text that are compared
 
 
-def between(steps: Sequence[Sequence[Change]], *, back: bool) -> list[Change]:
+def between(steps: Sequence[Sequence[FileChange]], *, back: bool) -> list[FileChange]:
     """What others did to files between turns that are taken back at once (or done again)."""
     reached: dict[str, State] = {}
-    found: list[Change] = []
+    found: list[FileChange] = []
     for changes in steps:
         for one in changes:
             old, new = (one.after, one.before) if back else (one.before, one.after)
             met = reached.get(one.path, old)
             if met != old:
-                found.append(Change(one.path, old, met) if back else Change(one.path, met, old))
+                found.append(
+                    FileChange(one.path, old, met) if back else FileChange(one.path, met, old)
+                )
             reached[one.path] = new
     return found
 
 
-def plan(steps: Sequence[Sequence[Change]], *, back: bool) -> list[Change]:
+def plan(steps: Sequence[Sequence[FileChange]], *, back: bool) -> list[FileChange]:
     """Several turns, in the order in which they are taken back or done again, as one change."""
-    made: dict[str, Change] = {}
+    made: dict[str, FileChange] = {}
     for changes in steps:
         for one in changes:
             old, new = (one.after, one.before) if back else (one.before, one.after)
             known = made.get(one.path)
-            made[one.path] = Change(one.path, known.before if known else old, new)
+            made[one.path] = FileChange(one.path, known.before if known else old, new)
     return [made[path] for path in sorted(made)]
 
 
 def restore(
-    db: Database, changes: Sequence[Change], limit: int, space: str
+    db: Database, changes: Sequence[FileChange], limit: int, space: str
 ) -> tuple[list[tuple[str, Fate]], list[str]]:
     """Make every file what its change says; returns those, and the ones whose content is lost.
 
     Raises Changed, and changes nothing, when a file is not what the turn left.
     """
-    wanted: list[Change] = []
+    wanted: list[FileChange] = []
     lost: list[str] = []
     trouble: list[tuple[str, str]] = []
     for change in changes:
@@ -92,7 +94,7 @@ def restore(
     return done, lost
 
 
-def refuse(db: Database, others: Sequence[Change], space: str) -> None:
+def refuse(db: Database, others: Sequence[FileChange], space: str) -> None:
     """Raise Changed when others worked between the turns: their work would be lost."""
     if others:
         trouble = []
@@ -120,7 +122,7 @@ def _lacks(db: Database, state: State) -> bool:
     return state.mode != 0 and (state.hash is None or db.get(state.hash) is None)
 
 
-def _put(db: Database, change: Change, space: str) -> None:
+def _put(db: Database, change: FileChange, space: str) -> None:
     target = change.after
     directory, name = os.path.split(change.path)
     if target == NOTHING:
@@ -163,7 +165,9 @@ def _prune(directory: str, space: str) -> None:
         directory = os.path.dirname(directory)
 
 
-def _difference(db: Database, change: Change, now: State, data: bytes | None, space: str) -> str:
+def _difference(
+    db: Database, change: FileChange, now: State, data: bytes | None, space: str
+) -> str:
     """What somebody made of a file, as a diff against what the turn left."""
     name = _short(change.path, space)
     if now == NOTHING:

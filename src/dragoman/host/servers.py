@@ -22,7 +22,7 @@ from dragoman.settings.host import McpServer
 from dragoman.settings.model import Settings
 
 if TYPE_CHECKING:
-    from dragoman.tools.mcp import Connection
+    from dragoman.tools.mcp import McpConnection
 
 log = get_log("mcp")
 
@@ -36,7 +36,7 @@ class Shared:
         self.name = name
         self.section = section
         self.users: set[str] = set()
-        self.connection: Connection | None = None
+        self.connection: McpConnection | None = None
         self.closed = False
         self._servers = servers
         self._failing = False
@@ -55,7 +55,7 @@ class Shared:
     def connect(self) -> None:
         """Begin to connect, unless it is done or under way."""
         from dragoman.engine.faults import BadInput
-        from dragoman.tools.mcp import Connection, read_server
+        from dragoman.tools.mcp import McpConnection, read_server
 
         if self.closed or (self.connection is not None and not self.connection.over):
             return
@@ -72,7 +72,7 @@ class Shared:
         options["wrap"] = self._servers.cells.shared(self.name)
         if not self.section.trust_with_daemon:
             options["trust"] = self._servers.brand
-        self.connection = Connection(server, self._noted, **options)
+        self.connection = McpConnection(server, self._noted, **options)
 
     def _noted(self, title: str, text: str) -> None:
         log.warning(title, problem=text)
@@ -122,7 +122,7 @@ class Shared:
 
 
 class Lease:
-    """A shared server as one session's toolbox sees it (like `tools.mcp.Connection`)."""
+    """A shared server as one session's toolbox sees it (like `tools.mcp.McpConnection`)."""
 
     def __init__(self, shared: Shared, session: str) -> None:
         self._shared = shared

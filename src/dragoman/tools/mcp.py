@@ -113,7 +113,7 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: _NAME - 9]}_{crc32(name.encode()):08x}"
 
 
-class Connection:
+class McpConnection:
     """A server and the task that owns the way to it."""
 
     def __init__(
@@ -280,7 +280,7 @@ class _Heard:
 class McpTool:
     """One tool of a server (`ports.Tool`)."""
 
-    def __init__(self, connection: Connection, name: str, description: str, schema: Any) -> None:
+    def __init__(self, connection: McpConnection, name: str, description: str, schema: Any) -> None:
         self._connection = connection
         self._name = name
         self.spec = ToolSpec(
@@ -364,7 +364,7 @@ def _library() -> dict[str, Any]:
     }
 
 
-async def _streams(library: dict[str, Any], way: Connection, stack: Any, mark: str) -> Any:
+async def _streams(library: dict[str, Any], way: McpConnection, stack: Any, mark: str) -> Any:
     """Both directions to a server; what they stand on is closed with the stack."""
     server = way.server
     if server.transport == "acp":
@@ -461,7 +461,7 @@ def connect(
 
 def connections(
     servers: Sequence[Mapping[str, Any]], note: Note, *, cwd: str = "", wrap: Wrap = unwrapped
-) -> list[Connection]:
+) -> list[McpConnection]:
     """Begin to connect; what cannot be understood is noted and left out."""
     made = []
     for given in servers:
@@ -470,5 +470,5 @@ def connections(
         except BadInput as fault:
             note(f"MCP server {given.get('name', '?')} was left out", str(fault))
             continue
-        made.append(Connection(server, note, wrap=wrap, revives=True))
+        made.append(McpConnection(server, note, wrap=wrap, revives=True))
     return made

@@ -95,7 +95,7 @@ async def login(
 
     Raises ProviderFailed.
     """
-    from .mcp import Connection, McpTools, read_server
+    from .mcp import McpConnection, McpTools, read_server
 
     if not url:
         raise BadInput(f"MCP server {name} is not on the network.", "Only those have a sign-in.")
@@ -113,7 +113,7 @@ async def login(
     notes: list[str] = []
     server = read_server({"name": name, "url": url})
     try:
-        one = Connection(server, noted, auth=auth)
+        one = McpConnection(server, noted, auth=auth)
         tools = McpTools([one], None)
         try:
             await tools.ready(within)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .app import Terminal
 
 
-class Own(NamedTuple):
+class OwnCommand(NamedTuple):
     about: str
     act: "Callable[[Terminal, str], Awaitable[None]]"
     hint: str = ""
@@ -191,29 +191,29 @@ _MODES = (
     ("supervised", "asks before it changes something"),
     ("full", "asks only where a rule says so"),
 )
-OWN: dict[str, Own] = {
-    "help": Own("keys and commands", _help),
-    "new": Own("begin another session", _new),
-    "resume": Own("go on with another session", _resume, "ID"),
-    "board": Own("all sessions, of every client", _board),
-    "inbox": Own("what waits for an answer, in every session", _inbox),
-    "rules": Own("answers for always: look, withdraw", _rules, "ID"),
-    "model": Own("use another model", _model, "REF"),
-    "mode": Own("how far the agent may go alone", _mode, "MODE"),
-    "effort": Own("how hard the model thinks", _effort, "EFFORT"),
-    "agent": Own("another agent, in a new session", _agent, "ALIAS"),
-    "rename": Own("give the session a title", _rename, "TITLE"),
-    "fork": Own("a new session with this one's history", _fork),
-    "compact": Own("summarise the history to make room", _compact),
-    "clear": Own("let the agent forget what was said", _clear),
-    "undo": Own("put files back to before the last turn", _undo, "TURN | list"),
-    "redo": Own("take the last undo back", _redo),
-    "copy": Own("copy the last answer", _copy),
-    "image": Own("give a picture along", _image, "PATH"),
-    "thinking": Own("show or fold the model's thinking", _thoughts),
-    "editor": Own("write in $EDITOR", _edit),
-    "vi": Own("vi keys on or off", _vi),
-    "quit": Own("leave; what runs goes on", _quit),
+OWN: dict[str, OwnCommand] = {
+    "help": OwnCommand("keys and commands", _help),
+    "new": OwnCommand("begin another session", _new),
+    "resume": OwnCommand("go on with another session", _resume, "ID"),
+    "board": OwnCommand("all sessions, of every client", _board),
+    "inbox": OwnCommand("what waits for an answer, in every session", _inbox),
+    "rules": OwnCommand("answers for always: look, withdraw", _rules, "ID"),
+    "model": OwnCommand("use another model", _model, "REF"),
+    "mode": OwnCommand("how far the agent may go alone", _mode, "MODE"),
+    "effort": OwnCommand("how hard the model thinks", _effort, "EFFORT"),
+    "agent": OwnCommand("another agent, in a new session", _agent, "ALIAS"),
+    "rename": OwnCommand("give the session a title", _rename, "TITLE"),
+    "fork": OwnCommand("a new session with this one's history", _fork),
+    "compact": OwnCommand("summarise the history to make room", _compact),
+    "clear": OwnCommand("let the agent forget what was said", _clear),
+    "undo": OwnCommand("put files back to before the last turn", _undo, "TURN | list"),
+    "redo": OwnCommand("take the last undo back", _redo),
+    "copy": OwnCommand("copy the last answer", _copy),
+    "image": OwnCommand("give a picture along", _image, "PATH"),
+    "thinking": OwnCommand("show or fold the model's thinking", _thoughts),
+    "editor": OwnCommand("write in $EDITOR", _edit),
+    "vi": OwnCommand("vi keys on or off", _vi),
+    "quit": OwnCommand("leave; what runs goes on", _quit),
 }
 KEYS = """\
 enter        send; while a turn runs, tell it at once

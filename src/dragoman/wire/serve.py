@@ -19,7 +19,17 @@ from msgspec import UNSET
 
 from .jsonrpc import ABSENT, Batch, BatchReply, Invalid, Message, Request, Response, reply
 from .link import Link
-from .verbs import UNREADABLE, After, Cancelled, Crowded, Table, UnknownMethod, Verb, bad_params
+from .verbs import (
+    UNREADABLE,
+    After,
+    Cancelled,
+    Crowded,
+    Party,
+    Table,
+    UnknownMethod,
+    Verb,
+    bad_params,
+)
 
 Send = Callable[[bytes], None]
 Read = Callable[[list[bytes]], Sequence[Message]]
@@ -111,7 +121,7 @@ class Shell:
 
     __slots__ = ("_lanes", "_table", "_tasks", "ended", "link", "party", "stopped", "working")
 
-    def __init__(self, table: Table, party: Any) -> None:
+    def __init__(self, table: Table, party: Party) -> None:
         self._table = table
         self.party: Any = party  # a Party; an RpcParty when `hear` is used
         self.link: Link = party.link

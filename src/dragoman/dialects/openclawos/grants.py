@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .seat import Seat
 
 
-class Rule(NamedTuple):
+class OfferKind(NamedTuple):
     """One type of capability: where its name stands, and what the denials say."""
 
     label: str
@@ -31,12 +31,14 @@ class Rule(NamedTuple):
 
 
 RULES = {
-    "channel": Rule("Channel", ("channelId", "id"), "channels.provides", True),
-    "tool": Rule("Tool", ("toolId", "name"), "tools.provides", True),
-    "hook": Rule("Hook", ("event",), "hooks", False),
-    "gateway_method": Rule("Gateway method", ("methodName", "method"), "gateway.methods", True),
-    "http_route": Rule("HTTP route", ("route", "path"), "gateway.httpRoutes", False),
-    "provider": Rule("Provider", ("providerId", "id"), "providers.provides", False),
+    "channel": OfferKind("Channel", ("channelId", "id"), "channels.provides", True),
+    "tool": OfferKind("Tool", ("toolId", "name"), "tools.provides", True),
+    "hook": OfferKind("Hook", ("event",), "hooks", False),
+    "gateway_method": OfferKind(
+        "Gateway method", ("methodName", "method"), "gateway.methods", True
+    ),
+    "http_route": OfferKind("HTTP route", ("route", "path"), "gateway.httpRoutes", False),
+    "provider": OfferKind("Provider", ("providerId", "id"), "providers.provides", False),
 }
 
 
