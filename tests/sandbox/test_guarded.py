@@ -15,6 +15,7 @@ from tests.tools.making import Env
 from dragoman.engine.content import ToolCall, text_of
 from dragoman.engine.ports import Reach
 from dragoman.policy.autonomy import AutonomyPolicy, Rules
+from dragoman.policy.guarded import guarded
 from dragoman.policy.profiles import STANDARD
 from dragoman.sandbox import room
 from dragoman.sandbox.bubblewrap import Bubblewrap
@@ -447,3 +448,42 @@ def test_submodules_of_a_worktree_are_looked_into(tmp_path: Path) -> None:
     config.write_text(was + "[core]\n\tfsmonitor = touch ran\n")
     assert "undone" in watch.undo(str(tmp_path / "aside"))[0]
     assert config.read_text() == was
+
+
+def test_what_stands_for_a_guarded_file_is_guarded(tmp_path: Path) -> None:
+    """A hook that is a link to a script of the project, a folder of hooks by configuration."""
+    root = tmp_path.resolve()
+    git("init", "-q", cwd=root)
+    git("config", "core.hooksPath", "tools/Hooks", cwd=root)
+    stands = ("scripts/check.sh", "tools/Hooks/pre-push", "config/code/tasks.json")
+    for name in (*stands, "scripts/other.sh"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("mine")
+    (root / ".git/hooks").mkdir(exist_ok=True)
+    (root / ".git/hooks/pre-commit").symlink_to("../../scripts/check.sh")
+    (root / ".vscode").symlink_to("config/code")
+    for name in stands:
+        assert guarded(str(root / name), (str(root),)), name
+    assert not guarded(str(root / "scripts/other.sh"), (str(root),))
+    watch = GuardedEntries([str(root)])
+    for name in (*stands, "scripts/other.sh"):
+        (root / name).write_text("evil")
+    (root / "tools/Hooks/post-merge").write_text("evil")
+    (root / ".cursor").symlink_to("scripts")  # what it leads to was there before
+    watch.undo(str(tmp_path / "aside"))
+    assert [(root / name).read_text() for name in stands] == ["mine"] * 3
+    assert (root / "scripts/other.sh").read_text() == "evil"  # somebody else's work
+    assert not (root / "tools/Hooks/post-merge").exists()
+    assert not (root / ".cursor").is_symlink()
+
+
+def test_a_large_file_cannot_be_made_to_look_untouched(tmp_path: Path) -> None:
+    file = tmp_path / ".vscode/large.json"
+    file.parent.mkdir()
+    file.write_bytes(b"a" * 300_000)
+    before = os.stat(file)
+    watch = GuardedEntries([str(tmp_path)])
+    with open(file, "r+b") as opened:
+        opened.write(b"b")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "undone" in watch.undo(str(tmp_path / "aside"))[0]

@@ -6,6 +6,7 @@ the owner opens an editor, enters the folder, logs in or uses git.
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 _FOLDERS = frozenset(
@@ -55,6 +56,8 @@ _AT_HOME = tuple(
 )
 GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
 _LOCKED = ("config", "config.worktree", "hooks", "info", "commondir")
+_HOOKS_PATH = re.compile(rb'^\s*hookspath\s*=\s*"?([^"\n#;]+?)"?\s*$', re.IGNORECASE | re.MULTILINE)
+_CONFIGURATION = 65_536  # bytes of it that are read
 _MODULES = 128  # folders that are looked through for submodules
 
 
@@ -71,6 +74,30 @@ def at_home(root: str) -> Iterator[str]:
     if root == os.path.realpath(os.path.expanduser("~")):
         places = (os.path.join(root, name) for name in _AT_HOME)
         yield from (path for path in places if os.path.exists(path) and not os.path.islink(path))
+
+
+def led(root: str) -> Iterator[str]:
+    """Files and folders of a workspace that stand for guarded ones.
+
+    A link leads to them (a hook that is a script of the project), or git is told that its hooks
+    are there.
+    """
+    hooks = os.path.join(root, ".git", "hooks")
+    for folder in (root, os.path.dirname(hooks), hooks):
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:  # none
+            for entry in entries:
+                inside = folder == hooks or entry.path == hooks
+                if (inside or is_guarded(entry.name, folder)) and entry.is_symlink():
+                    yield from _in(root, entry.path)
+    with contextlib.suppress(OSError), open(f"{root}/.git/config", "rb") as file:
+        for said in _HOOKS_PATH.findall(file.read(_CONFIGURATION)):
+            yield from _in(root, os.path.join(root, os.fsdecode(said)))
+
+
+def _in(root: str, path: str) -> Iterator[str]:
+    real = os.path.realpath(path)
+    if real.startswith(root.rstrip("/") + "/") and os.path.exists(real):
+        yield real
 
 
 def guarded(path: str, roots: tuple[str, ...]) -> bool:
@@ -91,10 +118,11 @@ def guarded(path: str, roots: tuple[str, ...]) -> bool:
         inside = names[names.index(".git") + 1 :]
         # Submodules and worktrees keep theirs below: .git/modules/x/config.
         return any(name in GIT for name in inside[:1] + inside[2:]) if inside else True
+    below = "/".join(names) + "/"
     if root == os.path.realpath(os.path.expanduser("~")):
-        below = "/".join(names) + "/"
-        return any(below.startswith(f"{place.casefold()}/") for place in _AT_HOME)
-    return False
+        if any(below.startswith(f"{place.casefold()}/") for place in _AT_HOME):
+            return True
+    return any(f"{path}/".startswith(f"{place}/") for place in led(root))
 
 
 def repositories(root: str) -> Iterator[str]:

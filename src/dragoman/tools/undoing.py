@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.policy.gitlinks import linked
-from dragoman.policy.guarded import GIT, at_home, is_guarded, is_repository, repositories
+from dragoman.policy.guarded import GIT, at_home, is_guarded, is_repository, led, repositories
 from dragoman.policy.opening import walk_directory
 from dragoman.policy.repository import harmless_change
 
@@ -55,6 +55,8 @@ class GuardedEntries:
         # be able to fill them.
         self._left_out: set[str] = set()
         self._looked = False
+        # As it is now: what a command links to is not taken for something that it made.
+        self._led = [place for root in self._roots for place in led(root)]
         self._before: dict[str, FoundEntry] = {}
         self._before = dict(self._look())
         self._looked = True
@@ -124,6 +126,8 @@ class GuardedEntries:
 
     def _look(self) -> Iterator[tuple[str, FoundEntry]]:
         links: set[str] = set()
+        for place in self._led:
+            yield from self._tree(place)
         for root in self._roots:
             for place in at_home(root):
                 yield from self._tree(place)
@@ -269,7 +273,7 @@ def _kept(path: str, content: bool = True) -> FoundEntry | None:
         return None
     finally:
         os.close(at)
-    sign = (about.st_size, about.st_mtime_ns, about.st_ino) if data is None else (0, 0, 0)
+    sign = (about.st_size, about.st_ctime_ns, about.st_ino) if data is None else (0, 0, 0)
     return FoundEntry(kind, stat.S_IMODE(about.st_mode) if kind == stat.S_IFREG else 0, data, sign)
 
 
