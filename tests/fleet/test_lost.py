@@ -99,6 +99,28 @@ async def test_a_lost_session_writes_no_end_of_its_turn(fleet: Fleet) -> None:
     assert [one.outcome for one in await ended(a, session)] == ["completed"]
 
 
+async def test_one_session_that_cannot_be_given_up_keeps_no_other(
+    fleet: Fleet, monkeypatch: Any
+) -> None:
+    a = await fleet.join("a", script(Turn((Hang(),))))
+    first, second = await a.open(), await a.open()
+    work = await a.say(second, "go", by=ANN)
+    await asyncio.wait_for(work.started, 10)
+    ledgers = [a.host.live[one].ledger for one in (first, second)]
+    park = a.host.let_down
+
+    def odd(ledger: Any) -> None:
+        if ledger is ledgers[0]:
+            raise RuntimeError("odd")
+        park(ledger)
+
+    monkeypatch.setattr(a.host, "let_down", odd)
+    a.node._give_up("a test")
+    assert all(ledger.lost for ledger in ledgers) and a.host.live.get(second) is None
+    monkeypatch.undo()
+    park(ledgers[0])
+
+
 async def test_a_key_that_the_owner_knows_is_known_on_every_node(
     fleet: Fleet, monkeypatch: Any
 ) -> None:

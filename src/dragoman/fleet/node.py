@@ -288,7 +288,10 @@ class Node:
         """The lease is over: somebody else may have our sessions, so nothing of them runs on."""
         mine = [one for one in self.host.live.values() if one.own]
         for session in mine:
-            session.ledger.lose()
+            try:
+                session.ledger.lose()
+            except Exception as error:  # the others are given up, and the lease is tried for on
+                self.host.trouble("a session was not given up", error, session=session.id)
         if mine:
             log.error("gave sessions up", count=len(mine), problem=why)
 
