@@ -8,6 +8,10 @@ from dragoman.dialects.descriptor import REGISTRY, rpc_refusal
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link, Opener
 
+_PATIENCE = 1.0  # seconds for the first line of one that is to be refused
+_MOST_UNHEARD = 64  # of those at once
+_FIRST_LINE = 64 * 1024
+
 
 class Guest(Link, Protocol):
     """A connection as the guest list needs it: it tells when it is gone, and can be looked into.
@@ -29,6 +33,8 @@ class Guests:
         self.on_enter: list[Callable[[Guest, Hearer], Hearer]] = []  # may put itself between
         self._refused = refused
         self._any = False
+        # Beyond the limit, and not heard yet: they are refused in the protocol of their first line.
+        self._unheard: dict[Link, asyncio.TimerHandle] = {}
         self._waiting: list[asyncio.Future[None]] = []  # for somebody to come or go
 
     @property
@@ -43,7 +49,9 @@ class Guests:
         def opened(link: Guest) -> Hearer:
             if len(all) >= self.limit:
                 self._refused(link)
-                return _Refused(link, dialect, self.limit)
+                if dialect == "any" and len(self._unheard) < _MOST_UNHEARD:
+                    return self._unknown(link)
+                return self._refuse(link, dialect)
             hearer = open(link)
             all[link] = dialect
             link.left = leave
@@ -55,6 +63,34 @@ class Guests:
             return hearer
 
         return cast(Opener, opened)
+
+    def _unknown(self, link: Guest) -> Hearer:
+        """Refuse one whose protocol its first line tells; it is not waited for long."""
+        from dragoman.dialects.sniff import AnyHearer
+
+        def heard(link: Link) -> None:
+            if (timer := self._unheard.pop(link, None)) is not None:
+                timer.cancel()
+
+        def refusing(name: str) -> Opener:
+            if link not in self._unheard:  # too late: it was refused already
+                return lambda link: _Refused()
+            heard(link)
+            return lambda link: self._refuse(link, name)
+
+        loop = asyncio.get_running_loop()
+        self._unheard[link] = loop.call_later(_PATIENCE, lambda: refusing("")(link))
+        link.left = heard
+        return AnyHearer(link, refusing, _FIRST_LINE)
+
+    def _refuse(self, link: Link, dialect: str) -> Hearer:
+        """Tell it so, and end it."""
+        most = self.limit
+        text = f"{most} clients are connected already. Close one, or raise limits.max_clients."
+        known = REGISTRY.find(dialect)
+        link.send(encode(known.refusal(text) if known is not None else rpc_refusal(text)))
+        link.close()
+        return _Refused()
 
     def _leave(self, guest: Guest) -> None:
         self.all.pop(guest, None)
@@ -98,18 +134,11 @@ class Guests:
 
 
 class _Refused:
-    """A connection beyond the limit: it is told so, and ended."""
+    """A connection beyond the limit, which was told so and ends."""
 
     max_line = 1024
     limit_counts_newline = False
     max_pending = 0
-
-    def __init__(self, link: Link, dialect: str, limit: int) -> None:
-        text = f"{limit} clients are connected already. Close one, or raise limits.max_clients."
-        known = REGISTRY.find(dialect)
-        answer = known.refusal(text) if known is not None else rpc_refusal(text)
-        link.send(encode(answer))
-        link.close()
 
     def hear(self, lines: list[bytes]) -> None:
         return None
