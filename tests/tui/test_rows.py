@@ -1,5 +1,7 @@
 """What is drawn without a terminal: `rows`, `strips`, `prose`, `paint`."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -189,3 +191,18 @@ def test_paint_folds_thoughts_until_they_are_wanted() -> None:
 @pytest.mark.parametrize("kind", ["you", "said", "thought", "call", "plan", "note", "ended"])
 def test_paint_estimates_some_rows_for_every_kind(kind: Any) -> None:
     assert 1 <= paint.estimate(Piece(kind, "a\nb"), 40) <= 6
+
+
+def test_plain_words_need_no_parser_and_prepared_ones_load_nothing() -> None:
+    program = """
+import sys
+from dragoman.tui import prose
+prose.rows("some plain words", 80)
+print("markdown_it" in sys.modules, "pygments.lexers" in sys.modules)
+prose.prepare()
+before = set(sys.modules)
+prose.rows("# a title", 80)
+print(sorted(set(sys.modules) - before))
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout.splitlines() == ["False False", "[]"], said.stderr

@@ -15,6 +15,7 @@ from textual.binding import Binding
 
 from dragoman.engine.faults import Fault
 
+from . import prose
 from .asking import Asking
 from .choices import Choice
 from .conversation import Conversation
@@ -157,6 +158,7 @@ class Terminal(App[int]):
             await send(self, wish.prompt, queued=True)
         rows = await host.commands(self.desk.cwd)
         self.writing.offered = [Choice(row.name, row.description) for row in rows]
+        await asyncio.to_thread(prose.prepare)
 
     async def _facts(self) -> None:
         """The model of the next session, and how much each model can hold."""

@@ -29,18 +29,27 @@ def _parser() -> "MarkdownIt":
     return MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
 
 
+def prepare() -> None:
+    """Load what Markdown and code need, before somebody who types has to wait for it."""
+    import markdown_it.tree
+    import pygments.lexers
+
+    _ = markdown_it.tree, pygments.lexers
+    _parser()
+
+
 def rows(text: str, width: int, opener: str = "", *, grows: bool = False) -> list[Row]:
     """The rows of one piece of Markdown; `opener` is the fence that it begins inside of.
 
     `grows`: more of it will come, and it will be drawn again.
     """
-    from markdown_it.tree import SyntaxTreeNode
-
     text = safe(text)
     if opener:
         text = f"{opener}\n{text}"
     elif _simple(text):
         return wrap(Text(text.strip("\n")), width)
+    from markdown_it.tree import SyntaxTreeNode
+
     try:
         tree = SyntaxTreeNode(_parser().parse(text))
         if grows and tree.children and tree.children[-1].type == "fence":
