@@ -16,6 +16,7 @@ from dragoman.engine.host import OpenSpec
 from dragoman.host import servers as module
 from dragoman.host.compose import Composed, compose
 from dragoman.testing.script import Scripted, call
+from dragoman.tools import mcp
 
 SERVER = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
 SUMS = f'[mcp.sums]\ncommand = "{sys.executable}"\nargs = ["{SERVER}"]\n'
@@ -64,7 +65,8 @@ class Talk:
 
 
 @pytest.fixture
-async def talks(tmp_path: Path):
+async def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mcp, "PATIENCE_SECONDS", 60.0)  # a crowded machine starts servers slowly
     made: list[Composed] = []
 
     async def make(config: str) -> Talk:

@@ -422,8 +422,9 @@ class McpTools:
         self._connections = connections
         self._only = only
 
-    async def ready(self, seconds: float = PATIENCE_SECONDS) -> None:
+    async def ready(self, seconds: float | None = None) -> None:
         """Wait until every server is there or has failed, but not for long."""
+        seconds = PATIENCE_SECONDS if seconds is None else seconds
         waiting = [asyncio.ensure_future(one.ready.wait()) for one in self._connections]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=seconds)
