@@ -13,6 +13,7 @@ MOST = 2
 # Modules whose classes are the messages of a wire, named as that wire names them.
 WIRES = ("/shapes.py", "dialects/dragoman/answers.py", "fleet/words.py")
 LISTED = {
+    "Configured": "the same in every dialect: what it needs of that table",
     "Desk": "the same in every dialect: what it keeps for the whole process",
     "Settings": "the same in every dialect: its table of the configuration",
 }

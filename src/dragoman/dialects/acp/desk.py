@@ -2,7 +2,7 @@
 
 import asyncio
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from dragoman.dialects.descriptor import REGISTRY
@@ -20,12 +20,31 @@ if TYPE_CHECKING:
 _LEAST_SWEEP = 0.05
 
 
+class Configured(Protocol):
+    """Anything that has these, so that the configuration's own section can be given."""
+
+    @property
+    def default_agent(self) -> str: ...
+
+    @property
+    def max_sessions(self) -> int: ...
+
+    @property
+    def session_timeout_secs(self) -> float: ...
+
+    @property
+    def error_codes(self) -> str: ...
+
+    @property
+    def version_2(self) -> bool: ...
+
+
 class Desk:
     """Counts active sessions, lets idle ones go, and makes the hearers of new connections."""
 
-    def __init__(self, door: Door, settings: Any = None, *, agent: str = "") -> None:
+    def __init__(self, door: Door, settings: Configured | None = None, *, agent: str = "") -> None:
         self.door = door
-        self.settings: Any = settings if settings is not None else Settings()
+        self.settings: Configured = settings or Settings()
         self.agent = agent  # default of every connection that says nothing else
         self.active: dict[str, set[Attachment]] = {}
         # The lists that were encoded last, as JSON: with children, and without.

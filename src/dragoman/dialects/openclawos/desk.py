@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import uuid4
 
 import msgspec
@@ -45,12 +45,28 @@ class Left(NamedTuple):
     until: float
 
 
+class Configured(Protocol):
+    """Anything that has these, so that the configuration's own section can be given."""
+
+    @property
+    def require_token(self) -> bool: ...
+
+    @property
+    def invoke_timeout_ms(self) -> int: ...
+
+    @property
+    def heartbeat_timeout_secs(self) -> float: ...
+
+    @property
+    def apps(self) -> Mapping[str, Any]: ...
+
+
 class Desk:
     """One per process."""
 
-    def __init__(self, door: "Door", settings: Any = None) -> None:
+    def __init__(self, door: "Door", settings: "Configured | None" = None) -> None:
         self.door = door
-        self.settings: Any = settings if settings is not None else Settings()
+        self.settings: Configured = settings or Settings()
         self.voice = Voice()
         self.now: Callable[[], int] = door.now_ms
         self.new_token: Callable[[], str] = lambda: str(uuid4())
