@@ -1,5 +1,6 @@
 """What is drawn without a terminal: `rows`, `strips`, `prose`, `paint`."""
 
+import random
 import subprocess
 import sys
 from typing import Any
@@ -11,7 +12,7 @@ from dragoman.engine.content import Diff, PlanEntry
 from dragoman.tui import paint, prose
 from dragoman.tui.paint import Look
 from dragoman.tui.piece import Piece
-from dragoman.tui.rows import Row, beside, cut, safe, wrap
+from dragoman.tui.rows import Row, _even, _wrapped, beside, cut, safe, wrap
 from dragoman.tui.strips import strip
 
 
@@ -206,3 +207,25 @@ print(sorted(set(sys.modules) - before))
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert said.stdout.splitlines() == ["False False", "[]"], said.stderr
+
+
+def test_signs_of_one_column_are_wrapped_the_quick_way_and_alike() -> None:
+    chance = random.Random(5)
+    for _ in range(300):
+        words = ["".join(chance.choices("aé—“ßж’", k=chance.randint(1, 14))) for _ in range(40)]
+        text = " ".join(words)
+        width = chance.randint(15, 60)
+        assert _even(text)
+        quick = wrap(Text(text), width)
+        slow = _wrapped(Text(text), width) if len(text) > width else quick
+        assert [row.shown.plain for row in quick] == [row.shown.plain for row in slow]
+        assert "".join((row.joins or "") + row.copy for row in quick) == text
+    assert not _even("一") and not _even("e\u0301") and not _even("\u200d")
+
+
+def test_what_stands_beside_keeps_its_looks() -> None:
+    plain, styled = Row(Text("a"), "a"), Row(Text("b", "bold"), "b")
+    first, second, third = beside([plain, styled, plain], Text("› ", "cyan"), Text("  "))
+    assert first.shown.plain == "› a" and first.shown.spans
+    assert second.shown.plain == "  b" and second.shown.spans[0].start == 2
+    assert third.shown.plain == "  a" and not third.shown.spans

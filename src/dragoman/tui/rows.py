@@ -1,9 +1,10 @@
 """Lines of the screen: what is drawn, and what is copied."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
@@ -33,7 +34,7 @@ BLANK = Row(Text(""), "")
 def wrap(text: Text, width: int) -> list[Row]:
     """The text in lines of this width."""
     width = max(width, 4)
-    if not text.spans and text.plain.isascii() and "\t" not in text.plain:
+    if not text.spans and "\t" not in text.plain and _even(text.plain):
         return _wrap_plain(text.plain, width, text.style)
     rows: list[Row] = []
     for line in text.split("\n", allow_blank=True):
@@ -43,6 +44,16 @@ def wrap(text: Text, width: int) -> list[Row]:
         else:
             rows += _wrapped(line, width)
     return rows
+
+
+def _even(text: str) -> bool:
+    """Whether every character takes one column: text has few different ones."""
+    return text.isascii() or all(map(_single, set(text)))
+
+
+@lru_cache(4_096)
+def _single(char: str) -> bool:
+    return char == "\n" or get_character_cell_size(char) == 1
 
 
 def _wrapped(line: Text, width: int) -> list[Row]:
@@ -86,7 +97,10 @@ def beside(
     for at, row in enumerate(rows):
         mark = first if at == 0 else rest
         said = ("" if copied is None else copied[0] if at == 0 else copied[1]) + row.copy
-        shown = Text.assemble(mark, row.shown, no_wrap=True)
+        if row.shown.spans or row.shown.style or mark.spans or mark.style:
+            shown = Text.assemble(mark, row.shown, no_wrap=True)
+        else:  # nearly all of what is said; it is far quicker
+            shown = Text(mark.plain + row.shown.plain, no_wrap=True)
         found.append(Row(shown, said if row.joins is None else row.copy, row.joins))
     return found
 
