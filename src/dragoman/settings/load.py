@@ -132,8 +132,9 @@ class _Loading:
         except tomllib.TOMLDecodeError as problem:
             raise BadSettings([_syntax(self.path, str(problem))]) from None
         from .foreign import understood
+        from .retired import take_over
 
-        for path, told in understood(self.raw):
+        for path, told in (*understood(self.raw), *take_over(self.raw)):
             self.warnings.append(f"{self.where(path)}{shape.join(path)} {told}.")
         for finding in shape.check(self.raw):
             where = self.where(finding.path)
@@ -175,6 +176,8 @@ class _Loading:
         try:
             key = _resolve(name[len(prefix) :])
         except shape.UnknownKey as unknown:
+            if prefix == OURS and self.put_retired(name, text):
+                return
             if prefix == OURS:
                 self.problems.append(f"{name} in the environment: {unknown.sentence}")
             else:
@@ -183,6 +186,21 @@ class _Loading:
             return
         value = shape.read(key.kind, text)
         self.put(key, value, Source("env", name))
+
+    def put_retired(self, name: str, text: str) -> bool:
+        """A variable for a key of earlier versions: told, and read as what replaced it."""
+        from . import retired, shape
+
+        path = tuple(name[len(OURS) :].split("__"))
+        one = retired.find(path)
+        if one is None:
+            return False
+        told = one.told(path)
+        self.warnings.append(f"{name} in the environment: {shape.join(path)} {told}.")
+        if one.instead and not one.over():
+            key = shape.key(one.heir(path))
+            self.put(key, shape.read(key.kind, text), Source("env", name))
+        return True
 
     def put_flag(self, name: str, value: Any) -> None:
         from . import shape
