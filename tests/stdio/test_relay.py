@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -226,7 +227,47 @@ async def test_relay_adopts_a_conversation_that_began_without_it() -> None:
     assert made._sessions == {}
 
 
+async def test_relay_keeps_what_the_host_says_before_the_editor_is_there() -> None:
+    made = Relay("test", Way(), patience=1)
+    made.adopt([line(1, "initialize")], [])
+    ear = made.hostward(End())  # type: ignore[arg-type]
+    ear.hear([answer(1, protocolVersion=1)])
+    editor = End()
+    made.joined(editor)  # type: ignore[arg-type]
+    assert [one["id"] for one in editor.said()] == [1] and not made._open
+
+
+async def test_relay_knows_that_a_fraction_is_answered_without_it() -> None:
+    made, editor = await begun(Way())
+    made.heard([line(1.5, "session/list"), line(2, "session/list")])
+    made.told([b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"},"id":null}'])
+    assert list(made._open) == [2] and len(editor.sent) == 1
+    made.told([b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"},"id":null}'])
+    assert list(made._open) == [2]
+
+
 # --- acp ---
+
+
+@pytest.mark.parametrize("told", [b"", b'{"id":1,"resu'])
+async def test_acp_goes_on_with_what_was_read_before(told: bytes, tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    whole = answer(1, protocolVersion=1).replace(b'"jsonrpc": "2.0", ', b"").replace(b" ", b"")
+    theirs.sendall(whole[len(told) :] + b"\n")  # it is there before anybody looks
+    begun = acp.Begun(ours)
+    begun.left = told
+    made = Relay("test", Way(), patience=1)
+    made.adopt([line(1, "initialize")], [])
+    link = await acp.DaemonWay(str(tmp_path)).adopt(made.hostward, begun)
+    for _ in range(100_000):
+        if not made._open:
+            break
+        await asyncio.sleep(0)
+    editor = End()
+    made.joined(editor)  # type: ignore[arg-type]
+    assert editor.said() == [{"id": 1, "result": {"protocolVersion": 1}}]
+    link.close()
+    theirs.close()
 
 
 async def test_acp_own_host_passes_lines_both_ways_and_ends_once(tmp_path: Path) -> None:

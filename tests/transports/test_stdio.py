@@ -1,5 +1,6 @@
 """Standard input and output of every kind: pipes, sockets, files, terminals, devices."""
 
+import asyncio
 import os
 import pty
 import socket
@@ -8,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvloop
+
+from dragoman.transports import stdio
 
 PROGRAM = Path(__file__).with_name("stdio_echo.py")
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -128,3 +132,53 @@ def test_a_reader_that_goes_ends_it_quietly(loop):
     child.stdin.flush()
     err = finish(child)
     assert b"BrokenPipe" not in err and b"lost" in err
+
+
+class Ear:
+    """Keeps the lines that it hears."""
+
+    max_line = max_pending = 1 << 24
+    limit_counts_newline = False
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.over = asyncio.Event()
+
+    def hear(self, lines: list[bytes]) -> None:
+        self.lines += lines
+
+    def overlong(self, size: int) -> None:
+        raise AssertionError(size)
+
+    def ended(self) -> None:
+        self.over.set()
+
+    def lost(self) -> None:
+        self.over.set()
+
+
+@pytest.mark.parametrize("sockets", [False, True])
+def test_what_was_read_before_comes_first(loop, sockets):
+    async def play() -> list[bytes]:
+        if sockets:
+            inside, outside = socket.socketpair()
+            stdin, feed = inside.detach(), outside.detach()
+        else:
+            stdin, feed = os.pipe()
+        reader, stdout = os.pipe()
+        os.write(feed, b'cond"}\nthird\n')  # it is there before anybody looks
+        ear = Ear()
+        line = await stdio.serve(lambda _: ear, stdin=stdin, stdout=stdout, first=b'first\n{"se')
+        os.close(feed)
+        async with asyncio.timeout(30):
+            await ear.over.wait()
+        line.pump.close()
+        await line.gone.wait()
+        os.close(reader)
+        if sockets:
+            os.close(stdin)  # a copy of it was used
+        return ear.lines
+
+    factory = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        assert runner.run(play()) == [b"first", b'{"second"}', b"third"]

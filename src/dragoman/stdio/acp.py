@@ -52,8 +52,8 @@ async def _serve(wire: int, own: "OwnHost", path: str, begun: Begun | None) -> i
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     if begun is not None:
         way = DaemonWay(path)
+        relay.adopt(begun.heard, begun.told)  # before anything more is heard
         link = await way.adopt(relay.hostward, begun)
-        relay.adopt(begun.heard, begun.told)
         await relay.start(wire, link, begun.rest)
     else:
         relay.begin_with(own)
@@ -85,20 +85,17 @@ class DaemonWay:
         except OSError as problem:
             sock.close()
             raise NotThere(f"The daemon at {self._path} does not answer: {problem}.") from None
-        return await self._opened(sock, open, name)
+        return await self._opened(sock, open)
 
     async def adopt(self, open: Opener, begun: Begun) -> Link:
         """Go on with a connection on which something was said already."""
         begun.sock.setblocking(False)
-        link = await self._opened(begun.sock, open, "")
-        if begun.left:
-            link.data_received(begun.left)
-        return link
+        return await self._opened(begun.sock, open, begun.left)
 
-    async def _opened(self, sock: socket.socket, open: Opener, name: str) -> Pump:
+    async def _opened(self, sock: socket.socket, open: Opener, first: bytes = b"") -> Pump:
         terms = Terms(open, Peer(f"unix:{self._path}", "unix"))
         _, pump = await asyncio.get_running_loop().create_unix_connection(
-            lambda: Pump(terms), sock=sock
+            lambda: _Continued(terms, first), sock=sock
         )
         return pump
 
@@ -107,6 +104,21 @@ class DaemonWay:
 
     async def close(self) -> None:
         return None
+
+
+class _Continued(Pump):
+    """A connection of which something was read already: that comes before everything else."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self, terms: Terms, first: bytes) -> None:
+        super().__init__(terms)
+        self._first = first
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._first:
+            self.data_received(self._first)
 
 
 class OwnHost:

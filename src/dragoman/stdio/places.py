@@ -8,12 +8,35 @@ that it is sent all it missed and nothing twice.
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
 _PLACE = b'{"jsonrpc":"2.0","method":"_dragoman/place",'
 _UPDATE = b'{"jsonrpc":"2.0","method":"session/update",'
 _TEXT = b'"sessionUpdate":"agent_message_chunk"'
 _THOUGHT = b'"sessionUpdate":"agent_thought_chunk"'
 _MOST = 4096  # lines that are kept uncounted
+
+
+class ResumePoint(msgspec.Struct):
+    """What is needed to resume a session."""
+
+    sessionId: str = ""
+    session_id: str = ""
+    cwd: str = ""
+    mcpServers: Any = None
+
+
+_point = msgspec.json.Decoder(ResumePoint)
+
+
+def place_of(raw: Raw | UnsetType) -> ResumePoint:
+    """What the parameters, or the result, of a request say about its session."""
+    if raw is UNSET or raw == b"null":
+        return ResumePoint()
+    try:
+        return _point.decode(raw)
+    except msgspec.DecodeError:
+        return ResumePoint()  # the host says what is wrong with it
 
 
 class Had(msgspec.Struct):

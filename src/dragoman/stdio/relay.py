@@ -22,7 +22,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.engine.faults import Fault
-from dragoman.stdio.places import Places
+from dragoman.stdio.places import Places, ResumePoint, place_of
 from dragoman.transports import stdio
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Blob, Link, Opener
@@ -85,15 +85,6 @@ class Head(msgspec.Struct):
     error: Raw | UnsetType = UNSET
 
 
-class ResumePoint(msgspec.Struct):
-    """What is needed to resume a session."""
-
-    sessionId: str = ""
-    session_id: str = ""
-    cwd: str = ""
-    mcpServers: Any = None
-
-
 class Open(msgspec.Struct):
     """A request of the editor that has no answer yet."""
 
@@ -112,7 +103,6 @@ class Open(msgspec.Struct):
 
 
 _head = msgspec.json.Decoder(Head)
-_place = msgspec.json.Decoder(ResumePoint)
 
 
 def read(line: bytes) -> Head | None:
@@ -122,15 +112,6 @@ def read(line: bytes) -> Head | None:
         return None
 
 
-def _place_of(raw: Raw | UnsetType) -> ResumePoint:
-    if raw is UNSET or raw == b"null":
-        return ResumePoint()
-    try:
-        return _place.decode(raw)
-    except msgspec.DecodeError:
-        return ResumePoint()  # the host says what is wrong with it
-
-
 def _is_taken(answer: Head) -> bool:
     """Whether a session was refused because another process has it."""
     return answer.error is not UNSET and b'"SESSION_IN_USE"' in bytes(answer.error)
@@ -138,7 +119,7 @@ def _is_taken(answer: Head) -> bool:
 
 def _with_whole_path(line: bytes, head: Head) -> bytes:
     """A relative `cwd` is the editor's, which is ours: the daemon's folder is another one."""
-    cwd = _place_of(head.params).cwd
+    cwd = place_of(head.params).cwd
     if not cwd or os.path.isabs(cwd):
         return line
     message = msgspec.json.decode(line)
@@ -160,6 +141,7 @@ class Relay:
         self._patience = patience
         self._name = uuid4().hex
         self._stdio: Link | None = None
+        self._early: list[bytes] = []  # what the host said before the editor's side was there
         self._line: stdio.Stdio | None = None
         self._host: Link | None = None
         self.ear: Hostward | None = None  # hears the host that counts now
@@ -192,9 +174,7 @@ class Relay:
         self._met = self._way
         self._name_it()
         self._ready = True
-        self._line = await stdio.serve(lambda link: Editor(self, link), stdout=wire)
-        if rest:
-            self._line.pump.data_received(rest)
+        self._line = await stdio.serve(lambda link: Editor(self, link), stdout=wire, first=rest)
         self._look()
 
     def begin_with(self, way: Way) -> None:
@@ -229,6 +209,9 @@ class Relay:
 
     def joined(self, link: Link) -> None:
         self._stdio = link
+        early, self._early = self._early, []
+        for message in early:
+            link.send(message)
 
     @property
     def editor(self) -> Link | None:
@@ -317,9 +300,14 @@ class Relay:
                     continue
                 else:
                     self._answered(head)
-            if self._stdio is not None:
-                self._stdio.send(message)
+            self._say_on(message)
         self._leave_when_done()
+
+    def _say_on(self, message: bytes) -> None:
+        if self._stdio is not None:
+            self._stdio.send(message)
+        else:
+            self._early.append(message)
 
     def told_all(self, blob: Blob) -> None:
         """Updates for everybody who watches: there is no answer among them."""
@@ -335,22 +323,31 @@ class Relay:
 
     def _answered(self, head: Head) -> None:
         asked = self._open.pop(head.id, None)
+        if asked is None and head.id is None:
+            self._unnamed()
         if asked is None or head.result is UNSET:
             return
         method, params = asked.head.method, asked.head.params
         if method == "initialize":
             self._hello = asked.line
         elif method in _PLACES:
-            place = _place_of(params)
-            place.sessionId = _place_of(head.result).sessionId or (
+            place = place_of(params)
+            place.sessionId = place_of(head.result).sessionId or (
                 place.sessionId or place.session_id
             )
             if place.sessionId:
                 self._sessions[place.sessionId] = place
         elif method in ("session/close", "session/stop", "session/delete"):
-            place = _place_of(params)
+            place = place_of(params)
             self._sessions.pop(place.sessionId or place.session_id, None)
             self._places.forget(place.sessionId or place.session_id)
+
+    def _unnamed(self) -> None:
+        """An answer to nobody: version 2 gives it to a request whose id is a fraction."""
+        for id in self._open:
+            if isinstance(id, float) and not id.is_integer():
+                del self._open[id]
+                return
 
     def host_gone(self) -> None:
         self._host = None

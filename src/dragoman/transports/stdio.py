@@ -19,6 +19,7 @@ from .pump import BOUND, STALL, Pump, Terms
 
 _CHUNK = 65536
 _LOOK_SECONDS = 0.5
+Begin = Callable[[asyncio.ReadTransport, asyncio.WriteTransport], None]
 
 
 def claim_stdout() -> int:
@@ -41,11 +42,15 @@ async def serve(
     stdout: int | None = None,
     bound: int = BOUND,
     stall: float = STALL,
+    first: bytes = b"",
 ) -> "Stdio":
-    """Connect a dialect to standard input and output; `stdout` None claims the real one."""
+    """Connect a dialect to standard input and output; `stdout` None claims the real one.
+
+    `first` was read of the input already: it comes before everything else.
+    """
     if stdout is None:
         stdout = claim_stdout()
-    line = Stdio(open, bound=bound, stall=stall)
+    line = Stdio(open, bound=bound, stall=stall, first=first)
     await line.connect(stdin, stdout)
     return line
 
@@ -53,8 +58,11 @@ async def serve(
 class Stdio:
     """A connection over two descriptors; `gone` is set when it is over and all is flushed."""
 
-    def __init__(self, open: Opener, *, bound: int = BOUND, stall: float = STALL) -> None:
+    def __init__(
+        self, open: Opener, *, bound: int = BOUND, stall: float = STALL, first: bytes = b""
+    ) -> None:
         self.peer = Peer("stdio", "stdio")
+        self._first = first
         self.pump = Pump(Terms(open, self.peer, bound=bound, stall=stall))
         self.gone = asyncio.Event()
 
@@ -62,20 +70,26 @@ class Stdio:
         """Choose a way for each side and start."""
         pump, gone = self.pump, self.gone
         if _is_same_socket(stdin, stdout):
-            await _open_socket(_Duplex(pump, gone, self.peer), stdout)
+            await _open_socket(_Duplex(pump, gone, self.begin), stdout)
             return
         outlet = await self._outlet(stdout)
         if not _is_watchable(stdin):
             inlet: asyncio.ReadTransport = ReadThread(pump, stdin)
-            pump.begin(self.peer, inlet, outlet)
+            self.begin(inlet, outlet)
             inlet.start()  # type: ignore[attr-defined]
             return
-        protocol = _Inlet(pump, self.peer, outlet)
+        protocol = _Inlet(pump, self.begin, outlet)
         if stat.S_ISSOCK(os.fstat(stdin).st_mode):
             await _open_socket(protocol, stdin)
         else:
             source = os.fdopen(stdin, "rb", 0, closefd=stdin != 0)
             await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, source)
+
+    def begin(self, inlet: asyncio.ReadTransport, outlet: asyncio.WriteTransport) -> None:
+        """Both transports are there, and nothing was read from them yet."""
+        self.pump.begin(self.peer, inlet, outlet)
+        if self._first:
+            self.pump.data_received(self._first)
 
     async def _outlet(self, stdout: int) -> asyncio.WriteTransport:
         protocol = _Outlet(self.pump, self.gone)
@@ -141,17 +155,17 @@ async def _open_socket(protocol: asyncio.Protocol, fd: int) -> asyncio.Transport
 class _Duplex(asyncio.Protocol):
     """Both directions on one socket."""
 
-    def __init__(self, pump: Pump, gone: asyncio.Event, peer: Peer) -> None:
+    def __init__(self, pump: Pump, gone: asyncio.Event, begin: Begin) -> None:
         self.data_received = pump.data_received  # type: ignore[method-assign]
         self.eof_received = pump.eof_received  # type: ignore[method-assign]
         self.pause_writing = pump.pause_writing  # type: ignore[method-assign]
         self.resume_writing = pump.resume_writing  # type: ignore[method-assign]
         self._pump = pump
         self._gone = gone
-        self._peer = peer
+        self._begin = begin
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._pump.begin(self._peer, transport, transport)  # type: ignore[arg-type]
+        self._begin(transport, transport)  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._pump.connection_lost(exc)
@@ -161,14 +175,14 @@ class _Duplex(asyncio.Protocol):
 class _Inlet(asyncio.Protocol):
     """The reading side; its end is no end of the connection."""
 
-    def __init__(self, pump: Pump, peer: Peer, outlet: asyncio.WriteTransport) -> None:
+    def __init__(self, pump: Pump, begin: Begin, outlet: asyncio.WriteTransport) -> None:
         self.data_received = pump.data_received  # type: ignore[method-assign]
         self._pump = pump
-        self._peer = peer
+        self._begin = begin
         self._outlet = outlet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._pump.begin(self._peer, transport, self._outlet)  # type: ignore[arg-type]
+        self._begin(transport, self._outlet)  # type: ignore[arg-type]
 
     def eof_received(self) -> bool:
         self._pump.eof_received()
