@@ -8,11 +8,12 @@ import pytest
 from dragoman.engine.content import Text
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
+from dragoman.engine.traits import Given
 from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, hang, turn
 
 from .oracle import check_strictly
-from .talking import Talker, desk_of
+from .talking import JOIN, Talker, desk_of
 
 
 class Strict(Talker):
@@ -109,4 +110,27 @@ async def test_closing_does_not_wait_for_what_another_protocol_queued() -> None:
         assert await one.call("session/close", {"sessionId": session}) == {}
         assert await work.started == work.turn  # its client was told that it is kept
     assert not work.done.done()
+    await host_of(door).stop(0)
+
+
+async def test_a_switch_that_one_turns_is_told_to_those_who_show_it() -> None:
+    door = memory_door(Scripted([]))
+    desk = desk_of(door)
+    one, other, old, plain = (Strict(desk) for _ in range(4))
+    await one.greet2()
+    session = await one.new2()
+    await other.greet2()
+    await old.greet("editor", session={"configOptions": {"boolean": {}}})
+    await plain.greet("plain")
+    for client in (other, old, plain):
+        where = {"sessionId": session, "cwd": "/tmp", "_meta": JOIN}
+        await client.call("session/resume", where)
+    switch = {"configId": "auto_accept_edits", "type": "boolean", "value": True}
+    await one.call("session/set_config_option", {"sessionId": session, **switch})
+    for client in (other, old):
+        listed = (await client.update("config_option_update"))["configOptions"]
+        assert [row["currentValue"] for row in listed if row["type"] == "boolean"] == [True]
+    await plain.silence()
+    await door.keep(session, Given, None, roots=["/tmp"])
+    await other.silence()  # nothing that they show
     await host_of(door).stop(0)

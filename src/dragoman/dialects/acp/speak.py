@@ -23,6 +23,7 @@ from dragoman.engine.content import (
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
+from dragoman.engine.traits import Waiver
 from dragoman.engine.view import SessionView
 from dragoman.wire.codec import encode, to_safe
 from dragoman.wire.jsonrpc import notification
@@ -254,6 +255,10 @@ class Speaker:
     def _option_set(self, body: Any, event: Event) -> Said | None:
         lines = self._options()
         return Said((), body, live=lines) if lines else None
+
+    def _extra_set(self, body: ev.ExtraSet, event: Event) -> Said | None:
+        switched = self._booleans and Waiver.NAME in body.values
+        return self._option_set(body, event) if switched else None
 
     def _compacting(self, body: ev.Compacting, event: Event) -> Said | None:
         return Said((self.line(compacting(body)),), body) if self._compaction else None
@@ -496,6 +501,7 @@ _TELL: dict[type, Any] = {
     ev.ModeSet: Speaker._mode_set,
     ev.ModelSet: Speaker._option_set,
     ev.ReasoningSet: Speaker._option_set,
+    ev.ExtraSet: Speaker._extra_set,
     ev.Compacting: Speaker._compacting,
     ev.Compacted: Speaker._compacted,
     ev.Noted: Speaker._noted,

@@ -23,6 +23,7 @@ from dragoman.engine.content import (
 )
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event
+from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode, to_safe
 from dragoman.wire.jsonrpc import notification
 
@@ -252,6 +253,9 @@ class Speaker2:
         listed = options.second(options.options(self._door, session.info(), booleans=True))
         update = {"sessionUpdate": "config_option_update", "configOptions": listed}
         return Said((), body, live=(self.line(update),))
+
+    def _extra_set(self, body: ev.ExtraSet, event: Event) -> Said | None:
+        return self._option_set(body, event) if Waiver.NAME in body.values else None
 
     def _compacting(self, body: ev.Compacting, event: Event) -> Said:
         return Said((self.line(compacting(body)),), body)
@@ -517,6 +521,7 @@ _TELL: dict[type, Any] = {
     ev.ModeSet: Speaker2._option_set,
     ev.ModelSet: Speaker2._option_set,
     ev.ReasoningSet: Speaker2._option_set,
+    ev.ExtraSet: Speaker2._extra_set,
     ev.Compacting: Speaker2._compacting,
     ev.Compacted: Speaker2._compacted,
     ev.Noted: Speaker2._noted,
