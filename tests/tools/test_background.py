@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +82,16 @@ def test_bash_brings_its_two_along(registry: Registry) -> None:
         "bash_output",
         "bash_kill",
     }
+
+
+async def test_a_character_that_is_printed_in_two_parts_is_whole(
+    use: Any, registry: Registry, env: Env, work: Path
+) -> None:
+    os.mkfifo(work / "go")
+    command = "printf 'a\\360\\237'; read x < go; printf '\\246\\234b'; read x < go"
+    await use("bash", command=command, background=True)
+    first = said(await use("bash_output", id="bg1", wait=30))
+    (work / "go").write_text("on\n")
+    second = said(await use("bash_output", id="bg1", wait=30))
+    assert first.startswith("a\n[bg1: running") and second.startswith("\U0001f99cb\n[bg1")
+    await use("bash_kill", id="bg1")

@@ -12,7 +12,7 @@ from dragoman.engine.faults import BadInput, TooMany
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 
 from .args import brief, decode, schema, text, whole
-from .output import Capture
+from .output import Capture, without_half
 
 MOST = 8  # that run at once in one session
 _KEPT = 16  # that have ended and can still be looked at
@@ -27,7 +27,8 @@ class BackgroundCommand:
         self.command = command
         self.capture = capture
         self.began = time.monotonic()
-        self.shown = 0  # bytes of the output that were given already
+        self.shown = 0  # bytes of the output that were looked at already
+        self._half = b""  # of a character at their end
         self.task: asyncio.Task[None] | None = None
         self.code: int | None = None
         self.notes: list[str] = []
@@ -51,10 +52,13 @@ class BackgroundCommand:
         capture = self.capture
         fresh = capture.total - self.shown
         self.shown = capture.total
-        if not fresh:
-            return ""
-        kept = bytes(capture.tail[-min(fresh, capture.limit) :])
+        kept = bytes(capture.tail[-min(fresh, capture.limit) :]) if fresh else b""
         left = fresh - len(kept)
+        if not left:
+            kept = self._half + kept
+        # The rest of a character comes with what is printed next.
+        whole = without_half(kept) if self.runs else kept
+        self._half, kept = kept[len(whole) :], whole
         said = kept.decode("utf-8", "replace")
         return f"... [{left} bytes left out]\n{said}" if left else said
 

@@ -169,7 +169,7 @@ class Capture:
         limit = f"{MAX_LINES} lines" if whole else f"{self.limit} bytes"
         first = self.limit * _HEAD_BYTES // MAX_BYTES
         lines = bytes(self.head[:first]).splitlines(keepends=True)[:_HEAD_LINES]
-        head = _without_half(b"".join(lines))
+        head = without_half(b"".join(lines))
         last = bytes(self.head if whole else self.tail)
         room = min(self.limit - first, self.total - len(head))
         last = last[-room:]
@@ -187,7 +187,7 @@ class Capture:
         return head.decode("utf-8", "replace") + mark + tail.decode("utf-8", "replace")
 
 
-def _without_half(data: bytes) -> bytes:
+def without_half(data: bytes) -> bytes:
     """Bytes without the beginning of a character at their end."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
