@@ -15,14 +15,17 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
 from tests.cli.living import Living
+from tests.engine.tape import Tape
 
 from dragoman.client import connect
 from dragoman.daemon.telemetry import Telemetry
+from dragoman.engine import events
 from dragoman.engine.events import Who
 from dragoman.engine.opening import OpenSpec
 from dragoman.testing.host import EchoTool, memory_door
-from dragoman.testing.script import Scripted, call
+from dragoman.testing.script import Scripted, call, fail
 
 
 class Kept:
@@ -41,12 +44,21 @@ async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
     session = await door.open(OpenSpec(cwd="/", mode="full"))
     await door.prompt(session.id, "my secret words", Who("test"))
     await door.idle(session.id)
-    spans: dict[str, Any] = {span.name.split()[0]: span for span in kept.spans.get_finished_spans()}
-    assert {"invoke_agent", "chat", "execute_tool"} <= set(spans)
+    finished = kept.spans.get_finished_spans()
+    spans: dict[str, Any] = {span.name.split()[0]: span for span in reversed(finished)}
     root = spans["invoke_agent"]
-    for span in spans.values():
-        assert span is root or span.parent.span_id == root.context.span_id
+    steps = {span.context.span_id: span.name for span in finished if span.name.startswith("step ")}
+    assert sorted(steps.values()) == ["step 1", "step 2"]
+    above = {span.name: steps.get(span.parent.span_id, "") for span in finished if span.parent}
+    assert above["execute_tool echo"] == "step 1"
+    for span in finished:
+        if span.context.span_id in steps:
+            assert span.parent.span_id == root.context.span_id
+        elif span is not root:
+            assert span.parent.span_id in steps
         assert span.end_time >= span.start_time
+        assert (span.kind is SpanKind.CLIENT) is span.name.startswith("chat")
+    assert not kept.telemetry._open and not kept.telemetry._below
     assert root.attributes["gen_ai.conversation.id"] == session.id
     assert spans["execute_tool"].attributes["gen_ai.tool.name"] == "echo"
     said = json.dumps([json.loads(span.to_json()) for span in spans.values()])
@@ -56,6 +68,37 @@ async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
     assert {"gen_ai.client.token.usage", "gen_ai.client.operation.duration"} <= names
     await kept.telemetry.close()
     assert not kept.telemetry._open
+
+
+async def test_what_a_turn_left_open_ends_with_it() -> None:
+    """A call that never came to an end, a question that nobody answered: no span stays behind."""
+    kept = Kept()
+    door = memory_door(Scripted([call("echo", text="x"), "done"]), [EchoTool()])
+    kept.telemetry.attach(door)
+    session = await door.open(OpenSpec(cwd="/", mode="supervised"))
+    me = Who("test")
+    tape = Tape()
+    await door.watch(session.id, me, tape, lambda said: None)
+    await door.prompt(session.id, "go", me)
+    await tape.until(events.Asked)
+    door.cancel(session.id, me)
+    await door.idle(session.id)
+    names = [span.name for span in kept.spans.get_finished_spans()]
+    assert names[-1] == "invoke_agent" and "approval" in names and "step 1" in names
+    assert not kept.telemetry._open and not kept.telemetry._below
+
+
+async def test_a_call_of_a_model_that_fails_has_its_kind_of_error() -> None:
+    kept = Kept()
+    door = memory_door(Scripted([fail("no")]))
+    kept.telemetry.attach(door)
+    session = await door.open(OpenSpec(cwd="/", mode="full"))
+    await door.prompt(session.id, "go", Who("test"))
+    await door.idle(session.id)
+    spans = {span.name.split()[0]: span for span in kept.spans.get_finished_spans()}
+    assert spans["invoke_agent"].attributes["error.type"] == "failed"
+    assert not spans["chat"].status.is_ok
+    assert not kept.telemetry._open and not kept.telemetry._below
 
 
 class Collector(http.server.BaseHTTPRequestHandler):

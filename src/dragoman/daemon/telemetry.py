@@ -1,7 +1,8 @@
 """Traces and figures for OpenTelemetry, made from the events that every client could see.
 
-One trace per turn: the turn, its model calls, its tools, its waits for a human. Names follow the
-conventions for generative models as far as they have one. Prompts, answers and results never leave.
+One trace per turn: the turn, its steps, and below each step its model call, its tools and its waits
+for a human. Names follow the conventions for generative models as far as they have one. Prompts,
+answers and results never leave.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Span, TracerProvider
-from opentelemetry.trace import Status, StatusCode, set_span_in_context
+from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
 from dragoman import __version__
 from dragoman.engine import events
@@ -52,6 +53,7 @@ class Telemetry:
         )
         self._cost = meter.create_counter("dragoman.cost", "USD", "Spent on models")
         self._open: dict[tuple[str, str], tuple[Span, int]] = {}
+        self._below: dict[tuple[str, str], dict[str, None]] = {}  # what is open below a turn
         self._watch: Watch | None = None
 
     @classmethod
@@ -76,6 +78,7 @@ class Telemetry:
         for span, _ in self._open.values():
             span.end()
         self._open.clear()
+        self._below.clear()
         await asyncio.to_thread(self._traces.shutdown)
         await asyncio.to_thread(self._figures.shutdown)
 
@@ -97,11 +100,12 @@ class Telemetry:
         })  # fmt: skip
 
     def _step_began(self, event: Event, body: events.StepBegan) -> None:
-        self._begin(event, f"step {body.turn}", "chat", body.turn, {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.conversation.id": event.session,
-            "dragoman.step": body.step,
-        })  # fmt: skip
+        self._end(event, f"step {body.turn}", "", {})  # the one before
+        shared = {"gen_ai.conversation.id": event.session, "dragoman.step": body.step}
+        self._begin(event, f"step {body.turn}", f"step {body.step}", body.turn, shared)
+        self._begin(event, f"chat {body.turn}", "chat", body.turn, {
+            "gen_ai.operation.name": "chat", **shared,
+        }, SpanKind.CLIENT)  # fmt: skip
 
     def _spoke(self, event: Event, body: events.Spoke) -> None:
         provider, _, model = body.model.partition("/")
@@ -109,15 +113,18 @@ class Telemetry:
         shared = {"gen_ai.request.model": model or body.model, "gen_ai.provider.name": provider}
         used = body.usage
         taken = used.input + used.cache_read + used.cache_write
-        seconds = self._end(event, f"step {body.turn}", body.error, {
+        failed = {"error.type": str(body.stop)} if body.error else {}
+        seconds = self._end(event, f"chat {body.turn}", body.error, {
             **shared,
             "gen_ai.usage.input_tokens": taken,
             "gen_ai.usage.output_tokens": used.output,
             "gen_ai.response.finish_reasons": (str(body.stop),),
             "dragoman.cost_usd": body.cost,
+            **failed,
         }, name=f"chat {model or body.model}")  # fmt: skip
         if seconds is not None:
-            self._duration.record(seconds, {"gen_ai.operation.name": "chat", **shared})
+            self._duration.record(seconds, {"gen_ai.operation.name": "chat", **shared, **failed})
+        shared["gen_ai.operation.name"] = "chat"
         self._tokens.record(taken, {"gen_ai.token.type": "input", **shared})
         self._tokens.record(used.output, {"gen_ai.token.type": "output", **shared})
         if body.cost > 0:
@@ -139,6 +146,8 @@ class Telemetry:
     def _call_ended(self, event: Event, body: events.CallEnded) -> None:
         problem = str(body.outcome) if body.is_error else ""
         about = {"dragoman.outcome": str(body.outcome)}
+        if body.is_error:
+            about["error.type"] = str(body.outcome)
         seconds = self._end(event, f"call {body.call_id}", problem, about)
         if seconds is not None:
             self._tools.record(seconds, {"gen_ai.tool.name": body.name, **about})
@@ -161,19 +170,30 @@ class Telemetry:
 
     def _turn_ended(self, event: Event, body: events.TurnEnded) -> None:
         problem = body.error if body.outcome == "failed" else ""
-        self._end(event, f"step {body.turn}", problem, {})  # a call that never came to an end
-        self._end(event, body.turn, problem, {"dragoman.outcome": str(body.outcome)})
+        for key in reversed(self._below.pop((event.session, body.turn), {})):
+            self._end(event, key, problem if key.startswith("chat ") else "", {})
+        about = {"dragoman.outcome": str(body.outcome)}
+        if body.outcome == "failed":
+            about["error.type"] = str(body.outcome)
+        self._end(event, body.turn, problem, about)
 
     def _begin(
-        self, event: Event, key: str, name: str, turn: str | None, about: dict[str, Any]
-    ) -> None:
+        self, event: Event, key: str, name: str, turn: str | None, about: dict[str, Any],
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> None:  # fmt: skip
+        """Begin a span: of a turn, or below a turn's newest step."""
         if len(self._open) >= _MOST or (event.session, key) in self._open:
             return
-        above = self._open.get((event.session, turn)) if turn else None
+        above = None
+        if turn:
+            step = self._open.get((event.session, f"step {turn}"))
+            above = step or self._open.get((event.session, turn))
         context = set_span_in_context(above[0]) if above else None
-        span = self._tracer.start_span(name, context, attributes=about, start_time=event.at * _NANO)
+        span = self._tracer.start_span(name, context, kind, about, start_time=event.at * _NANO)
         if isinstance(span, Span):  # not when sampled out
             self._open[(event.session, key)] = (span, event.at)
+            if turn and above:
+                self._below.setdefault((event.session, turn), {})[key] = None
 
     def _end(
         self, event: Event, key: str, problem: str, about: dict[str, Any], name: str = ""
