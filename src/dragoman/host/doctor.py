@@ -243,10 +243,12 @@ def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[R
     for alias in profiles.names(loaded.settings):
         own = profiles.agent(loaded.settings, alias)
         if own.backend == "acp":
-            program = (own.command or "").partition(" ")[0]
-            if program and shutil.which(program) is None:
+            program = _program(own.command)
+            if lacks := _lacks(program):
                 fix = f"Install {program}, or name its whole path in agents.{alias}.command."
-                yield Row("error", "agents", f"{alias}: {program} is not on PATH", fix)
+                if os.path.isabs(program):
+                    fix = f"Install it there, or name another in agents.{alias}.command."
+                yield Row("error", "agents", f"{alias}: {program} {lacks}", fix)
             else:
                 yield Row("ok", "agents", f"{alias} is hosted: {own.command}")
             continue
@@ -350,6 +352,8 @@ def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
     entries = [("agents", name, one) for name, one in given.agents.items() if one.backend == "acp"]
     entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]  # type: ignore[misc]
     for kind, name, entry in entries:
+        if _lacks(_program(entry.command)):
+            continue  # one word about it is enough: it cannot be run
         missing = [one for one in entry.pass_env if "*" not in one and one not in env]
         if missing:
             yield Row(
@@ -376,8 +380,21 @@ def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
 def _programs(loaded: Loaded) -> Iterator[Row]:
     for name, server in loaded.settings.mcp.items():
-        if server.enabled and server.command and shutil.which(server.command) is None:
+        if server.enabled and (lacks := _lacks(server.command)):
             yield Row(
-                "error", "mcp", f"{name}: {server.command} is not on PATH",
+                "error", "mcp", f"{name}: {server.command} {lacks}",
                 f"Install it, or set mcp.{name}.enabled false.",
             )  # fmt: skip
+
+
+def _program(command: str | None) -> str:
+    return (command or "").partition(" ")[0]
+
+
+def _lacks(program: str | None) -> str:
+    """Why a program cannot be run, or nothing."""
+    if not program or shutil.which(program) is not None:
+        return ""
+    if os.path.dirname(program) == "":
+        return "is not on PATH"
+    return "cannot be run" if os.path.exists(program) else "does not exist"
