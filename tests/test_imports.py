@@ -48,7 +48,10 @@ MAY: dict[str, tuple[str, ...]] = {
     "schedules": ("engine", "observe"),  # their runs go through the door, like any prompt
     "client": ("wire", "transports", "settings", "observe", "dialects.dragoman.answers", *FACTS),
     "gateway": ("wire", "transports", "settings", "observe", "engine", "http", "markup"),
-    "cli": ("client", "settings", "observe", "markup", "dialects.descriptor", *FACTS),
+    "cli": (
+        *("client", "settings", "observe", "markup", "dialects.descriptor"),
+        *("engine.opening", *FACTS),  # where we were started, for those that open sessions
+    ),
     "testing": tuple(
         "engine wire observe dialects transports store agents providers policy sandbox tools "
         "settings client".split()
