@@ -18,6 +18,8 @@ from dragoman.settings.places import Places
 
 if TYPE_CHECKING:
     from dragoman.sandbox.program import Wrap
+    from dragoman.settings.agents import Agent
+    from dragoman.settings.host import McpServer
 
 
 def scratch(private: str, name: str) -> str:
@@ -109,7 +111,7 @@ class Cells:
         return Cell(walls, own, wanted.backend, network, wanted.trust_unix_sockets, places).wrap
 
 
-def outside(entry: Any) -> bool:
+def outside(entry: "Agent | McpServer") -> bool:
     """Who may drive the daemon could turn the sandbox off: walls around it would be for show."""
     return bool(entry.trust_outside_sandbox or entry.trust_with_daemon)
 

@@ -6,8 +6,8 @@ the whole conversation anew. git is asked only where its configuration can run n
 
 import asyncio
 import os
-from typing import Any
 
+from dragoman.engine.ports.agents import PromptTurn
 from dragoman.engine.visible import brief
 from dragoman.observe.programs import find
 from dragoman.policy.repository import tame
@@ -32,7 +32,7 @@ class Changes:
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
 
-    async def said(self, turn: Any) -> tuple[str, ...]:
+    async def said(self, turn: PromptTurn) -> tuple[str, ...]:
         """A part of the system prompt; none with a prompt of the user's own."""
         if turn.profile.system_prompt is not None:
             return ()

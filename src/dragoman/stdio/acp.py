@@ -23,6 +23,8 @@ from dragoman.transports.pump import Pump, Terms
 from dragoman.wire.link import Blob, Hearer, Link, Opener, Peer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dragoman.host.compose import Composed
 
 _PATIENCE = 3.0  # seconds that a daemon which was there may be away before we go on alone
@@ -218,7 +220,7 @@ class _Inner:
         for message in blob.messages:
             self.send(message)
 
-    def on_resume(self, callback: Any) -> None:
+    def on_resume(self, callback: "Callable[[], None]") -> None:
         callback()
 
     def eof(self) -> None:
@@ -273,7 +275,7 @@ class _Outer:
         if not self.inner.closed:
             self._own.relay.told_all(blob)
 
-    def on_resume(self, callback: Any) -> None:
+    def on_resume(self, callback: "Callable[[], None]") -> None:
         if self._editor is not None:
             self._editor.on_resume(callback)
         else:

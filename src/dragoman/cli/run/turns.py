@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 import msgspec
@@ -19,6 +19,9 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.hub import Shape
 from dragoman.engine.info import SessionInfo, SessionQuery, begun_by_somebody
 from dragoman.host.compose import Composed, compose
+
+if TYPE_CHECKING:
+    from dragoman.client.host import HostClient
 
 NAME = "dragoman run"
 WHO = Who("terminal", "terminal", NAME, "terminal")
@@ -147,7 +150,7 @@ class Here:
 class There:
     """The running daemon: everybody sees the session, and may approve."""
 
-    def __init__(self, host: Any) -> None:  # a `client.HostClient` that is connected
+    def __init__(self, host: "HostClient") -> None:
         self._host = host
         self._session = ""
         self._key = uuid4().hex
@@ -216,7 +219,9 @@ def newest(found: Iterable[SessionInfo], wish: Wish) -> str:
 
 
 async def whole(
-    given: str, look: Callable[[str], Awaitable[Any]], ids: Callable[[], Awaitable[Sequence[str]]]
+    given: str,
+    look: Callable[[str], Awaitable[object]],
+    ids: Callable[[], Awaitable[Sequence[str]]],
 ) -> str:
     """The whole id for a beginning of one. Raises UnknownSession, BadInput when it is not clear."""
     try:
@@ -249,7 +254,7 @@ async def seat(wish: Wish) -> RunSession:
     return Here(composed)
 
 
-async def _join(wish: Wish, env: Mapping[str, str]) -> tuple[Any | None, str]:
+async def _join(wish: Wish, env: Mapping[str, str]) -> "tuple[HostClient | None, str]":
     """A connection to the daemon of this configuration, or why it is none. Raises NotRunning.
 
     Settings in our environment do not reach a daemon, neither do keys: when they would choose
@@ -271,7 +276,7 @@ async def _join(wish: Wish, env: Mapping[str, str]) -> tuple[Any | None, str]:
     return None, why
 
 
-async def _apart(host: Any, wish: Wish, env: Mapping[str, str]) -> str:
+async def _apart(host: "HostClient", wish: Wish, env: Mapping[str, str]) -> str:
     """Why a turn is not the daemon's; empty when it is. Only the agent in question counts.
 
     What cannot be worked out here is the daemon's to tell.
