@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.engine.faults import Fault
+from dragoman.engine.opening import launch_dir
 from dragoman.engine.ports.rows import DoctorRow
 from dragoman.host import installed, lock
 from dragoman.host.stores import database_of
@@ -295,9 +296,9 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def beside(folder: str) -> Iterator[Row]:
+def beside() -> Iterator[Row]:
     """What is to be said of our program and the folder that somebody works in."""
-    if place := installed.inside(folder):
+    if place := installed.inside(launch_dir()):
         yield Row(
             "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
             "Install it apart from the project: pipx install dragoman",

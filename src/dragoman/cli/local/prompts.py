@@ -9,6 +9,7 @@ import msgspec
 from dragoman.agents.prompt import mode_part, system_prompt
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.opening import launch_dir
 from dragoman.engine.ports import AgentProfile
 from dragoman.host.compose import compose
 
@@ -29,9 +30,9 @@ class Looked:
         self.notes.append(f"{title}: {text}")
 
 
-def given(config_dir: str | None, alias: str | None, cwd: str) -> dict[str, Any]:
+def given(config_dir: str | None, alias: str | None, cwd: str = "") -> dict[str, Any]:
     """The agent's profile, its prompt in this folder, its tools, and their size."""
-    return asyncio.run(_given(config_dir, alias, os.path.realpath(cwd)))
+    return asyncio.run(_given(config_dir, alias, os.path.realpath(cwd or launch_dir())))
 
 
 async def _given(config_dir: str | None, alias: str | None, cwd: str) -> dict[str, Any]:

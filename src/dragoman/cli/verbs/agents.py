@@ -36,11 +36,9 @@ def _list(args: "Any") -> int:
 
 def _show(args: "Any") -> int:
     """Print one agent, or with --prompt what its model gets in this folder."""
-    from dragoman.engine.opening import launch_dir
-
     from ..local.prompts import given
 
-    found = given(args.config_dir, args.agent, launch_dir())
+    found = given(args.config_dir, args.agent)
     if args.json:
         say.plain_json(found)
         return 0

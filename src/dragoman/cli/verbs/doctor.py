@@ -23,7 +23,6 @@ def _examined(args: "Any", where: "Any") -> "list[Any]":
     from dragoman.client.address import socket_path
     from dragoman.client.plain import Plain
     from dragoman.engine.faults import Fault
-    from dragoman.engine.opening import launch_dir
     from dragoman.host.doctor import Row, beside, examine
 
     try:
@@ -31,10 +30,10 @@ def _examined(args: "Any", where: "Any") -> "list[Any]":
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
     except Fault:  # none runs here, or one that cannot say: look from this shell
-        return [*examine(where), *beside(launch_dir())]
+        return [*examine(where), *beside()]
     runs = Row("ok", "daemon", f"runs as process {pid}; all this is as it sees it")
     rows = [row for row in rows if (row.severity, row.category) != ("ok", "daemon")]
-    return [runs, *rows, *beside(launch_dir())]
+    return [runs, *rows, *beside()]
 
 
 def run(args: "Any") -> int:
