@@ -25,6 +25,7 @@ from tests.cross.house import House, Speaker
 MOST_SLOPE = 0.3  # MB per 1,000 turns
 MOST_DESCRIPTORS = 24  # that those who are there just now may have more than others had
 LEFT = 0.8  # the share of sessions that nobody closes
+WARM_UP = 5_000  # turns, at least: caches of the database, log lines and sessions fill till then
 LEAST_TURNS = 1_500  # after the warm-up: less says nothing
 _WORKERS = 5
 _VISIT = 4  # turns of a session that is left again
@@ -53,24 +54,25 @@ def slope(looks: list[Look]) -> float:
 
 
 def settled(looks: list[Look]) -> list[Look]:
-    """The looks after the warm-up: the later half of the turns."""
-    return [look for look in looks if look.turns >= looks[-1].turns / 2]
+    """The looks after the warm-up: the later half of the turns, when what is bounded is full."""
+    return [look for look in looks if look.turns >= max(WARM_UP, looks[-1].turns / 2)]
 
 
 def floor(looks: list[Look]) -> list[Look]:
-    """The lowest look of each stretch.
+    """The lowest look of each whole stretch.
 
     What waits for a client that does not read just now comes and goes by megabytes; what is never
     freed raises the lowest ones, too.
     """
-    stretches = (looks[at : at + _STRETCH] for at in range(0, len(looks), _STRETCH))
+    whole = len(looks) - len(looks) % _STRETCH
+    stretches = (looks[at : at + _STRETCH] for at in range(0, whole, _STRETCH))
     return [min(some, key=lambda look: look.megabytes) for some in stretches]
 
 
 def memory(pid: int) -> float:
-    """The megabytes that are the process's own, as far as the kernel shares them out."""
+    """The megabytes of the process; not its share of them, which falls while it has a child."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
+        if line.startswith("Rss:"):
             return int(line.split()[1]) / 1024
     raise RuntimeError("the kernel does not tell how much memory a process has")
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.cross.soak import LEAST_TURNS, Look, Soak, settled, slope, verdict
+from tests.cross.soak import LEAST_TURNS, MOST_SLOPE, WARM_UP, Look, Soak, settled, slope, verdict
 
 
-def grown(per_thousand: float, noise: float = 0.0, turns: int = 6_000) -> list[Look]:
+def grown(per_thousand: float, noise: float = 0.0, turns: int = 12_000) -> list[Look]:
     return [
         Look(at, 40 + per_thousand * at / 1_000 + (noise if at % 200 else -noise))
         for at in range(100, turns, 100)
@@ -24,16 +24,16 @@ def test_growth_is_found_and_noise_is_not_taken_for_it(noise: float) -> None:
 @pytest.mark.parametrize("leaks", [False, True])
 def test_what_waits_for_a_slow_client_is_no_growth(leaks: bool) -> None:
     late = grown(0.5 if leaks else 0.0)
-    late[-1] = late[-1]._replace(megabytes=late[-1].megabytes + 8)
-    late[-3] = late[-3]._replace(megabytes=late[-3].megabytes + 8)
-    assert slope(settled(late)) > 0.5
+    late[-1] = late[-1]._replace(megabytes=late[-1].megabytes + 16)
+    late[-3] = late[-3]._replace(megabytes=late[-3].megabytes + 16)
+    assert slope(settled(late)) > MOST_SLOPE
     assert ("grows by 0.50" in verdict(late)[1]) is leaks
 
 
 def test_the_warm_up_does_not_count() -> None:
-    warm = [Look(at, min(30 + at / 100, 60)) for at in range(100, 8_000, 100)]
+    warm = [Look(at, min(30 + at / 200, 60)) for at in range(100, 16_000, 100)]
     assert slope(warm) > 1 and verdict(warm)[1] == ""
-    assert settled(warm)[0].turns >= 3_900
+    assert settled(warm)[0].turns >= 7_900
 
 
 def test_descriptors_that_stay_open_are_found() -> None:
@@ -43,7 +43,7 @@ def test_descriptors_that_stay_open_are_found() -> None:
 
 
 def test_few_turns_are_not_judged() -> None:
-    assert "too few" in verdict(grown(0.0, turns=LEAST_TURNS))[1]
+    assert "too few" in verdict(grown(0.0, turns=WARM_UP + LEAST_TURNS))[1]
     assert "too few" in verdict([])[1]
 
 
