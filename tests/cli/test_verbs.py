@@ -7,6 +7,7 @@ upgrade_check, and those of `sessions`).
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -261,12 +262,17 @@ def test_bug_report_is_shown_written_once_and_keeps_secrets(
 ) -> None:
     monkeypatch.setattr(bug_report, "_doctor", lambda where: f"{Path.home()}/x is fine")
     secret = "sk-" + "a1" * 24
-    (tmp_path / "config.toml").write_text(f'[providers.openai]\napi_key = "{secret}"\n')
+    (tmp_path / "config.toml").write_text(
+        f'[providers.openai]\napi_key = "{secret}"\nbase_url = "http://h/v1?token=in-the-address"\n'
+        '[mcp.m]\ncommand = "true"\nargs = ["--token", "in-the-words", "--api-key=in-a-word"]\n'
+        'env = { PLAIN = "in-a-variable" }\n'
+    )
     path = tmp_path / "report.txt"
     given = args(config_dir=str(tmp_path), lines=5, output=str(path), yes=True)
     assert bug_report.run(given) == 0
     text = path.read_text()
     assert "no daemon runs" in text and secret not in text and "~/x is fine" in text
+    assert "PLAIN" in text and not re.search("in-(the|a)-", text)
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(BadInput, match="is there already"):
         bug_report.run(given)

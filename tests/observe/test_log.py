@@ -183,3 +183,32 @@ def test_parts_have_levels_of_their_own(tmp_path):
 def test_an_unknown_level_of_a_part_is_refused():
     with pytest.raises(ValueError, match="loud"):
         logs.configure("info", parts={"store": "loud"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://localhost:1/v1?token=zzzHIDEzzz",
+        "GET https://x.example/a?page=2&api_key=HIDEHIDE#top",
+        "https://x.example/a?X-Amz-Signature=HIDE0123",
+        "the server /bin/srv --api-key HIDEHIDE ended",
+        "/bin/srv --github-token=HIDE --verbose",
+        "curl --password   HIDE http://localhost",
+    ],
+)
+def test_what_a_name_in_a_text_says_to_be_secret_is_hidden(text: str) -> None:
+    assert "HIDE" not in scrub(text) and HIDDEN in scrub(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["run with --max-tokens 4000 please", "see https://x.example/a?page=2&sort=key", "--token --x"],
+)
+def test_what_only_looks_alike_stays(text: str) -> None:
+    assert scrub(text) == text
+
+
+def test_a_command_line_hides_what_follows_a_secrets_flag() -> None:
+    given = ["--api-key", "HIDE", "--token=HIDE", "-v", "--max-tokens", "40", "--secret", "-x"]
+    shown = ["--api-key", HIDDEN, f"--token={HIDDEN}", *given[3:]]
+    assert redact({"args": given}) == {"args": shown}

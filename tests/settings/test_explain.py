@@ -61,7 +61,7 @@ def test_secrets_are_hidden(file: str) -> None:
     assert one.value == HIDDEN
     assert redact(loaded.settings) == {
         "acp": {"max_sessions": 3},
-        "agents": {"a": {"api_key": HIDDEN, "env": {"TOKEN": HIDDEN, "PLAIN": "p"}}},
+        "agents": {"a": {"api_key": HIDDEN, "env": {"TOKEN": HIDDEN, "PLAIN": HIDDEN}}},
     }
     assert plain(loaded.settings)["agents"]["a"]["api_key"] == "very-secret"
     assert value_of(loaded, "agents.a.api_key") == "very-secret"

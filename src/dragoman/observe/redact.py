@@ -21,6 +21,9 @@ _PATTERNS = (
     r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}",
     r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # JSON web tokens
     r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",  # user:password in an address
+    # A parameter of an address, and a flag of a command line, by their names.
+    r"(?i)(?<=[?&])[\w.-]*(?:key|token|secret|passw(?:or)?d|auth|sig(?:nature)?)=[^&#\s\"']+",
+    r"(?i)(?<![\w-])--(?:\w+-)*(?:api-?key|token|secret|passw(?:or)?d|passphrase)(?:=|\s+)[^\s-]\S*",
 )
 _compiled = None
 
@@ -71,5 +74,20 @@ def redact(value: object, name: str = "") -> object:
             return {key: HIDDEN if item else item for key, item in value.items()}
         return {key: redact(item, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [redact(item) for item in value]
+        return _list(list(value))
     return value
+
+
+def _list(items: list[object]) -> list[object]:
+    """The items of a list; of a command line also what follows a flag whose name is a secret's."""
+    made: list[object] = []
+    follows = False
+    for item in items:
+        flag, equals, given = item.partition("=") if isinstance(item, str) else ("", "", "")
+        secret = flag.startswith("-") and " " not in flag and is_secret(flag.lstrip("-"))
+        if follows and not flag.startswith("-"):
+            made.append(HIDDEN)
+        else:
+            made.append(f"{flag}={HIDDEN}" if secret and given else redact(item))
+        follows = secret and not equals
+    return made
