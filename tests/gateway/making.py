@@ -12,7 +12,7 @@ import msgspec
 from dragoman.daemon.guests import Guests
 from dragoman.engine.door import Door
 from dragoman.gateway import open_gateway, tokens
-from dragoman.host.descendants import Kin
+from dragoman.host.descendants import Descendants
 from dragoman.host.desks import Desks
 from dragoman.settings.host import Gateway, Limits
 from dragoman.settings.model import Settings
@@ -71,7 +71,7 @@ async def serving(
         settings=settings,
         config=SimpleNamespace(loaded=SimpleNamespace(sources={})),
         places=SimpleNamespace(data_dir=""),
-        descendants=Kin(),
+        descendants=Descendants(),
     )
     desks = Desks(door, settings)
     guests = Guests(settings.limits.max_clients, lambda link: None)

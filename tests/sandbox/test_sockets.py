@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.daemon.running import Daemon, Line, call, say, script
 
-from dragoman.host.descendants import Kin
+from dragoman.host.descendants import Descendants
 from dragoman.sandbox import brand
 
 TRY = """
@@ -82,7 +82,7 @@ def test_an_orphan_of_an_earlier_host_is_known_by_its_brand(tmp_path: Path) -> N
     plain = subprocess.Popen(["sleep", "30"])
     try:
         assert brand.of(process.pid) == mark and brand.of(plain.pid) is None
-        descendants = Kin()
+        descendants = Descendants()
         assert descendants.refuses(process.pid)
         resource.prlimit(process.pid, resource.RLIMIT_RTTIME, (0, 0))
         assert brand.of(process.pid) == 0 and descendants.refuses(process.pid)
@@ -98,7 +98,7 @@ def test_an_orphan_of_an_earlier_host_is_known_by_its_brand(tmp_path: Path) -> N
 
 def test_the_family_tree() -> None:
     """Children are refused when we watch, trusted ones and theirs are not."""
-    descendants = Kin()
+    descendants = Descendants()
     descendants.watching = True
     child = subprocess.Popen(["sh", "-c", "sleep 30 & echo $!; wait"], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -119,7 +119,7 @@ def test_the_family_tree() -> None:
 
 
 def test_a_marked_child_is_found() -> None:
-    descendants = Kin()
+    descendants = Descendants()
     descendants.watching = True
     mark = "SERVER=abcdef0123456789"
     child = subprocess.Popen(["sleep", "30"], env={"SERVER": "abcdef0123456789"})
@@ -135,8 +135,8 @@ def test_the_dead_that_were_left_to_us_are_collected() -> None:
     code = f"""
 import os, sys, time
 sys.path[:0] = {sys.path!r}
-from dragoman.host.descendants import Kin
-descendants = Kin()
+from dragoman.host.descendants import Descendants
+descendants = Descendants()
 assert descendants.adopt()
 read, write = os.pipe()
 if os.fork() == 0:
@@ -172,7 +172,7 @@ def test_a_stranger_that_comes_again_is_known_by_its_descriptor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only while it is there: its number may be another's afterwards."""
-    descendants = Kin()
+    descendants = Descendants()
     descendants.watching = True
     looked: list[int] = []
     look = descendants._stat
@@ -196,7 +196,7 @@ def test_a_stranger_that_comes_again_is_known_by_its_descriptor(
 
 
 def test_few_descriptors_of_strangers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    descendants = Kin()
+    descendants = Descendants()
     descendants.watching = True
     monkeypatch.setattr("dragoman.host.descendants._HELD", 2)
     monkeypatch.setattr(descendants, "_family", lambda pid: "none")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from dragoman.engine.ports.rows import DoctorRow as Row
-from dragoman.host.descendants import Kin
+from dragoman.host.descendants import Descendants
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
 from dragoman.tools.environ import staying
@@ -31,7 +31,9 @@ _KILLED_SECONDS = 5.0
 class Keeper:
     """One app: its process, or the wait for the next one."""
 
-    def __init__(self, id: str, app: App, kernel: str, descendants: Kin | None = None) -> None:
+    def __init__(
+        self, id: str, app: App, kernel: str, descendants: Descendants | None = None
+    ) -> None:
         self.id = id
         self.app = app
         self.state = "starting"  # then running, waiting, stopped or crashed
@@ -42,7 +44,7 @@ class Keeper:
         self.since = 0
         self.changed = asyncio.Condition()
         self._kernel = kernel
-        self._kin = descendants or Kin()
+        self._descendants = descendants or Descendants()
         self._failures: deque[float] = deque()
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -91,7 +93,9 @@ class Keeper:
             self.problem = f"{self.app.command} cannot be started: {problem.strerror}"
             return True
         self._process, self.pid = process, process.pid
-        self._kin.trust(process.pid)  # children of ours are kept from our sockets, but not apps
+        self._descendants.trust(
+            process.pid
+        )  # children of ours are kept from our sockets, but not apps
         await self._become("running")
         log.info("started", app=self.id, pid=process.pid)
         try:
@@ -101,7 +105,7 @@ class Keeper:
             code = await process.wait()
         finally:
             self._signal(signal.SIGKILL)  # what it left behind
-            self._kin.forget(process.pid)
+            self._descendants.forget(process.pid)
             self._process, self.pid = None, None
             if self._kill is not None:
                 self._kill.cancel()
@@ -196,10 +200,10 @@ class Supervisor:
     """All apps of the configuration."""
 
     def __init__(
-        self, apps: Mapping[str, App], kernel: str, descendants: Kin | None = None
+        self, apps: Mapping[str, App], kernel: str, descendants: Descendants | None = None
     ) -> None:
         self._kernel = kernel
-        self._kin = descendants
+        self._descendants = descendants
         self._applying = asyncio.Lock()
         self.keepers: dict[str, Keeper] = {
             id: Keeper(id, app, kernel, descendants) for id, app in apps.items() if app.enabled
@@ -229,7 +233,7 @@ class Supervisor:
                 del self.keepers[keeper.id]
             for id, app in wanted.items():
                 if id not in self.keepers:
-                    self.keepers[id] = Keeper(id, app, self._kernel, self._kin)
+                    self.keepers[id] = Keeper(id, app, self._kernel, self._descendants)
                     self.keepers[id].start()
 
     async def restart(self, id: str) -> bool:
@@ -239,7 +243,7 @@ class Supervisor:
             if keeper is None:
                 return False
             await keeper.stop()
-            self.keepers[id] = Keeper(id, keeper.app, self._kernel, self._kin)
+            self.keepers[id] = Keeper(id, keeper.app, self._kernel, self._descendants)
             self.keepers[id].start()
             return True
 

@@ -18,7 +18,7 @@ from dragoman.engine.traits import PutBack
 from dragoman.host.account import Account
 from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
-from dragoman.host.descendants import Kin
+from dragoman.host.descendants import Descendants
 from dragoman.host.learning import Learning
 from dragoman.host.owner import is_alive, this_process
 from dragoman.host.recollection import Recollection
@@ -69,7 +69,7 @@ class Composed:
         self.endings: tuple[Callable[[], Awaitable[None]], ...] = ()
 
     @property
-    def descendants(self) -> Kin:
+    def descendants(self) -> Descendants:
         return self.roster.descendants
 
     @property

@@ -40,7 +40,7 @@ class Held:
             os.close(self.fd)
 
 
-class Kin:
+class Descendants:
     """The family of this process."""
 
     def __init__(self, proc: str = "/proc") -> None:

@@ -10,7 +10,7 @@ from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, PromptTurn, Tool, Toolbox, ToolSpec
 from dragoman.engine.traits import Given
 from dragoman.host.cells import Cells, scratch
-from dragoman.host.descendants import Kin
+from dragoman.host.descendants import Descendants
 from dragoman.host.installed import own_code
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
@@ -52,7 +52,7 @@ class Roster:
         self._outputs = os.path.join(self._private, "outputs")
         self._builtin: BuiltinAgent | None = None
         self._hosted: AcpProcessAgent | None = None
-        self.descendants = Kin()
+        self.descendants = Descendants()
         self.cells = Cells(settings, places, self._private, self._bounds)
         # The MCP servers of a session, for a hosted agent to connect by itself.
         self.servers: Callable[[AgentProfile, SessionInfo], Sequence[Any]] = lambda p, i: ()
