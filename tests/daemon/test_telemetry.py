@@ -56,7 +56,7 @@ async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
             assert span.parent.span_id == root.context.span_id
         elif span is not root:
             assert span.parent.span_id in steps
-        assert span.end_time >= span.start_time
+        assert span.start_time and span.end_time and span.end_time >= span.start_time
         assert (span.kind is SpanKind.CLIENT) is span.name.startswith("chat")
     assert not kept.telemetry._open and not kept.telemetry._below
     assert root.attributes["gen_ai.conversation.id"] == session.id
@@ -96,7 +96,7 @@ async def test_a_call_of_a_model_that_fails_has_its_kind_of_error() -> None:
     await door.prompt(session.id, "go", Who("test"))
     await door.idle(session.id)
     spans = {span.name.split()[0]: span for span in kept.spans.get_finished_spans()}
-    assert spans["invoke_agent"].attributes["error.type"] == "failed"
+    assert (spans["invoke_agent"].attributes or {})["error.type"] == "failed"
     assert not spans["chat"].status.is_ok
     assert not kept.telemetry._open and not kept.telemetry._below
 
