@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.dialects.acp import changes
 from dragoman.dialects.acp.changes import diff_of
 from dragoman.engine.door import Door
 from dragoman.store.sqlite import open_store
@@ -313,6 +314,9 @@ async def test_commands_run_in_terminals_of_ours(tmp_path: Path) -> None:
         ("gone\n", None),
         ("\r\nä\u2028b\n" * 40, "\r\nä\u2028b\n" * 39 + "end"),
         ("a\n" * 3000, "a\n" * 2999 + "b\n"),
+        ("a\n" * 3000, "b\n" + "a\n" * 2990 + "c\n"),
+        ("a\nb\n" * 3, "a\nb\n" * 2),
+        ("}\n".join(map(str, range(900))), "}\n".join(f"-{n}" for n in range(900))),
     ],
 )
 def test_a_patch_can_be_applied(tmp_path: Path, old: str | None, new: str | None) -> None:
@@ -326,6 +330,20 @@ def test_a_patch_can_be_applied(tmp_path: Path, old: str | None, new: str | None
     (tmp_path / "patch").write_bytes(text.encode())
     subprocess.run(["git", "apply", "-p0", "patch"], cwd=tmp_path, check=True)
     assert (path.read_bytes().decode() if path.exists() else None) == new
+
+
+def test_what_would_take_long_to_compare_is_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*given: Any) -> Any:
+        raise AssertionError("compared line by line")
+
+    monkeypatch.setattr(changes, "SequenceMatcher", never)
+    old, new = ("".join(f"{word}{n}\n}}\n" for n in range(900)) for word in ("a", "b"))
+    patch = diff_of([("/x", old, new)])["patch"]["text"]
+    assert patch.count("@@ -") == 1 and patch.count("\n-a") == patch.count("\n+b") == 900
+    lines = [f"{n}\n" for n in range(50_000)]
+    old, lines[20_000], lines[30_000] = "".join(lines), "x\n", "y\n"
+    patch = diff_of([("/x", old, "".join(lines))])["patch"]["text"]
+    assert "@@ -19998,10007 +19998,10007 @@" in patch  # and nothing of what is around it
 
 
 def test_a_binary_file_has_no_text_in_its_patch() -> None:

@@ -1,12 +1,15 @@
 """Changes of files as version 2 shows them: what was done to which path, and a Git patch."""
 
+from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Any
 
 Fields = dict[str, Any]
+Opcode = tuple[str, int, int, int, int]
 _CONTEXT = 3
-_COMPARED = 2_000  # lines; larger files are shown as replaced
+_COMPARED = 2_000  # lines between the first and the last that differ; more are one change
+_WORK = 16_000_000  # pairs of equal lines, times lines: half a second at worst
 _QUOTED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -78,14 +81,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunks(old: list[str], new: list[str]) -> str:
+    if old == new:
+        return ""
+    head, tail = _same(old, new)
+    start, cut = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
+    old, new = old[start : len(old) - cut], new[start : len(new) - cut]
     out: list[str] = []
-    if len(old) > _COMPARED or len(new) > _COMPARED:
-        groups = [[("replace", 0, len(old), 0, len(new))]] if old != new else []
-    else:
-        groups = list(SequenceMatcher(None, old, new, False).get_grouped_opcodes(_CONTEXT))
-    for group in groups:
-        before = _range(group[0][1], group[-1][2])
-        after = _range(group[0][3], group[-1][4])
+    for group in _groups(old, new, head - start, tail - cut):
+        before = _range(start + group[0][1], start + group[-1][2])
+        after = _range(start + group[0][3], start + group[-1][4])
         out.append(f"@@ -{before} +{after} @@\n")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
@@ -94,6 +98,29 @@ def _hunks(old: list[str], new: list[str]) -> str:
                 out += (_line("-", line) for line in old[i1:i2])
                 out += (_line("+", line) for line in new[j1:j2])
     return "".join(out)
+
+
+def _same(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end are the same."""
+    most = min(len(old), len(new))
+    head = next((n for n in range(most) if old[n] != new[n]), most)
+    rest = most - head
+    return head, next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
+
+
+def _groups(old: list[str], new: list[str], head: int, tail: int) -> list[list[Opcode]]:
+    """What differs, with its surroundings; where comparing would take long, as one change."""
+    lines = max(len(old), len(new))
+    before = Counter(old)
+    if lines <= _COMPARED and sum(before[line] for line in new) * lines <= _WORK:
+        return list(SequenceMatcher(None, old, new, False).get_grouped_opcodes(_CONTEXT))
+    i, j = len(old) - tail, len(new) - tail
+    parts: list[Opcode] = [
+        ("equal", 0, head, 0, head),
+        ("replace", head, i, head, j),
+        ("equal", i, len(old), j, len(new)),
+    ]
+    return [[one for one in parts if one[2] > one[1] or one[4] > one[3]]]
 
 
 def _range(start: int, end: int) -> str:
