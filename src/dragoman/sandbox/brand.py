@@ -36,6 +36,11 @@ def _ours() -> int:
     return _NONE if hard == resource.RLIM_INFINITY else hard
 
 
+def worn() -> bool:
+    """Whether we carry a mark ourselves: we are a command, or a hosted agent, of another host."""
+    return _ours() < MOST
+
+
 def new() -> int:
     """A mark for one command; 0 where there can be none."""
     if _number() is None:

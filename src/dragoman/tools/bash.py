@@ -14,6 +14,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
 from dragoman.engine.ports.tools import Stopped
 from dragoman.policy.shells import plain, shell
+from dragoman.sandbox import brand
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 from dragoman.sandbox.room import pins
 
@@ -100,7 +101,7 @@ class Bash:
             )
         if asked.background:
             return await self._beside(asked.command, env)
-        if env.terminals is not None:
+        if env.terminals is not None and self._may_lend(env.terminals):
             return await self._in_terminal(asked.command, limit, env, env.terminals)
         return await self._here(asked.command, limit, env)
 
@@ -109,23 +110,62 @@ class Bash:
     ) -> Outcome:
         opened: list[str] = []
         began = time.monotonic()
-        code, output, truncated = await terminals.run(
-            command,
-            cwd=env.cwd,
-            env={k: v for k, v in self._extra_env.items() if k == "TMPDIR"},  # it has caches
-            timeout=limit,
-            limit=self._max_output,
-            opened=opened.append,
-        )
+        argv, variables, watch = self._lent(command, env)
+        undone: list[str] = []
+        try:
+            code, output, truncated = await terminals.run(
+                command,
+                argv=argv,
+                cwd=env.cwd,
+                env=variables,
+                timeout=limit,
+                limit=self._max_output,
+                opened=opened.append,
+            )
+        finally:
+            undone = await self._undone(watch, os.urandom(12).hex())
         if truncated:
             output = f"... [truncated at {self._max_output} bytes]\n{output}"
         took = time.monotonic() - began
         late = code is None and limit is not None and took >= limit
-        note = _timed_out(limit) if late else ""
+        note = "\n".join([*([_timed_out(limit)] if late else []), *undone])
         terminal = opened[-1] if opened else None
         detail = Detail(exit_code=code, terminal_id=terminal, output=_place(command, output))
         shown = _report(command, output, note, -1 if code is None else code, "", took)
         return Outcome((Text(shown),), is_error=code != 0, detail=detail)
+
+    def _may_lend(self, terminals: Terminals) -> bool:
+        """Whether the walls can be put up where a client runs our commands.
+
+        Else they run here. With listed domains the way out is a proxy of this process.
+        """
+        if self._is_plain():
+            return True
+        return terminals.near and not getattr(self._confine, "domains", ())
+
+    def _is_plain(self) -> bool:
+        """Whether a client runs a command as it is: without a sandbox, or in another host's."""
+        return self._confine.name == "none" or brand.worn()
+
+    def _lent(
+        self, command: str, env: ToolEnv
+    ) -> tuple[tuple[str, ...], dict[str, str], GuardedEntries | None]:
+        """What a client's terminal is to run, so that a command has the walls and mark of ours."""
+        scratch = {k: v for k, v in self._extra_env.items() if k == "TMPDIR"}
+        if self._is_plain():
+            return (), scratch, None  # it has caches of its own
+        walls = self._bounds(env).for_command(command)
+        agreed = [one.path for one in env.reach if one.write]
+        watch = GuardedEntries(walls.roots, agreed) if walls.guards else None
+        from dragoman.sandbox.program import Cell
+
+        given = environment(self._allow_env, self._extra_env, with_clients(env.variables))
+        given = plain(given) | {"PWD": env.cwd}
+        network, unix = (bool(getattr(self._confine, name)) for name in ("network", "unix"))
+        own = scratch.get("TMPDIR", "/tmp")
+        cell = Cell(walls, own, self._confine.name, network, unix)
+        argv, variables = cell.wrap((*shell(), command), env.cwd, given)
+        return argv, variables, watch
 
     async def _beside(self, command: str, env: ToolEnv) -> Outcome:
         """Start a command that goes on by itself."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -126,10 +126,15 @@ class ClientTerminals:
         for terminal in tuple(self._ended):
             self.release(terminal)
 
+    @property
+    def near(self) -> bool:
+        return self._attachment.connection.who.peer.startswith(("unix", "stdio"))
+
     async def run(
         self,
         command: str,
         *,
+        argv: Sequence[str] = (),
         cwd: str,
         env: dict[str, str],
         timeout: float | None,
@@ -137,9 +142,10 @@ class ClientTerminals:
         opened: Callable[[str], None],
     ) -> tuple[int | None, str, bool]:
         attachment = self._attachment
+        program, *words = argv or ("/bin/sh", "-c", command)
         params = {
-            "command": "/bin/sh",
-            "args": ["-c", command],
+            "command": program,
+            "args": words,
             "cwd": cwd,
             "env": [{"name": name, "value": value} for name, value in env.items()],
             "outputByteLimit": limit,

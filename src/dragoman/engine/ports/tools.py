@@ -33,17 +33,26 @@ class Files(Protocol):
 class Terminals(Protocol):
     """Where commands run when a client offers its own terminals."""
 
+    @property
+    def near(self) -> bool:
+        """Whether what runs there runs on this machine."""
+        ...
+
     async def run(
         self,
         command: str,
         *,
+        argv: Sequence[str] = (),
         cwd: str,
         env: dict[str, str],
         timeout: float | None,
         limit: int,
         opened: Callable[[str], None],
     ) -> tuple[int | None, str, bool]:
-        """Run to the end; `opened` gets the terminal's id. Returns exit code, output, truncated."""
+        """Run to the end; `opened` gets the terminal's id. Returns exit code, output, truncated.
+
+        `argv`: the program that runs the command; without it a shell does.
+        """
         ...
 
 
