@@ -14,7 +14,7 @@ find_python() {  # prints an interpreter of this version that really runs
   done
 }
 
-for version in 3.11 3.12 3.13 3.14; do
+for version in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
   [ "$version" = "$ours" ] && continue
   python=$(find_python $version)
   # Where no package has it, a module of Go's does.
