@@ -1,6 +1,7 @@
 """Races around cancel, close, stop and delete: whatever meets, the session ends up sound."""
 
 import asyncio
+import threading
 
 import pytest
 from tests.engine.tape import ME, Tape
@@ -377,10 +378,18 @@ async def test_what_waits_to_get_in_while_the_host_begins_to_stop_is_refused(tmp
     if behind == "a load":
         await door.close(sid)
     slow = "/look for a command of this name" if behind == "a command" else "go"
+    begun = threading.Event()
+
+    def look(cwd):
+        begun.wait(30)  # a quick look would be over before the stop
+        return {}
+
+    host_of(door).commands = look
     given = [asyncio.ensure_future(door.prompt(sid, (Text(slow),), ME))]
     given += [asyncio.ensure_future(door.prompt(sid, GO, ME, keep=True)) for _ in range(2)]
     given.append(asyncio.ensure_future(door.compact(sid, ME)))
     await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(begun.set)  # runs when the stop has begun
     await asyncio.wait_for(host_of(door).stop(1.0), 30)
     said = await asyncio.gather(*given, return_exceptions=True)
     assert [type(one) for one in said] == [Busy] * 4
