@@ -26,12 +26,13 @@ def _examined(args: "Any", where: "Any") -> "list[Any]":
     from dragoman.host.doctor import Row, beside, examine
 
     try:
-        with Plain(socket_path(args.config_dir), "dragoman doctor") as daemon:
+        path = socket_path(args.config_dir)
+        with Plain(path, "dragoman doctor") as daemon:
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
     except Fault:  # none runs here, or one that cannot say: look from this shell
         return [*examine(where), *beside()]
-    runs = Row("ok", "daemon", f"runs as process {pid}; all this is as it sees it")
+    runs = Row("ok", "daemon", f"process {pid} listens at {path}; all this is as it sees it")
     rows = [row for row in rows if (row.severity, row.category) != ("ok", "daemon")]
     return [runs, *rows, *beside()]
 
