@@ -23,7 +23,6 @@ from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
 from dragoman.settings import login
 from dragoman.settings.model import Settings
-from dragoman.tools.orphans import end_orphans
 from dragoman.transports.loop import run
 from dragoman.wire.link import Link
 
@@ -143,8 +142,7 @@ class Daemon:
 
             self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
         tidy = keep_tidy(self.composed.places.data_dir)
-        works = [self._watch_file(), self._sweep(), settle(), tidy, self._timetable()]
-        works.append(self._end_orphans())
+        works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._timetable()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
             works += (self._take_up(), self._follow())
         for work in works:
@@ -220,8 +218,11 @@ class Daemon:
                 before = now
                 self.reload()
 
-    async def _end_orphans(self) -> None:
-        """What commands of a daemon that was killed left running ends now."""
+    async def _settle(self) -> None:
+        """Load what sessions need, then end what commands of a daemon that was killed left."""
+        await settle()
+        from dragoman.tools.orphans import end_orphans
+
         outputs = os.path.join(self.composed.places.data_dir, "outputs")
         if count := await end_orphans(outputs):
             log.warning("ended what a daemon that died left running", processes=count)
