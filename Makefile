@@ -118,7 +118,7 @@ test-pythons: $(STAMP)
 test-local: setup-local
 	$(PYTEST) -q -m local $(T)
 
-LINUX_ONLY = src/dragoman/sandbox/% src/dragoman/host/descendants.py src/dragoman/tools/group.py src/dragoman/daemon/notify.py
+LINUX_ONLY = src/dragoman/sandbox/% src/dragoman/host/descendants.py src/dragoman/tools/group.py src/dragoman/tools/orphans.py src/dragoman/daemon/notify.py
 FOR_WINDOWS = src/dragoman/wire src/dragoman/client src/dragoman/http src/dragoman/transports/pipe.py src/dragoman/settings/places.py
 check: $(STAMP)
 	$(BIN)/ruff check src tests bench

@@ -7,7 +7,6 @@ when that began. What a command started may have dropped that, but not its brand
 import asyncio
 import os
 import signal
-import sys
 from hashlib import sha256
 
 from dragoman.sandbox import brand
@@ -73,13 +72,11 @@ def _left(pid: int, words: bytes) -> bool:
 
 
 def _signal(found: dict[int, int], number: int) -> None:
-    if sys.platform != "linux":
-        return  # nor is any found
     for pid, began in found.items():
         try:
             fd = os.pidfd_open(pid)
-        except OSError:
-            continue  # gone
+        except (AttributeError, OSError):
+            continue  # gone, or a system without such descriptors
         try:
             if lives(pid, began):  # the number means the same process as before
                 signal.pidfd_send_signal(fd, number)
