@@ -139,7 +139,7 @@ fleet: $(STAMP)
 	@$(BIN)/python scripts/fleet.py
 
 proofs: $(STAMP)
-	FLEET_SEEDS=$(SEEDS) $(PYTEST) -q -rs -o timeout=3600 tests/fleet/test_proofs.py
+	FLEET_SEEDS=$(SEEDS) $(PYTEST) -q -rs -o timeout=3600 -o faulthandler_timeout=0 tests/fleet/test_proofs.py
 
 # The dashboard of a host with 100,000 sessions, and one of 50,000 messages.
 .PHONY: crowd
@@ -161,7 +161,7 @@ soak: $(STAMP)
 # The judge of commands against real shells, with many random commands.
 COMMANDS ?= 200000
 shells: $(STAMP)
-	COMMANDS=$(COMMANDS) $(PYTEST) -q -s tests/policy/test_shells.py
+	COMMANDS=$(COMMANDS) $(PYTEST) -q -s -o faulthandler_timeout=0 tests/policy/test_shells.py
 
 # Small repositories with a failing test; MODEL=provider/model takes a real model.
 MODEL ?=

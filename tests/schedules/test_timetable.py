@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.dialects.zeroclaw.test_terminal import Gate
 
-from dragoman.engine.faults import BadInput, UnknownAgent, UnknownSession
+from dragoman.engine.faults import BadInput, StoreFailed, UnknownAgent, UnknownSession
 from dragoman.engine.ports.schedules import Job, When
 from dragoman.schedules import timetable as module
 from dragoman.schedules.timetable import Timetable
@@ -238,3 +238,39 @@ async def test_a_time_whose_turn_began_does_not_come_twice():
         (run,) = await ran(table, made.id)
         assert run.status == "interrupted" and "taken before" in run.output
         assert (await door.info(run.session)).turns == 1
+
+
+async def test_a_run_that_cannot_be_written_down_is_tried_again_later(monkeypatch):
+    """The store is away: no storm of tries, and the run comes when it is back."""
+    store = MemoryStore()
+    door = door_of(store=store)
+    tries = []
+    put = store.put
+
+    async def away(space, key, value):
+        tries.append(key)
+        raise StoreFailed("The database is gone.")
+
+    async with kept(door) as table:
+        made = await table.add(job(cwd="/"))
+        monkeypatch.setattr(store, "put", away)
+        pass_time(door, table, 60_000)
+        for _ in range(200):
+            table._changed.set()
+            await asyncio.sleep(0)
+        assert len(tries) == 1
+        monkeypatch.setattr(store, "put", put)
+        pass_time(door, table, module._AGAIN_MS)
+        assert (await ran(table, made.id))[0].status == "ok"
+
+
+async def test_who_is_told_something_while_being_cancelled_ends_all_the_same():
+    table = Timetable(door_of())
+    task = asyncio.ensure_future(table.keep())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    table._changed.set()
+    await asyncio.sleep(0)  # the wait is over, its task has not gone on
+    task.cancel()
+    await asyncio.wait({task}, timeout=5)
+    assert task.cancelled()

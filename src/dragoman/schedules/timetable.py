@@ -30,6 +30,7 @@ AT_ONCE = 8
 LONGEST_PROMPT = 64 * 1024
 _OUTPUT = 4_000  # characters of an answer that are remembered
 _LOOK = 30.0  # seconds after which the clock is looked at again: it may be set
+_AGAIN_MS = 5_000  # after a run that could not be written down: the store is away
 _LOOK_IN_FLEET = 1.0  # others write on the shelf, too
 _HEADSTART_MS = 2_000  # of the node where a job was made
 _BOOKS_MS = 60_000  # the node that began a run has told of it by then, or it died
@@ -75,6 +76,7 @@ class Timetable:
         self._running: dict[str, asyncio.Task[Run]] = {}
         self._broken: dict[str, Run] = {}  # runs for a time whose process died, by job
         self._elsewhere: dict[str, tuple[int, int]] = {}  # runs of others: time, and since when
+        self._broke: dict[str, int] = {}  # what could not even be written down, and until when
         self._changed = asyncio.Event()
         self._writes = 0  # of ours: what was read before the last one is old
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -195,14 +197,15 @@ class Timetable:
             for job in due:
                 self._begin(job, job.next_run)
             coming = [
-                job.next_run
+                max(job.next_run, self._broke.get(job.id, 0))
                 for job in self._jobs.values()
                 if job.enabled and job.next_run is not None and job.id not in self._running
             ]
             look = _LOOK if self._place is None else _LOOK_IN_FLEET
             wait = min([look, *(max(0, at - now) / 1000 for at in coming if at > now)])
             try:
-                await asyncio.wait_for(self._changed.wait(), wait)
+                async with asyncio.timeout(wait):  # wait_for may swallow that we are cancelled
+                    await self._changed.wait()
             except TimeoutError:
                 continue
 
@@ -238,6 +241,8 @@ class Timetable:
         at = job.next_run
         if not job.enabled or at is None or job.id in self._running:
             return False
+        if self._broke.get(job.id, 0) > now:
+            return False
         begun, since = self._elsewhere.get(job.id, (None, 0))
         if begun == at and now - since < _BOOKS_MS:
             return False
@@ -253,8 +258,10 @@ class Timetable:
 
         def over(task: "asyncio.Task[Run]") -> None:
             self._running.pop(job.id, None)
+            self._broke.pop(job.id, None)
             self._changed.set()
             if not task.cancelled() and (problem := task.exception()) is not None:
+                self._broke[job.id] = self._door.now_ms() + _AGAIN_MS
                 log.error("a schedule could not be run", job=job.id, problem=str(problem))
 
         task.add_done_callback(over)

@@ -130,7 +130,8 @@ class Writer:
     async def _run(self) -> None:
         while True:
             try:
-                await asyncio.wait_for(self._wake.wait(), IDLE if self._hot else None)
+                async with asyncio.timeout(IDLE if self._hot else None):
+                    await self._wake.wait()
             except TimeoutError:
                 await self._settle(0)
                 self._take_up_words()
