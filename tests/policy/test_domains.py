@@ -67,12 +67,14 @@ async def page() -> AsyncIterator[int]:
     """A server on this machine that the proxy may lead to when it is listed."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert b"proxy" not in head.lower().partition(b"\r\n")[2]
-        body = head.split(b" ")[1]
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        await writer.drain()
-        writer.close()
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"proxy" not in head.lower().partition(b"\r\n")[2]
+            body = head.split(b" ")[1]
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            await writer.drain()
+        finally:  # who only says hello leaves without a request
+            writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:

@@ -5,9 +5,9 @@ asked of our sessions is done beside, in order for each.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.engine.events import Deleted, Event
 from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed, UnknownSession
@@ -23,6 +23,7 @@ from .desk import CHANNEL, GUEST, LISTEN_ONLY, RENEW, Desk, told
 from .doing import Moved, do
 from .following import Following
 from .mirror import Mirror, command_id
+from .patience import SLICES, within
 from .words import Command, Result
 
 if TYPE_CHECKING:
@@ -41,23 +42,6 @@ DOUBT_SECONDS = 2.0  # a busy machine may be silent for as long
 FAILED_SECONDS = 30.0  # a session that cannot be taken up here is left to others for as long
 KEEP_DONE_SECONDS = 86_400.0
 KEEP_DONE = 4_096
-SLICES = 8  # of a wait: one in which this process did not run counts no more than another
-T = TypeVar("T")
-
-
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of work. Raises TimeoutError when it took longer while this process ran."""
-    task = asyncio.ensure_future(work)
-    try:
-        for _ in range(SLICES):
-            await asyncio.wait({task}, timeout=seconds / SLICES)
-            if task.done():
-                return task.result()
-        raise TimeoutError
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task})
 
 
 class Node:
@@ -223,7 +207,10 @@ class Node:
         while True:
             link = self.desk.store.link
             try:
-                connection = await within(self._patience, link.connect(timeout=self.lease + 5))
+                asking = link.connect(timeout=self.lease + 5)
+                connection = await within(
+                    self._patience, asking, unwanted=lambda it: it.terminate()
+                )
             except Exception as error:
                 self._cut_off(error)
                 if is_gone(error):  # what is still open will not last
