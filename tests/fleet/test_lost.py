@@ -132,8 +132,8 @@ async def test_a_key_that_the_owner_knows_is_known_on_every_node(
     with pytest.raises(WrongState) as caught:
         await b.say(session, "go", by=BOB, key="k", keep=True)
     assert caught.value.data["turn"] == first.turn
-    again = await b.say(session, "go", by=BOB, key="k")  # without an acknowledgement to wait for
-    with pytest.raises(WrongState):
+    with pytest.raises(WrongState):  # at once, if b heard of it meanwhile
+        again = await b.say(session, "go", by=BOB, key="k")  # no acknowledgement to wait for
         await asyncio.wait_for(again.done, 10)
     await asyncio.wait_for(first.done, 10)
     assert len(await ended(a, session)) == 1

@@ -412,7 +412,7 @@ async def test_p11_a_turn_goes_on_after_a_restart_that_took_longer_than_the_leas
         ran = len(echo.ran)
         await asyncio.to_thread(server.start)
         finished = await asyncio.wait_for(work.done, 30)
-        assert finished.outcome == "completed"
+        assert finished.outcome == "completed", finished
         found = await _counted(a, session)
         assert [found[kind] for kind in ("turn_began", "turn_ended", "noted")] == [1, 1, 1]
         assert found["call_started"] == found["call_ended"] == 1
