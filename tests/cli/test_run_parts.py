@@ -53,6 +53,20 @@ async def test_printing_the_answer_on_stdout_and_all_else_beside_it(capsys: Out)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("streamed", "shown"),
+    [((), "one two\n"), (("one ",), "one two\n"), (("two",), "two\none two\n")],
+)
+async def test_printing_what_of_the_stream_was_lost(
+    capsys: Out, streamed: tuple[str, ...], shown: str
+) -> None:
+    screen = Screen()
+    words = [ev.TextDelta("t", text) for text in streamed]
+    screen.speak(told(*words, ev.Spoke("t", 1, (Text("one two"),), "end_turn")))
+    screen.end()
+    assert capsys.readouterr().out == shown
+
+
 async def test_printing_bounds_what_a_command_says(capsys: Out) -> None:
     screen = Screen()
     screen.speak(told(ev.Progress("t", "c", "x\n" * 250)))

@@ -12,7 +12,7 @@ from dragoman.client import attachments
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine import events as ev
 from dragoman.engine.ask import Ask, Verdict
-from dragoman.engine.content import ToolCall
+from dragoman.engine.content import ToolCall, text_of
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 from dragoman.engine.reading import counted
@@ -43,6 +43,7 @@ class PlainScreen:
         self.desk = ShownSession(self.link, wish, lambda: None, self._take)
         self.wish = wish
         self._mid_line = ""
+        self._streamed = ""  # of the message that is being said
         self._asks: dict[str, Ask] = {}
         self._invited = ""  # the question that the next line answers
         self._inviting: asyncio.TimerHandle | None = None
@@ -192,8 +193,10 @@ class PlainScreen:
         body = event.body
         match body:
             case ev.TextDelta(text=text):
+                self._streamed += text
                 self._stream("agent: ", text)
             case ev.Spoke(content=content):
+                self._rest_of(text_of(content))
                 self._fresh()
                 for block in content:
                     if isinstance(block, ToolCall):
@@ -212,6 +215,15 @@ class PlainScreen:
                 self._settled(ask_id, f"{verdict} by {safe(str(by or 'the host'))}")
             case ev.Noted():
                 self._say(f"note: {safe(noted(body))}")
+
+    def _rest_of(self, text: str) -> None:
+        """Say what was not streamed: words in passing may be lost, what is kept may not."""
+        streamed, self._streamed = self._streamed, ""
+        if not text.startswith(streamed):  # something in the middle is missing
+            self._fresh()
+            streamed = ""
+        if text != streamed:
+            self._stream("agent: ", text[len(streamed) :])
 
     def _settled(self, ask_id: str, how: str) -> None:
         first = next(iter(self._asks), "")

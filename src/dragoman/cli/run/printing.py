@@ -166,6 +166,7 @@ class Screen:
         self._ink = Ink(sys.stderr)
         self._prose = Prose()
         self._thinking = False  # a thought stands at the end of the last line
+        self._streamed = ""  # of the message that is being said
         self._live: dict[str, tuple[str, int]] = {}  # by call: a half line, lines so far
         self._at_work: dict[str, str] = {}  # the names of calls that run
         self._spinner = Spinner()
@@ -184,10 +185,21 @@ class Screen:
         if not self._prose.mid_line and not self._thinking:  # it would wipe half a line out
             self._spinner.wait()
 
+    def _rest_of(self, text: str) -> None:
+        """Print what was not streamed: words in passing may be lost, what is kept may not."""
+        streamed, self._streamed = self._streamed, ""
+        if not text.startswith(streamed):  # something in the middle is missing
+            self.fresh_line()
+            streamed = ""
+        if text != streamed:
+            self._end_thought()
+            self._prose.write(text[len(streamed) :])
+
     def _one(self, body: ev.Body) -> None:
         match body:
             case ev.TextDelta(text=text):
                 self._end_thought()
+                self._streamed += text
                 self._prose.write(text)
                 self._spinner.waits = "the rest of the answer"
             case ev.ThoughtDelta(text=text):
@@ -196,6 +208,7 @@ class Screen:
                 self._thinking = not text.endswith("\n")
                 self._spinner.waits = "the model, which thinks"
             case ev.Spoke(content=content):
+                self._rest_of(text_of(content))
                 self.fresh_line()
                 self._cost += body.cost
                 self._model, self._tokens = body.model or self._model, body.usage.context
