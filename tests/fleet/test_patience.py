@@ -26,9 +26,10 @@ async def test_a_failure_is_the_works_own() -> None:
 async def test_what_takes_too_long_is_cancelled() -> None:
     ended = asyncio.Event()
 
-    async def work() -> None:
+    async def work() -> str:
         try:
             await asyncio.Event().wait()
+            return "never"
         finally:
             ended.set()
 
