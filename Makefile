@@ -61,7 +61,7 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import pip' 2>/dev/null || $(BIN)/python -m ensurepip -q
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $(BIN)/python -m ensurepip >/dev/null
 	@# Older pips write a wrapper script that imports `re`, a quarter of the time of --help.
 	$(BIN)/python -m pip install -q -c constraints.txt -U pip
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[mcp,providers,test,dev]'
@@ -73,7 +73,7 @@ $(STAMP_RUN): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 	@if $(PYTHON) -m pip --python $(BIN)/python --version >/dev/null 2>&1; then \
 	  $(PYTHON) -m pip --python $(BIN)/python install -q -c constraints.txt -e .; \
-	else $(BIN)/python -m ensurepip -q && $(BIN)/python -m pip install -q -c constraints.txt -e .; fi
+	else $(BIN)/python -m ensurepip >/dev/null && $(BIN)/python -m pip install -q -c constraints.txt -e .; fi
 	@touch $@
 
 run: $(STAMP_RUN)
