@@ -296,3 +296,38 @@ async def test_a_session_that_could_not_be_taken_over_is_taken_over_by_whoever_a
     await door.load(sid)
     await door.idle(sid)
     assert heard(door, sid) == ["hi", "one", "two"]
+
+
+@pytest.mark.parametrize("stop", ["cancel", "interrupt", "close"])
+async def test_what_a_stop_writes_has_one_order_before_and_after_a_restart(reopen, stop):
+    """Two calls, one of them asked about; a word said meanwhile; then somebody stops the turn."""
+
+    async def stopped(left: bool) -> list[str]:
+        script = Scripted([turn(call("echo", text="x"), call("echo", text="y"))])
+        door = await reopen(script, [EchoTool()])
+        sid, tape = await begin(door)
+        await door.prompt(sid, (Text("hi"),), ME)
+        await tape.until(ev.Asked)
+        await door.steer(sid, (Text("a word"),), ME)
+        if left:
+            await kill(door)
+            door = await reopen(Scripted([]), [EchoTool()])
+            await host_of(door).recover()
+        before = host_of(door).live[sid].state.seq
+        match stop:
+            case "cancel":
+                door.cancel(sid)
+                await door.idle(sid)
+                await door.kept(sid)
+            case "interrupt":
+                await door.interrupt(sid, ME)
+                await door.idle(sid)
+            case "close":
+                await door.close(sid)
+        told = [type(event.body) for event in await door.history(sid, before)]
+        kept = (ev.Settled, ev.CallEnded, ev.Steered, ev.TurnEnded)
+        return [one.__name__ for one in told if one in kept]
+
+    living = await stopped(left=False)
+    assert living[0] == "Settled" and living[-1] == "TurnEnded" and "CallEnded" in living
+    assert await stopped(left=True) == living

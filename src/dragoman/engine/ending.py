@@ -64,13 +64,12 @@ def cut_off(
     said: Sequence[ev.Kept] = (),
 ) -> list[ev.Kept]:
     """The facts that end a turn whose task is gone (restart, takeover)."""
-    words: list[ev.Kept] = []
+    words: list[ev.Kept] = [*withdrawn]  # first, as in a turn that lives: then its call ends
     for call in state.unanswered():
         started = state.journal[call.id][1]
         text = UNKNOWN if started else NOT_RUN_RESTART
         end: ev.CallOutcome = "unknown" if started else "cancelled"
         words.append(ev.CallEnded(state.turn, call.id, call.name, end, (Text(text),), True))
-    words += withdrawn
     words += unsaid(state, state.turn)
     error = RESTARTED if cause == "restart" else ""
     words.append(ev.TurnEnded(state.turn, outcome, "aborted", last_text(state, said), error, cause))

@@ -402,10 +402,10 @@ class Inbox:
             tail += left(turn, state.model)
         said, turn.steer = turn.steer, []  # taken, but no step came to see it: the next turn will
         bodies = tail
-        if state.journal:
-            bodies = [*tail, *ending.unfinished(state, turn.id)]
         if state.asks:
             bodies = [*bodies, *self._asks.withdraw(turn.id)]
+        if state.journal:
+            bodies = [*bodies, *ending.unfinished(state, turn.id)]
         bodies = [*bodies, *said]
         cause = turn.cause if turn.cancelled and outcome in ("cancelled", "interrupted") else ""
         text = ""

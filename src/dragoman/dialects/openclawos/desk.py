@@ -17,6 +17,7 @@ from dragoman.observe.log import get_log
 from . import grants
 from .faults import Wrong
 from .hooks import Delivery
+from .outbox import Outbox
 from .seat import Seat
 from .sessions import Sessions
 from .shapes import Settings
@@ -74,6 +75,7 @@ class Desk:
         self.owned: dict[tuple[str, str], Grant] = {}
         self.conns: set[OpenclawosHearer] = set()
         self.sessions = Sessions(self)
+        self.outbox = Outbox(self)
         self.on_shutdown: Callable[[str, float | None], None] = lambda app, timeout: None
         self._left: OrderedDict[str, Left] = OrderedDict()
         self._delivery = Delivery(self)
@@ -173,6 +175,7 @@ class Desk:
             address = self.door.facts.gateway or ""
             seat.push("gateway_start", GatewayLife(address=address), HookContext())
         asyncio.get_running_loop().call_soon(self.door.hooks.recall, seat)  # after the answer
+        self.outbox.give(seat)
 
     def passed_over(self, name: str, hook: str, session: str) -> None:
         """Tell the session's people that an app is waited for no longer."""

@@ -126,6 +126,8 @@ def register(seat: "Seat", kind: str, config: dict[str, Any], id: str = "") -> G
         desk.owned[kind, name] = grant
     if seat.ready:
         grant.offer()
+    if kind == "channel":
+        desk.outbox.meet(seat, name)
     return grant
 
 

@@ -17,14 +17,11 @@ from dragoman.engine.hooks import (
     Payload,
     Session,
 )
-from dragoman.observe.log import get_log
 
 from .faults import reported
 
 if TYPE_CHECKING:
     from .desk import Desk
-
-log = get_log("apps")
 
 ALIASES = {
     "before_agent_start": "agent_starting",
@@ -157,13 +154,15 @@ class Delivery:
 
     def observe(self, hook: str, data: Payload, context: HookContext) -> None:
         channel = channel_of(data)
-        if not channel:
+        if not channel or not isinstance(data, Outgoing):
             return
         owner = self._desk.owner("channel", channel)
-        if owner is not None and owner.ready:
+        outbox = self._desk.outbox
+        ready = owner is not None and owner.ready
+        if context.turn and (not ready or outbox.gives(channel)):
+            outbox.keep(data, context)  # what comes from the outbox itself has no turn
+        elif owner is not None and ready:
             owner.push(hook, data, context)
-        elif context.channel == channel:
-            log.warning("no app takes this message", channel=channel, session=context.session)
 
     async def intercept(self, hook: str, data: P, context: HookContext) -> P | Block | None:
         return None

@@ -10,12 +10,11 @@ import msgspec
 
 from dragoman.engine.content import Text
 from dragoman.engine.events import ACTIVE
-from dragoman.engine.faults import Fault, UnknownSession
+from dragoman.engine.faults import UnknownSession
 from dragoman.engine.hooks import Block, HookContext, Outgoing
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.traits import Correspondent
-from dragoman.observe.log import get_log
 
 from .faults import Wrong
 from .shapes import Dispatch, Filter, Queue, SessionList
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from .desk import Desk
     from .hear import OpenclawosHearer
     from .seat import Seat
-
-log = get_log("apps")
 
 _QUEUE = 64  # prompts that may wait in one session
 _KEY = 1024
@@ -114,7 +111,7 @@ class Sessions:
             raise Wrong("INVALID_PARAMS", "text must not be empty")
         metadata = asked.metadata or {}
         channel = self._channel(seat, key, metadata)
-        async with self._turn(key):
+        async with self.turn(key):
             found = await self.find(key)
             if found is None:
                 spec = OpenSpec(traits=(_correspondent(key, channel, metadata),))
@@ -150,6 +147,17 @@ class Sessions:
     async def dispatch(self, conn: "OpenclawosHearer", asked: Dispatch) -> dict[str, Any]:
         """Send a message the way of every outgoing one: hooks first, then its channel."""
         key = _checked(asked.sessionKey)
+        async with self.turn(f"dispatch {key}"):  # in the order in which they came
+            data, context = await self._outgoing(key, asked)
+            dispatch_id = self._desk.voice.new_id("dispatch")
+            queued = self._desk.owner("channel", data.channel) is not None
+            if queued:
+                await self._desk.outbox.accept(data, context, dispatch_id)
+            else:  # nothing is promised
+                self._door.spawn(self._show(data, context))
+        return {"dispatchId": dispatch_id, "queued": queued}
+
+    async def _outgoing(self, key: str, asked: Dispatch) -> tuple[Outgoing, HookContext]:
         found = await self.find(key)
         whom = Correspondent.of(found.extra) if found is not None else Correspondent()
         before, colon, _ = key.partition(":")
@@ -171,25 +179,16 @@ class Sessions:
             channel=channel,
             account=whom.account,
         )
-        owner = self._desk.owner("channel", channel)
-        dispatch_id = self._desk.voice.new_id("dispatch")
-        self._door.spawn(self._send(dispatch_id, data, context))
-        return {"dispatchId": dispatch_id, "queued": owner is not None}
+        return data, context
 
-    async def _send(self, dispatch_id: str, data: Outgoing, context: HookContext) -> None:
+    async def _show(self, data: Outgoing, context: HookContext) -> None:
+        """Tell apps and its session of a message for which there is no channel."""
         hooks = self._door.hooks
-        async with self._turn(f"send {context.key}"):
+        async with self.turn(f"send {context.key}"):
             result = await hooks.run("message_sending", data, context)
-        if isinstance(result, Block):
-            log.info("message blocked", dispatch=dispatch_id, reason=result.reason)
-            return
-        hooks.tell("message_sent", result, context)
-        if context.session:
-            try:
-                said = result.content if "content" not in result.more else ""
-                await self._door.note(context.session, "info", "Message sent by an app", said)
-            except Fault as fault:  # the message is out; its session may be gone by now
-                log.warning("dispatch not noted", dispatch=dispatch_id, problem=str(fault))
+        if not isinstance(result, Block):
+            hooks.tell("message_sent", result, context)
+            await self._desk.outbox.note(context, "info", "Message sent by an app", result)
 
     # --- inside ---
 
@@ -201,7 +200,7 @@ class Sessions:
                 self._inbound.popitem(last=False)
 
     @asynccontextmanager
-    async def _turn(self, key: str) -> AsyncIterator[None]:
+    async def turn(self, key: str) -> AsyncIterator[None]:
         """One after the other for each key: two first messages make one session."""
         held = self._turns.setdefault(key, [asyncio.Lock(), 0])
         held[1] += 1
