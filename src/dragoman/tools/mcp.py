@@ -20,6 +20,7 @@ from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
 from dragoman.sandbox.program import Wrap, unwrapped
 
 from .environ import staying
+from .mcp_alive import Alive
 from .mcp_elicit import Asking
 
 CONNECT_SECONDS = 30.0
@@ -148,6 +149,7 @@ class McpConnection:
         self._closed = False
         self._lost = ""
         self._session: Any = None
+        self._alive: Alive | None = None  # of one over HTTP
         self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
 
     @property
@@ -163,7 +165,9 @@ class McpConnection:
         except BaseException as error:  # the library wraps failures in groups
             self.problem = _reason(error)
             if self._lost or not self._stop.is_set():
-                what = "was lost" if self._session is not None else "could not be reached"
+                what = "could not be reached"
+                if self._session is not None:
+                    what, self._lost = "was lost", self._lost or self.problem
                 self._note(f"MCP server {self.server.name} {what}", self.problem)
         finally:
             self._session = None
@@ -178,7 +182,7 @@ class McpConnection:
                 mark = secrets.token_hex(16)
                 streams = await _streams(library, self, stack, mark)
                 heard = streams[0]
-                if self.server.transport in ("stdio", "sse"):  # else there may be no open stream
+                if self.server.transport in ("stdio", "sse"):
                     heard = _Heard(heard, self._ended)
                 session = library["session"](
                     heard, streams[1], elicitation_callback=self.asking.elicit
@@ -190,7 +194,10 @@ class McpConnection:
                 self.tools = await self._listed(session, library["page"])
             self._session = session
             self.ready.set()
-            await self._stop.wait()
+            if self._alive is not None:
+                await self._alive.until(session, self._stop)
+            else:
+                await self._stop.wait()
             if self._lost:
                 raise ConnectionError(self._lost)
 
@@ -229,14 +236,18 @@ class McpConnection:
             raise BadInput(
                 f"MCP server {self.server.name} is not connected: {self.problem or 'it stopped'}"
             )
+        alive = self._alive or Alive(object)
+        alive.calls += 1
         try:
             return await session.call_tool(name, args)
         except Exception as error:  # the library has several words for "it is gone"
             text = _reason(error)
-            if type(error).__name__ in _GONE or "closed" in text.lower():
+            if type(error).__name__ in _GONE or "closed" in text.lower() or alive.over:
                 self._lost = text or "the connection is closed"
                 self._stop.set()
             raise
+        finally:
+            alive.calls -= 1
 
     async def close(self) -> None:
         """Say goodbye, then insist."""
@@ -345,7 +356,11 @@ def _library() -> dict[str, Any]:
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.sse import sse_client
         from mcp.client.stdio import stdio_client
-        from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+        from mcp.client.streamable_http import (
+            create_mcp_http_client,
+            httpx2,
+            streamable_http_client,
+        )
         from mcp.types import PaginatedRequestParams
     except ImportError as missing:
         raise BadInput(
@@ -361,6 +376,7 @@ def _library() -> dict[str, Any]:
         "client": create_mcp_http_client,
         "http": streamable_http_client,
         "sse": sse_client,
+        "body": httpx2.AsyncByteStream,
     }
 
 
@@ -390,6 +406,8 @@ async def _streams(library: dict[str, Any], way: McpConnection, stack: Any, mark
         opened = library["sse"](server.url, headers=headers, auth=auth)
         return await stack.enter_async_context(opened)
     client = await stack.enter_async_context(library["client"](headers=headers, auth=auth))
+    way._alive = Alive(library["body"])
+    client.event_hooks = way._alive.hooks()
     return await stack.enter_async_context(library["http"](server.url, http_client=client))
 
 
