@@ -18,13 +18,13 @@ from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, say, turn
 from dragoman.tools.propose import ProposePlan
 from dragoman.tools.read import Read
-from dragoman.tools.registry import Registry
+from dragoman.tools.registry import NAMES, Registry
 
 
 def planning(script: Scripted, tmp: Path, **profile: Any) -> Any:
     policy = AutonomyPolicy()
     tools = Registry(lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach))
-    door = memory_door(script, list(tools._built.values()), **profile)
+    door = memory_door(script, [tool for name in NAMES if (tool := tools.find(name))], **profile)
     agents: Any = host_of(door).agents
     agents.judge = policy
     return door

@@ -73,7 +73,7 @@ async def test_commands_cannot_write_us(
     policy = rules(work)
     tool = Registry(
         lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach),
-        confine=backend(), outputs=str(tmp_path / "outputs"),
+        confine=backend, outputs=str(tmp_path / "outputs"),
         extra_env={"TMPDIR": str(scratch), "HOME": str(tmp_path)},
     ).toolbox().find("bash")  # fmt: skip
     assert tool is not None

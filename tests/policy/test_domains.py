@@ -86,7 +86,7 @@ async def run(desk: Desk, domains: tuple[str, ...], script: str, *args: object) 
     policy = policy_of(STANDARD, desk.home)
     registry = Registry(
         lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach),
-        confine=desk.backend(domains=domains),  # type: ignore[attr-defined]
+        confine=lambda: desk.backend(domains=domains),  # type: ignore[attr-defined]
         extra_env={"HOME": str(desk.home), "PATH": f"{Path(PYTHON).parent}:/usr/bin:/bin"},
     )
     tool = registry.toolbox().find("bash")

@@ -72,7 +72,7 @@ class Desk:
         environ |= caches.variables(STANDARD.forbidden, str(self.home))
         registry = Registry(
             lambda env: self.policy.boundary(env.mode, env.cwd, env.roots, env.reach),
-            confine=Landlock(),
+            confine=Landlock,
             extra_env=environ,
         )
         tool = registry.toolbox().find("bash")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewra
 
 async def run(work: Path, command: str, *, network: bool = True, protected: str = "") -> str:
     walls = Boundary(str(work), protected=(protected,) if protected else ())
-    registry = Registry(lambda env: walls, confine=Bubblewrap(network=network))
+    registry = Registry(lambda env: walls, confine=lambda: Bubblewrap(network=network))
     tool = registry.toolbox().find("bash")
     assert tool is not None
     return text_of((await tool.run({"command": command}, Env(work))).content)  # type: ignore[arg-type]

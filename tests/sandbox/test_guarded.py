@@ -70,7 +70,7 @@ class Desk:
         self.tool = (
             Registry(
                 lambda env: self.policy.boundary(env.mode, env.cwd, env.roots, env.reach),
-                confine=confine,
+                confine=lambda: confine,
                 outputs=str(top / "outputs"),
                 extra_env={"TMPDIR": str(scratch), "HOME": str(top)},
             )
@@ -392,9 +392,7 @@ async def test_no_number_of_repositories_opens_what_is_sealed(
     for number in range(300):
         (work / f".git/worktrees/{number}").mkdir(parents=True)
     policy = AutonomyPolicy(Rules(forbidden_paths=(), sealed_paths=(str(own),)))
-    registry = Registry(
-        lambda env: policy.boundary(env.mode, env.cwd, env.roots), confine=confine()
-    )
+    registry = Registry(lambda env: policy.boundary(env.mode, env.cwd, env.roots), confine=confine)
     tool = registry.toolbox().find("bash")
     assert tool is not None
     script = "echo evil > own/p.py; echo evil > .git/hooks/pre-commit"
@@ -418,9 +416,7 @@ async def test_the_home_directory_as_a_workspace(
         "".join(f"mkdir -p $(dirname {n}); echo evil > {n}\n" for n in (*there, *new))
     )
     policy = AutonomyPolicy(Rules(forbidden_paths=()), home=str(tmp_path))
-    registry = Registry(
-        lambda env: policy.boundary(env.mode, env.cwd, env.roots), confine=confine()
-    )
+    registry = Registry(lambda env: policy.boundary(env.mode, env.cwd, env.roots), confine=confine)
     tool = registry.toolbox().find("bash")
     assert tool is not None
     outcome = await tool.run({"command": "sh evil.sh; echo done > note"}, Env(str(tmp_path)))  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ class Place:
         )
         self.registry = Registry(
             lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach),
-            confine=confine,
+            confine=lambda: confine,
             extra_env={
                 "TMPDIR": str(self.work),
                 "PATH": f"{os.path.dirname(PYTHON)}:/usr/bin:/bin",

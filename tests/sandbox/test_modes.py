@@ -40,7 +40,7 @@ async def run(ours: tuple[Path, Path], command: str) -> tuple[str, list[int]]:
     rules = Rules(forbidden_paths=STANDARD.forbidden, legible_paths=STANDARD.legible)
     policy = AutonomyPolicy(rules, protected=[str(path) for path in ours], home=str(top))
     registry = Registry(
-        lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach), confine=Landlock()
+        lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach), confine=Landlock
     )
     tool = registry.toolbox().find("bash")
     assert tool is not None

@@ -42,7 +42,7 @@ BACKENDS = ["landlock", "bubblewrap"]
 async def run(work: Path, backend: str, command: str, processes: int = 0) -> str:
     walls = Boundary(str(work))
     confine = choose(backend, processes=processes)
-    registry = Registry(lambda env: walls, confine=confine, extra_env={"TMPDIR": str(work)})
+    registry = Registry(lambda env: walls, confine=lambda: confine, extra_env={"TMPDIR": str(work)})
     tool = registry.toolbox().find("bash")
     assert tool is not None
     args = {"command": command, "timeout": 15}

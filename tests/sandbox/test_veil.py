@@ -39,7 +39,7 @@ async def run(work: Path, home: Path, command: str) -> str:
     )
     scratch = home / "data" / "tmp"
     scratch.mkdir(parents=True, exist_ok=True)
-    registry = Registry(lambda env: walls, confine=Landlock(), extra_env={"TMPDIR": str(scratch)})
+    registry = Registry(lambda env: walls, confine=Landlock, extra_env={"TMPDIR": str(scratch)})
     tool = registry.toolbox().find("bash")
     assert tool is not None
     return text_of((await tool.run({"command": command}, Env(work))).content)  # type: ignore[arg-type]

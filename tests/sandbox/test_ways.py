@@ -30,7 +30,7 @@ Box = Callable[[], Any]
 
 
 async def run(box: Box, walls: Boundary, command: str, scratch: Path) -> str:
-    registry = Registry(lambda env: walls, confine=box(), extra_env={"TMPDIR": str(scratch)})
+    registry = Registry(lambda env: walls, confine=box, extra_env={"TMPDIR": str(scratch)})
     tool = registry.toolbox().find("bash")
     assert tool is not None
     done = await tool.run({"command": command}, Env(Path(walls.cwd)))  # type: ignore[arg-type]

@@ -126,7 +126,7 @@ class World:
         registry = Registry(
             lambda env: self.policy.boundary(env.mode, env.cwd, env.roots),
             outputs=str(self.top / "data/outputs"),
-            confine=confine,
+            confine=lambda: confine,
             extra_env={"TMPDIR": str(self.top / "data/tmp")},
         )
         if attempt.before:

@@ -6,18 +6,25 @@ the whole conversation anew. git is asked only where its configuration can run n
 
 import asyncio
 import os
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
+from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import AgentProfile
 from dragoman.engine.ports.agents import PromptTurn
 from dragoman.engine.visible import brief
 from dragoman.observe.programs import find
 from dragoman.policy.repository import tame
-from dragoman.tools.work import insist
 
 from .worktrees import STILL, plain_env
 
 _SECONDS = 2.0
 _MOST = 256 * 1024  # bytes of names that are read
 _SHOWN = 12
+_AT_ONCE = 4  # folders that are looked at
 _LONG = 100  # characters of a name
 _REMEMBERED = 1_024  # sessions
 _WORDS = (
@@ -27,31 +34,39 @@ _WORDS = (
 
 
 class Changes:
-    """Says of each session what its folder had changed at its start."""
+    """Says of each session what its folder had changed at its start.
+
+    git is asked from threads of its own, as soon as the session gets its tools: it works while the
+    rest of the first turn is put together.
+    """
 
     def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+        self._said: dict[str, asyncio.Future[str]] = {}
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="git")
+
+    def begin(self, profile: AgentProfile, info: SessionInfo) -> None:
+        """Look, unless this was done; not with a prompt of the user's own."""
+        if profile.system_prompt is None and info.id not in self._said:
+            if len(self._said) >= _REMEMBERED:
+                del self._said[next(iter(self._said))]
+            loop = asyncio.get_running_loop()
+            self._said[info.id] = loop.run_in_executor(self._threads, changes, info.cwd)
 
     async def said(self, turn: PromptTurn) -> tuple[str, ...]:
         """A part of the system prompt; none with a prompt of the user's own."""
-        if turn.profile.system_prompt is not None:
-            return ()
+        self.begin(turn.profile, turn.info)
         found = self._said.get(turn.info.id)
-        if found is None:
-            found = await changes(turn.info.cwd)
-            if len(self._said) >= _REMEMBERED:
-                del self._said[next(iter(self._said))]
-            self._said[turn.info.id] = found
-        return (found,) if found else ()
+        text = await asyncio.shield(found) if found is not None else ""
+        return (text,) if text else ()
 
 
-async def changes(cwd: str) -> str:
+def changes(cwd: str) -> str:
     """The state of the repository around a folder, in a few lines; empty where there is none."""
-    root, why_not = await asyncio.to_thread(_place, cwd)
+    root, why_not = _place(cwd)
     if not root or why_not:
         return why_not
     git = find("git", [root])
-    data = await _asked(git, root) if git else None
+    data = _asked(git, root) if git else None
     return "" if data is None else told(data)
 
 
@@ -69,47 +84,41 @@ def _place(cwd: str) -> tuple[str, str]:
     return place, "" if tame(cwd) else "Uncommitted changes: not looked at; git status shows them."
 
 
-async def _asked(git: str, root: str) -> bytes | None:
+def _asked(git: str, root: str) -> bytes | None:
     """What git says, at most so much of it; None when it fails or takes too long."""
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *(git, *STILL, *_WORDS),
+    try:
+        process = subprocess.Popen(
+            (git, *STILL, *_WORDS),
             cwd=root,
             # Where this is no repository, git shall not take one further up.
             env=plain_env() | {"GIT_CEILING_DIRECTORIES": os.path.dirname(root)},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=_MOST,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    )
-    try:
-        process = await asyncio.shield(starting)
-        assert process.stdout is not None
-        async with asyncio.timeout(_SECONDS):
-            data = await _read(process.stdout)
-            if len(data) < _MOST and await process.wait():
-                return None
-        return data
-    except (OSError, TimeoutError):
+    except OSError:
         return None
-    finally:
-        await insist(_stop(starting))
+    with process:
+        patience = threading.Timer(_SECONDS, _end, (process,))
+        patience.daemon = True
+        patience.start()
+        try:
+            assert process.stdout is not None
+            data = process.stdout.read(_MOST)
+            if len(data) >= _MOST:
+                return data
+            return None if process.wait() else data
+        finally:
+            patience.cancel()
+            _end(process)
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    data = b""
-    while len(data) < _MOST and (piece := await stream.read(_MOST)):
-        data += piece
-    return data
-
-
-async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
-    await asyncio.wait({starting})
-    if starting.exception() is None and (process := starting.result()).returncode is None:
-        process.kill()
-        await process.communicate()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With all it started, or the pipe might stay open."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def told(data: bytes) -> str:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman.engine.letters import Letters
     from dragoman.engine.ports import AgentProfile, Toolbox
     from dragoman.fleet.node import Node
+    from dragoman.host.changes import Changes
     from dragoman.host.tasks import Tasks
 
 log = get_log("host")
@@ -150,7 +151,9 @@ async def compose(
     roster.servers = servers.given
     learning = Learning(where.config_dir)
     roster.parts += (learning.tools, _children(host))
-    roster.extras += (learning.said, _changes(), _restored)
+    changes = _Changes()
+    roster.beginnings.append(changes.begin)
+    roster.extras += (learning.said, changes.said, _restored)
     host.commands = learning.commands
     budgets = Budgets(
         lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner
@@ -258,19 +261,24 @@ def _letters(host: Host) -> Callable[[], None]:
     return look
 
 
-def _changes() -> Callable[[PromptTurn], Awaitable[tuple[str, ...]]]:
-    """What git says of the folder; loaded with the first turn."""
-    made: list[Any] = []
+class _Changes:
+    """What git says of the folder; loaded with the first session's tools."""
 
-    async def said(turn: PromptTurn) -> tuple[str, ...]:
-        if not made:
+    _made: "Changes | None" = None
+
+    @property
+    def made(self) -> "Changes":
+        if self._made is None:
             from dragoman.host.changes import Changes
 
-            made.append(Changes())
-        found: tuple[str, ...] = await made[0].said(turn)
-        return found
+            self._made = Changes()
+        return self._made
 
-    return said
+    def begin(self, profile: "AgentProfile", info: "SessionInfo") -> None:
+        self.made.begin(profile, info)
+
+    async def said(self, turn: PromptTurn) -> tuple[str, ...]:
+        return await self.made.said(turn)
 
 
 async def _restored(turn: PromptTurn) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
@@ -57,6 +58,8 @@ class Roster:
         # The MCP servers of a session, for a hosted agent to connect by itself.
         self.servers: Callable[[AgentProfile, SessionInfo], Sequence[Any]] = lambda p, i: ()
         self.parts: list[Callable[[AgentProfile, SessionInfo], Any]] = []  # further toolboxes
+        # What is begun while a session's tools are made.
+        self.beginnings: list[Callable[[AgentProfile, SessionInfo], None]] = []
         # Further parts of the system prompt.
         self.extras: list[Callable[[PromptTurn], Awaitable[Sequence[str]]]] = []
 
@@ -184,6 +187,8 @@ class Roster:
             from dragoman.agents.acp_process import HostedTools
 
             return HostedTools(self.hosted, session.id)
+        for begin in self.beginnings:
+            begin(profile, session)
         wanted = profile.tools
         if not profile.asks:
             from dragoman.tools.registry import NAMES
@@ -221,10 +226,13 @@ class Roster:
         known = self._registries.get(profile.alias)
         if known is not None and known[0] is policy and known[1] == wanted:
             return known[2]
+        confine = partial(self._confine, profile)
+        if self._settings().sandbox.backend != "auto" or given.domains:
+            confine()  # it may not be there: that is told at once
         registry = Registry(
             lambda env: policy.boundary(env.mode, env.cwd, env.roots, env.reach),
             outputs=self._outputs,
-            confine=self._confine(profile),
+            confine=confine,
             shell_timeout=ways.shell_timeout_secs,
             max_output=ways.max_output_bytes,
             allow_env=ways.allow_env,

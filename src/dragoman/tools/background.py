@@ -9,9 +9,10 @@ import msgspec
 
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput, TooMany
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import brief, decode, schema, text, whole
+from . import told
+from .args import brief, decode
 from .output import Capture, without_half
 
 MOST = 8  # that run at once in one session
@@ -135,19 +136,7 @@ class OutputArgs(msgspec.Struct):
 class BashOutput:
     """What a background command has printed since it was last looked at."""
 
-    spec = ToolSpec(
-        name="bash_output",
-        description=(
-            "What a background command has printed since you last looked, and whether it still "
-            "runs. Without id: all of them."
-        ),
-        schema=schema(
-            id=text("Its id, such as bg1."),
-            wait=whole("Seconds to wait for its end or for output (at most 60).", 0),
-        ),
-        kind="read",
-        repeatable=True,
-    )
+    spec = told.BASH_OUTPUT
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -194,12 +183,7 @@ class KillArgs(msgspec.Struct):
 class BashKill:
     """Ends a background command."""
 
-    spec = ToolSpec(
-        name="bash_kill",
-        description="End a background command and all it started.",
-        schema=schema("id", id=text("Its id, such as bg1.")),
-        kind="other",
-    )
+    spec = told.BASH_KILL
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs

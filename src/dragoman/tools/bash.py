@@ -11,15 +11,15 @@ import msgspec
 
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, Terminals, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, Terminals, ToolEnv
 from dragoman.engine.ports.tools import Stopped
 from dragoman.policy.shells import plain, shell
 from dragoman.sandbox import brand
 from dragoman.sandbox.launch import Confine, Launch, Unconfined
 from dragoman.sandbox.room import pins
 
-from . import orphans
-from .args import decode, flag, schema, text, whole
+from . import orphans, told
+from .args import decode
 from .background import BackgroundCommand, Jobs
 from .bounds import BoundsOf
 from .environ import environment, with_clients
@@ -43,22 +43,7 @@ class BashArgs(msgspec.Struct):
 class Bash:
     """Runs a command with bash, or sh where there is none, in the working directory."""
 
-    spec = ToolSpec(
-        name="bash",
-        description=(
-            "Run a shell command in the working directory. Output and errors come together. Only "
-            "the beginning and the end of a long output are shown; a file keeps all of it. It is "
-            "ended after 2 minutes unless timeout says otherwise, with all it left behind. With "
-            "background it goes on until bash_kill or the end of the session."
-        ),
-        schema=schema(
-            "command",
-            command=text("The command line, for bash (sh where there is no bash)."),
-            timeout=whole("Seconds after which the command is ended (at most 600)."),
-            background=flag("Return at once; see bash_output. For servers and watchers."),
-        ),
-        kind="execute",
-    )
+    spec = told.BASH
 
     def __init__(
         self,

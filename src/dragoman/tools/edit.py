@@ -7,10 +7,11 @@ import msgspec
 from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, Preview, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, Preview, ToolEnv
 from dragoman.sandbox.launch import Confine, Unconfined
 
-from .args import brief, decode, schema, text
+from . import told
+from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .diff import CONTEXT, MAX_SHOWN
 from .disk import Content, load, replace
@@ -43,30 +44,7 @@ class Edited(NamedTuple):
 class Edit:
     """Replaces parts of a file."""
 
-    spec = ToolSpec(
-        name="edit",
-        description=(
-            "Change a text file by exact replacements. Every oldText must occur exactly once in "
-            "the file as it is now; the edits are applied all together or not at all."
-        ),
-        schema=schema(
-            "path",
-            "edits",
-            path=text("File to change, absolute or relative to the working directory."),
-            edits={
-                "type": "array",
-                "minItems": 1,
-                "description": "Replacements that do not overlap.",
-                "items": schema(
-                    "oldText",
-                    "newText",
-                    oldText=text("Text to replace, exactly as in the file, unique in it."),
-                    newText=text("Text to put in its place."),
-                ),
-            },
-        ),
-        kind="edit",
-    )
+    spec = told.EDIT
 
     def __init__(
         self, bounds: BoundsOf, confine: Confine | None = None, reads: Reads | None = None

@@ -10,10 +10,10 @@ import msgspec
 
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from . import trees
-from .args import brief, decode, flag, schema, text
+from . import told, trees
+from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
 from .ripgrep import RULED, Tree, names, only, ruled
@@ -33,23 +33,7 @@ class GlobArgs(msgspec.Struct):
 class Glob:
     """Finds files below a directory."""
 
-    spec = ToolSpec(
-        name="glob",
-        description=(
-            "Find files by pattern, the newest first; directories when no file matches or the "
-            "pattern ends with /. * and ? match within a name, ** any number of directories, "
-            "{a,b} either. What .gitignore leaves out, node_modules and the like are not "
-            "searched; links are not followed."
-        ),
-        schema=schema(
-            "pattern",
-            pattern=text("For example src/**/*.py"),
-            path=text("Directory to start from; the working directory when left out."),
-            ignored=flag("Search what is ignored too."),
-        ),
-        kind="search",
-        repeatable=True,
-    )
+    spec = told.GLOB
 
     def __init__(self, bounds: BoundsOf) -> None:
         self._bounds = bounds

@@ -11,17 +11,16 @@ import msgspec
 
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import brief, decode, flag, schema, text, whole
+from . import told
+from .args import brief, decode
 from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
 from .ripgrep import MOST, Tree, feed, only, wider
 from .trees import rules_above
 from .work import in_thread, insist, settled
 
-MAX_MATCHES = 500
-MAX_CONTEXT = 20
 MAX_BYTES = 51_200
 _LARGEST = 16 * 1024 * 1024  # larger files are left out
 _SECONDS = 20
@@ -48,26 +47,7 @@ class _Found(msgspec.Struct):
 class Grep:
     """Searches files for a regular expression."""
 
-    spec = ToolSpec(
-        name="grep",
-        description=(
-            "Search files for a regular expression (Python syntax), line by line. Results read "
-            "path:line: text, newest files first. What .gitignore leaves out, node_modules and the "
-            "like, binary files, files over 16 MiB and links are not searched."
-        ),
-        schema=schema(
-            "pattern",
-            pattern=text("Regular expression."),
-            path=text("File or directory to search; the working directory when left out."),
-            glob=text("Only files like this, for example *.py or src/**/*.{ts,tsx}"),
-            ignore_case=flag("Take upper and lower case as the same."),
-            context=whole(f"Lines to show before and after (at most {MAX_CONTEXT}).", 0),
-            ignored=flag("Search what is ignored too."),
-            limit=whole(f"How many matches at most (default 200, maximum {MAX_MATCHES})."),
-        ),
-        kind="search",
-        repeatable=True,
-    )
+    spec = told.GREP
 
     def __init__(self, bounds: BoundsOf, seconds: int = _SECONDS) -> None:
         self._bounds = bounds
@@ -81,8 +61,8 @@ class Grep:
         asked = decode(GrepArgs, args, {**aliases, "regex": "pattern", "query": "pattern"})
         if not asked.pattern:
             raise BadInput("pattern is required")
-        if not 0 <= asked.context <= MAX_CONTEXT:
-            raise BadInput(f"context must be between 0 and {MAX_CONTEXT}")
+        if not 0 <= asked.context <= told.MAX_CONTEXT:
+            raise BadInput(f"context must be between 0 and {told.MAX_CONTEXT}")
         if asked.limit < 1:
             raise BadInput("limit must be at least 1")
         try:
@@ -120,7 +100,7 @@ def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> d
         "ignore_case": asked.ignore_case,
         "globs": alternatives(asked.glob) if asked.glob and not single else [],
         "context": asked.context,
-        "limit": min(asked.limit, MAX_MATCHES),
+        "limit": min(asked.limit, told.MAX_MATCHES),
         "largest": _LARGEST,
         "denied": denied,
         "ignored": asked.ignored,

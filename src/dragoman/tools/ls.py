@@ -8,37 +8,25 @@ import msgspec
 
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import brief, decode, schema, text, whole
+from . import told
+from .args import brief, decode
 from .bounds import Bounds, BoundsOf, os_fault
 from .work import Halt, in_thread
 
-MAX_ENTRIES = 500
 _ALIASES = {"directory": "path", "dir": "path"}
 
 
 class LsArgs(msgspec.Struct):
     path: str = "."
-    limit: int = MAX_ENTRIES
+    limit: int = told.MAX_ENTRIES
 
 
 class Ls:
     """Lists a directory, sorted by name."""
 
-    spec = ToolSpec(
-        name="ls",
-        description=(
-            "List a directory, sorted by name. Directories end with /, links with @, programs "
-            "with *."
-        ),
-        schema=schema(
-            path=text("Directory to list; the working directory when left out."),
-            limit=whole(f"How many names at most (default and maximum {MAX_ENTRIES})."),
-        ),
-        kind="read",
-        repeatable=True,
-    )
+    spec = told.LS
 
     def __init__(self, bounds: BoundsOf) -> None:
         self._bounds = bounds
@@ -67,7 +55,7 @@ def _list(bounds: Bounds, path: str, asked: LsArgs, halt: Halt) -> str:
     finally:
         os.close(fd)
     names.sort()
-    limit = min(asked.limit, MAX_ENTRIES)
+    limit = min(asked.limit, told.MAX_ENTRIES)
     shown = names[:limit]
     if len(names) > limit:
         shown.append(f"... [{len(names) - limit} more of {len(names)} entries; use glob to narrow]")

@@ -6,11 +6,11 @@ import msgspec
 
 from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import decode, schema, text
+from . import told
+from .args import decode
 
-_MOST = 100
 _MARKS = {"pending": " ", "in_progress": ">", "completed": "x"}
 
 
@@ -21,28 +21,7 @@ class PlanArgs(msgspec.Struct):
 class Plan:
     """Sets the whole plan; what was planned before is replaced."""
 
-    spec = ToolSpec(
-        name="plan",
-        description=(
-            "Show the human your plan as a list of steps, and keep it up to date: every call "
-            "replaces the whole list. Have at most one step in progress."
-        ),
-        schema=schema(
-            "entries",
-            entries={
-                "type": "array",
-                "maxItems": _MOST,
-                "items": schema(
-                    "content",
-                    content=text("What is to be done."),
-                    priority={"type": "string", "enum": ["high", "medium", "low"]},
-                    status={"type": "string", "enum": ["pending", "in_progress", "completed"]},
-                ),
-            },
-        ),
-        kind="think",
-        repeatable=True,
-    )
+    spec = told.PLAN
 
     def summary(self, args: dict[str, Any]) -> str:
         entries = args.get("entries")
@@ -54,8 +33,8 @@ class Plan:
         if isinstance(steps, list):  # a step may be given as its text alone
             given["entries"] = [{"content": s} if isinstance(s, str) else s for s in steps]
         asked = decode(PlanArgs, given)
-        if len(asked.entries) > _MOST:
-            raise BadInput(f"entries: at most {_MOST} are allowed")
+        if len(asked.entries) > told.MAX_STEPS:
+            raise BadInput(f"entries: at most {told.MAX_STEPS} are allowed")
         if any(not entry.content.strip() for entry in asked.entries):
             raise BadInput("entries: content must not be empty")
         await env.plan(asked.entries)

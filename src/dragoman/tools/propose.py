@@ -4,10 +4,10 @@ from typing import Any
 
 from dragoman.engine.content import Text
 from dragoman.engine.faults import Fault
-from dragoman.engine.info import PROPOSE, plan_file
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.info import plan_file
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import schema
+from . import told
 from .bounds import BoundsOf
 from .disk import load
 from .work import in_thread
@@ -19,16 +19,7 @@ _SHOWN = 60_000  # characters of a plan that the question holds
 class ProposePlan:
     """Shows the plan file to the human, who says whether it is carried out."""
 
-    spec = ToolSpec(
-        name=PROPOSE,
-        description=(
-            "Show the plan file to the human and ask whether to go on with it. Call it when the "
-            "plan is ready; its result says whether you may begin."
-        ),
-        schema=schema(),
-        kind="think",
-        repeatable=True,
-    )
+    spec = told.PROPOSE_PLAN
 
     def __init__(self, bounds: BoundsOf) -> None:
         self._bounds = bounds

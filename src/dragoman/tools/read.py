@@ -8,9 +8,10 @@ import msgspec
 
 from dragoman.engine.content import Detail, Image, Location, Text, picture_type
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import brief, decode, schema, text, whole
+from . import told
+from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .disk import Stamp, load, open_file, stamp_of
 from .documents import extracted, notebook
@@ -40,23 +41,7 @@ class ReadArgs(msgspec.Struct):
 class Read:
     """Reads a file."""
 
-    spec = ToolSpec(
-        name="read",
-        description=(
-            "Read a text file by lines, the text of a PDF, the cells of a notebook, or look at a "
-            "picture (png, jpg, gif, webp). At most 2000 lines or 50 KiB come at once; the end of "
-            "the result says how to read on."
-        ),
-        schema=schema(
-            "path",
-            path=text("File to read, absolute or relative to the working directory."),
-            offset=whole("First line, counted from 1."),
-            limit=whole("How many lines at most."),
-            column=whole("First byte within the first line, to read on in a very long line."),
-        ),
-        kind="read",
-        repeatable=True,
-    )
+    spec = told.READ
 
     def __init__(
         self, bounds: BoundsOf, reads: Reads | None = None, nested: Nested | None = None

@@ -1,33 +1,39 @@
 """The tools of a session, put together by name."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dragoman.engine.ports import Tool, ToolSpec
-from dragoman.sandbox.launch import Confine
 
-from .ask import AskUser, EscalateToHuman
-from .background import BashKill, BashOutput, Jobs
-from .bash import Bash
+from . import told
 from .bounds import BoundsOf
-from .edit import Edit
-from .glob import Glob
-from .grep import Grep
-from .ls import Ls
-from .nested import Nested
-from .output import Outputs
-from .plan import Plan
-from .propose import ProposePlan
-from .read import Read
 from .reads import Reads
-from .web import WebFetch
-from .write import Write
 
-NAMES = tuple(
-    "ask_user bash bash_kill bash_output edit glob grep ls plan propose_plan read web_fetch "
-    "write".split()
-)
+if TYPE_CHECKING:
+    from dragoman.sandbox.launch import Confine
+
+    from .background import Jobs
+
+BUILT_IN = (
+    told.ASK_USER, told.BASH, told.BASH_KILL, told.BASH_OUTPUT, told.EDIT, told.GLOB, told.GREP,
+    told.LS, told.PLAN, told.PROPOSE_PLAN, told.READ, told.WEB_FETCH, told.WRITE,
+)  # fmt: skip
+NAMES = tuple(spec.name for spec in BUILT_IN)
 ALIASES: Mapping[str, str] = {"shell": "bash"}
 Closer = Callable[[], Awaitable[None]]
+
+
+class Late:
+    """A built-in tool: what it is told as, and its code when it is called."""
+
+    def __init__(self, spec: ToolSpec, make: Callable[[str], Tool]) -> None:
+        self.spec = spec
+        self._make = make
+
+    @cached_property
+    def tool(self) -> Tool:
+        return self._make(self.spec.name)
 
 
 class Box:
@@ -35,7 +41,7 @@ class Box:
 
     def __init__(
         self,
-        tools: Iterable[Tool],
+        tools: Iterable[Tool | Late],
         aliases: Mapping[str, str] = ALIASES,
         notes: Iterable[str] = (),
     ) -> None:
@@ -53,12 +59,13 @@ class Box:
 
     def find(self, name: str) -> Tool | None:
         """The tool of this name, or the one it is another name of."""
-        return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+        found = self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+        return found.tool if isinstance(found, Late) else found
 
     def add(self, tool: Tool) -> bool:
         """Add a tool; False (and a note) when the name is taken."""
         name = tool.spec.name
-        if self.find(name) is not None:
+        if name in self._tools or self._aliases.get(name) in self._tools:
             self.notes.append(f"The tool {name} was left out: there is another of this name.")
             return False
         self._tools[name] = tool
@@ -87,7 +94,7 @@ class Registry:
         bounds: BoundsOf,
         *,
         outputs: str | None = None,
-        confine: Confine | None = None,
+        confine: "Callable[[], Confine] | None" = None,
         shell_timeout: float | None = None,
         max_output: int = 0,
         allow_env: Sequence[str] = (),
@@ -96,42 +103,114 @@ class Registry:
         context_files: bool = True,
         search: Tool | None = None,
     ) -> None:
-        """`bounds` gives the boundary of a call; `outputs` is a private directory of ours."""
+        """`bounds` gives the boundary of a call; `outputs` is a private directory of ours;
+        `confine` gives the sandbox, once, when a tool needs it."""
         self.aliases = dict(aliases)
-        self.jobs = Jobs()
-        reads = Reads()
-        built: Sequence[Tool] = (
-            Read(bounds, reads, Nested() if context_files else None),
-            Write(bounds, confine, reads),
-            Edit(bounds, confine, reads),
-            Ls(bounds),
-            Glob(bounds),
-            Grep(bounds),
-            Bash(
-                bounds,
-                outputs=Outputs(outputs),
-                confine=confine,
-                timeout=shell_timeout,
-                max_output=max_output,
-                allow_env=allow_env,
-                extra_env=extra_env,
-                jobs=self.jobs,
-            ),
-            BashOutput(self.jobs),
-            BashKill(self.jobs),
-            AskUser(),
-            Plan(),
-            ProposePlan(bounds),
-            WebFetch(),
-            *((search,) if search is not None else ()),
-        )
-        self._built = {tool.spec.name: tool for tool in built}
+        self._bounds = bounds
+        self._outputs = outputs
+        self._confine_of = confine
+        self._shell_timeout = shell_timeout
+        self._max_output = max_output
+        self._allow_env = allow_env
+        self._extra_env = extra_env
+        self._context_files = context_files
+        self._reads = Reads()
+        self._built: dict[str, Tool | Late] = {s.name: Late(s, self._make) for s in BUILT_IN}
+        if search is not None:
+            self._built[search.spec.name] = search
         # Those that an agent has only when its list of tools names them.
-        self._named = {**self._built, "escalate_to_human": EscalateToHuman()}
+        self._named = {**self._built, told.ESCALATE.name: Late(told.ESCALATE, self._make)}
+
+    @cached_property
+    def _confine(self) -> "Confine | None":
+        return None if self._confine_of is None else self._confine_of()
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        from .background import Jobs
+
+        return Jobs()
+
+    def _make(self, name: str) -> Tool:
+        match name:
+            case "ask_user":
+                from .ask import AskUser
+
+                return AskUser()
+            case "escalate_to_human":
+                from .ask import EscalateToHuman
+
+                return EscalateToHuman()
+            case "bash":
+                from .bash import Bash
+                from .output import Outputs
+
+                return Bash(
+                    self._bounds,
+                    outputs=Outputs(self._outputs),
+                    confine=self._confine,
+                    timeout=self._shell_timeout,
+                    max_output=self._max_output,
+                    allow_env=self._allow_env,
+                    extra_env=self._extra_env,
+                    jobs=self.jobs,
+                )
+            case "bash_kill":
+                from .background import BashKill
+
+                return BashKill(self.jobs)
+            case "bash_output":
+                from .background import BashOutput
+
+                return BashOutput(self.jobs)
+            case "edit":
+                from .edit import Edit
+
+                return Edit(self._bounds, self._confine, self._reads)
+            case "glob":
+                from .glob import Glob
+
+                return Glob(self._bounds)
+            case "grep":
+                from .grep import Grep
+
+                return Grep(self._bounds)
+            case "ls":
+                from .ls import Ls
+
+                return Ls(self._bounds)
+            case "plan":
+                from .plan import Plan
+
+                return Plan()
+            case "propose_plan":
+                from .propose import ProposePlan
+
+                return ProposePlan(self._bounds)
+            case "read":
+                from .nested import Nested
+                from .read import Read
+
+                nested = Nested() if self._context_files else None
+                return Read(self._bounds, self._reads, nested)
+            case "web_fetch":
+                from .web import WebFetch
+
+                return WebFetch()
+            case "write":
+                from .write import Write
+
+                return Write(self._bounds, self._confine, self._reads)
+        raise LookupError(name)
 
     def find(self, name: str) -> Tool | None:
         """A built-in tool by itself."""
-        return self._built.get(name)
+        found = self._built.get(name)
+        return found.tool if isinstance(found, Late) else found
+
+    async def _end_jobs(self, session: str) -> None:
+        if "jobs" in self.__dict__:
+            await self.jobs.end(session)
 
     def toolbox(
         self, names: Iterable[str] | None = None, extra: Iterable[Tool] = (), session: str = ""
@@ -154,5 +233,5 @@ class Registry:
         for tool in extra:
             box.add(tool)
         if session:
-            box.on_close(lambda: self.jobs.end(session))
+            box.on_close(lambda: self._end_jobs(session))
         return box

@@ -17,9 +17,10 @@ import msgspec
 
 from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput, Refused
-from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, ToolEnv
 
-from .args import brief, decode, schema, text
+from . import told
+from .args import brief, decode
 from .documents import extracted
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -49,16 +50,7 @@ class Page(NamedTuple):
 class WebFetch:
     """Fetches a page with GET."""
 
-    spec = ToolSpec(
-        name="web_fetch",
-        description=(
-            "Fetch a page from the public internet by GET, as Markdown (HTML) or text (also PDF). "
-            "A redirect to another host is told, not followed: fetch that address then."
-        ),
-        schema=schema("url", url=text("http or https address.")),
-        kind="fetch",
-        repeatable=True,
-    )
+    spec = told.WEB_FETCH
 
     def __init__(
         self,

@@ -8,10 +8,11 @@ import msgspec
 from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
-from dragoman.engine.ports import Outcome, Preview, ToolEnv, ToolSpec
+from dragoman.engine.ports import Outcome, Preview, ToolEnv
 from dragoman.sandbox.launch import Confine, Unconfined
 
-from .args import brief, decode, schema, text
+from . import told
+from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .diff import MAX_SHOWN
 from .disk import Content, Stamp, load, replace, stamp_of
@@ -31,20 +32,7 @@ class WriteArgs(msgspec.Struct):
 class Write:
     """Makes a file, or replaces all that was in it."""
 
-    spec = ToolSpec(
-        name="write",
-        description=(
-            "Write a text file. It is created with its directories, or replaced as a whole; one "
-            "that exists must have been read. To change a part of a file use edit."
-        ),
-        schema=schema(
-            "path",
-            "content",
-            path=text("File to write, absolute or relative to the working directory."),
-            content=text("The whole new content."),
-        ),
-        kind="edit",
-    )
+    spec = told.WRITE
 
     def __init__(
         self, bounds: BoundsOf, confine: Confine | None = None, reads: Reads | None = None
