@@ -47,7 +47,10 @@ MAY: dict[str, tuple[str, ...]] = {
     "settings": (*PORTS, "observe", "dialects.descriptor"),  # sockets are named by descriptors
     "schedules": ("engine", "observe"),  # their runs go through the door, like any prompt
     "client": ("wire", "transports", "settings", "observe", "dialects.dragoman.answers", *FACTS),
-    "gateway": ("wire", "transports", "settings", "observe", "engine", "http", "markup"),
+    "gateway": (
+        *("wire", "transports", "settings", "observe", "engine", "http", "markup"),
+        "dialects.descriptor",
+    ),
     "cli": (
         *("client", "settings", "observe", "markup", "dialects.descriptor"),
         *("engine.opening", *FACTS),  # where we were started, for those that open sessions

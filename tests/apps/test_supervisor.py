@@ -4,12 +4,16 @@ import asyncio
 import os
 import signal
 import sys
+from functools import partial
 
 import pytest
 
 from dragoman.daemon import apps
 from dragoman.daemon.apps import Keeper, Supervisor, environment
+from dragoman.dialects.openclawos import environment as tells
 from dragoman.settings.protocols import App
+
+TELLS = partial(tells, "/k.sock")
 
 
 def program(code: str, **more) -> App:
@@ -21,7 +25,7 @@ async def keep():
     kept = []
 
     def make(app: App) -> Keeper:
-        keeper = Keeper("@test/app", app, "/nowhere/kernel.sock")
+        keeper = Keeper("@test/app", app, partial(tells, "/nowhere/kernel.sock"))
         kept.append(keeper)
         keeper.start()
         return keeper
@@ -123,7 +127,7 @@ def test_the_environment_is_small_and_has_no_secrets():
     source = {"PATH": "/bin", "HOME": "/h", "LC_ALL": "C", "OPENAI_API_KEY": "x",
               "DRAGOMAN_x": "y", "SECRET": "z"}  # fmt: skip
     app = App(command="x", env={"BOT_TOKEN": "given"})
-    assert environment("@a/b", app, "/k.sock", source) == {
+    assert environment("@a/b", app, partial(tells, "/k.sock"), source) == {
         "PATH": "/bin", "HOME": "/h", "LC_ALL": "C", "BOT_TOKEN": "given",
         "OPENCLAWOS_KERNEL_SOCKET": "/k.sock", "OPENCLAW_KERNEL_SOCKET": "/k.sock",
         "OPENCLAWOS_APP_ID": "@a/b",
@@ -132,7 +136,7 @@ def test_the_environment_is_small_and_has_no_secrets():
 
 async def test_a_changed_configuration_is_followed():
     sleeper = program("import time; time.sleep(60)")
-    supervisor = Supervisor({"a": sleeper, "off": App(command="x", enabled=False)}, "/k.sock")
+    supervisor = Supervisor({"a": sleeper, "off": App(command="x", enabled=False)}, TELLS)
     await supervisor.start()
     try:
         assert [one["id"] for one in supervisor.status()] == ["a"]
@@ -148,7 +152,7 @@ async def test_a_changed_configuration_is_followed():
 
 
 async def test_an_entry_without_a_command_is_not_started():
-    supervisor = Supervisor({}, "/k.sock")
+    supervisor = Supervisor({}, TELLS)
     await supervisor.apply({"elsewhere": App(config={"token": "x"})})
     assert supervisor.status() == []
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.gateway.making import serving
 
+from dragoman.dialects.humanlayer import DIALECT
 from dragoman.engine import events as ev
 from dragoman.engine.ask import Ask
 from dragoman.engine.events import Event, Who
@@ -119,7 +120,7 @@ async def test_gate_says_why_it_cannot_listen(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_native_serves_the_api_of_the_owner_only() -> None:
     async with serving() as served:
-        native = Native(served.gate)
+        native = Native(served.gate, DIALECT.rest)
         with pytest.raises(Refusal, match="Only /api/v1"):
             native.limit(request(target="/api/sessions"))
         assert native.limit(request(target="/api/v1/health")) > 0

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.gateway.making import serving
 
+from dragoman.dialects.humanlayer import DIALECT
 from dragoman.dialects.humanlayer.rest.table import Rest
 from dragoman.testing.script import call, turn
 
@@ -297,7 +298,7 @@ async def test_the_gateway_wants_a_token_and_the_native_port_its_owner(served, u
     made, client = served
     async with made.stranger() as stranger:
         assert (await stranger.get(f"{API}/health")).status_code == 401
-    address = await made.gate.open_native(unused_port)
+    address = await made.gate.open_native(DIALECT.rest, unused_port)
     async with httpx.AsyncClient(base_url=address, timeout=10) as native:
         assert (await native.get(f"{API}/health")).json()["status"] == "ok"
         assert (await native.get("/api/sessions")).status_code == 404
@@ -335,7 +336,7 @@ async def test_the_gateway_wants_a_token_and_the_native_port_its_owner(served, u
 
 async def test_the_native_port_knows_no_prefix(unused_port):
     async with serving(["done"], path_prefix="/below") as made:
-        address = await made.gate.open_native(unused_port)
+        address = await made.gate.open_native(DIALECT.rest, unused_port)
         async with httpx.AsyncClient(base_url=address, timeout=10) as native:
             assert (await native.get(f"{API}/health")).status_code == 200
             assert (await native.get(f"/below{API}/health")).status_code == 404

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ from dragoman.tools.environ import staying
 
 log = get_log("apps")
 
+Tells = Callable[[str], Mapping[str, str]]  # of an app's id, what its environment says of us
+
 WINDOW = 300.0  # seconds within which failures are counted
 LONGEST_DELAY = 60.0
 _LINE = 4_096
@@ -32,7 +34,7 @@ class Keeper:
     """One app: its process, or the wait for the next one."""
 
     def __init__(
-        self, id: str, app: App, kernel: str, descendants: Descendants | None = None
+        self, id: str, app: App, tells: Tells, descendants: Descendants | None = None
     ) -> None:
         self.id = id
         self.app = app
@@ -43,7 +45,7 @@ class Keeper:
         self.problem = ""
         self.since = 0
         self.changed = asyncio.Condition()
-        self._kernel = kernel
+        self._tells = tells
         self._descendants = descendants or Descendants()
         self._failures: deque[float] = deque()
         self._process: asyncio.subprocess.Process | None = None
@@ -86,7 +88,7 @@ class Keeper:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=_at_home(self.app.cwd) or None,
-                env=environment(self.id, self.app, self._kernel),
+                env=environment(self.id, self.app, self._tells),
                 start_new_session=True,
             )
         except OSError as problem:
@@ -200,13 +202,13 @@ class Supervisor:
     """All apps of the configuration."""
 
     def __init__(
-        self, apps: Mapping[str, App], kernel: str, descendants: Descendants | None = None
+        self, apps: Mapping[str, App], tells: Tells, descendants: Descendants | None = None
     ) -> None:
-        self._kernel = kernel
+        self._tells = tells
         self._descendants = descendants
         self._applying = asyncio.Lock()
         self.keepers: dict[str, Keeper] = {
-            id: Keeper(id, app, kernel, descendants) for id, app in apps.items() if app.enabled
+            id: Keeper(id, app, tells, descendants) for id, app in apps.items() if app.enabled
         }
 
     async def start(self) -> None:
@@ -233,7 +235,7 @@ class Supervisor:
                 del self.keepers[keeper.id]
             for id, app in wanted.items():
                 if id not in self.keepers:
-                    self.keepers[id] = Keeper(id, app, self._kernel, self._descendants)
+                    self.keepers[id] = Keeper(id, app, self._tells, self._descendants)
                     self.keepers[id].start()
 
     async def restart(self, id: str) -> bool:
@@ -243,7 +245,7 @@ class Supervisor:
             if keeper is None:
                 return False
             await keeper.stop()
-            self.keepers[id] = Keeper(id, keeper.app, self._kernel, self._descendants)
+            self.keepers[id] = Keeper(id, keeper.app, self._tells, self._descendants)
             self.keepers[id].start()
             return True
 
@@ -252,13 +254,10 @@ class Supervisor:
 
 
 def environment(
-    id: str, app: App, kernel: str, source: Mapping[str, str] | None = None
+    id: str, app: App, tells: Tells, source: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What an app sees: harmless names of ours, what its settings give it, and the kernel."""
-    made = staying(app.pass_env, app.env, source)
-    made["OPENCLAWOS_KERNEL_SOCKET"] = made["OPENCLAW_KERNEL_SOCKET"] = kernel
-    made["OPENCLAWOS_APP_ID"] = id
-    return made
+    """What an app sees: harmless names of ours, what its settings give it, and where we are."""
+    return {**staying(app.pass_env, app.env, source), **tells(id)}
 
 
 def findings(kept: list[dict[str, Any]], connected: list[dict[str, Any]]) -> list[Row]:

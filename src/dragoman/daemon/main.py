@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.listening import Listening
 from dragoman.daemon.notify import notify
+from dragoman.dialects.descriptor import REGISTRY, Dialect
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.host.after_start import settle, spare_memory
@@ -66,7 +68,7 @@ class Daemon:
         self._feed = Feed()
         self._tasks: list[asyncio.Task[Any]] = []
         self._gateway: Gate | None = None
-        self._apps: Supervisor | None = None
+        self._apps: dict[str, Supervisor] = {}  # by dialect
         self._telemetry: Telemetry | None = None
         self._schedules: asyncio.Future[Any] | None = None
 
@@ -81,7 +83,7 @@ class Daemon:
         facts.explain = self._explain
         facts.check_config = self._check_config
         facts.doctor = self._examine
-        facts.kept_apps = lambda: self._apps.status() if self._apps else []
+        facts.kept_apps = self._kept_apps
         facts.restart_app = self._restart_app
         facts.schedules = self._timetable
 
@@ -112,7 +114,7 @@ class Daemon:
         rows = await asyncio.to_thread(examine, self.composed.places)
         rows += servers(self.composed.door.facts.mcp())
         connected = self.composed.door.facts.connected_apps()
-        return rows + findings(self._apps.status() if self._apps else [], connected)
+        return rows + findings(self._kept_apps(), connected)
 
     def _check_config(self) -> str:
         from dragoman.settings.load import load
@@ -157,31 +159,46 @@ class Daemon:
         self.composed.door.facts.gateway = self._gateway.address
         self.composed.door.facts.pairing = self._gateway.pairing
         log.info("listening", dialect="gateway", address=self._gateway.address)
-        if self._native or ("humanlayer", "http_port") in self.config.loaded.sources:
-            port = self.composed.settings.humanlayer.http_port
-            address = await self._gateway.open_native(port)
-            log.info("listening", dialect="humanlayer", address=address)
+        for one in REGISTRY.all():
+            port = self.desks.port(one, self.config.loaded.sources, native=self._native)
+            if one.rest is not None and port:
+                address = await self._gateway.open_native(one.rest, port)
+                log.info("listening", dialect=one.name, address=address)
 
     async def _start_apps(self) -> None:
         self.config.applied.append(self._apps_changed)
-        if self.composed.settings.openclawos.apps:
-            await self._follow_apps(self.composed.settings)
+        for one in REGISTRY.all():
+            await self._follow_apps(one)
 
     def _apps_changed(self, old: Settings, new: Settings) -> None:
-        if old.openclawos.apps != new.openclawos.apps:
-            self.composed.host.spawn(self._follow_apps(new))
+        for one in REGISTRY.all():
+            if one.programs is not None:
+                self.composed.host.spawn(self._follow_apps(one))
 
-    async def _follow_apps(self, settings: Settings) -> None:
-        if self._apps is None:
+    async def _follow_apps(self, dialect: Dialect) -> None:
+        """Start what came and stop what went of the programs that a dialect has us keep."""
+        if dialect.programs is None:
+            return
+        wanted = self.desks.section(dialect).apps
+        kept = self._apps.get(dialect.name)
+        if kept is None and wanted:
             from dragoman.daemon.apps import Supervisor
 
-            kernel = self.listening.main()["openclawos"]
-            self._apps = Supervisor({}, kernel, self.composed.descendants)
-            self.desks.desk("openclawos").on_shutdown = self._apps.leaving
-        await self._apps.apply(settings.openclawos.apps)
+            tells = partial(dialect.programs, self.listening.main()[dialect.name])
+            kept = Supervisor({}, tells, self.composed.descendants)
+            self._apps[dialect.name] = kept
+            self.desks.desk(dialect.name).on_shutdown = kept.leaving
+        if kept is not None:
+            await kept.apply(wanted)
+
+    def _kept_apps(self) -> list[dict[str, Any]]:
+        return [row for kept in self._apps.values() for row in kept.status()]
 
     async def _restart_app(self, id: str) -> bool:
-        return self._apps is not None and await self._apps.restart(id)
+        for kept in self._apps.values():
+            if await kept.restart(id):
+                return True
+        return False
 
     # --- while it runs ---
 
@@ -310,8 +327,8 @@ class Daemon:
         await self.listening.close()
         for task in self._tasks:
             task.cancel()
-        if self._apps is not None:
-            await self._apps.stop()
+        for kept in self._apps.values():
+            await kept.stop()
         await self.composed.host.stop(0.0 if self.forced else _GRACE_SECONDS)
         await self.desks.close()  # they say goodbye, so before the links are closed and flushed
         await self.guests.dismiss(0.0 if self.forced else _FAREWELL_SECONDS)

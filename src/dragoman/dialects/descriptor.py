@@ -11,12 +11,12 @@ from importlib import import_module
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 GROUP = "dragoman.dialects"
 OURS = ("zeroclaw", "humanlayer", "openclawos", "acp", "zot")
-_FALLBACK = "zeroclaw"  # what answers every kind of nonsense with an error
+MAIN = "zeroclaw"  # where our own clients connect; it answers every kind of nonsense with an error
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
@@ -50,6 +50,59 @@ def later(package: str, **where: str) -> "Callable[[str], Any]":
     return find
 
 
+class RestPlace:
+    """A dialect's own HTTP interface, below one path of the gateway.
+
+    The desk's `rest.answer(who, method, path, query, body)` answers. Its own clients look for it at
+    a `port` of loopback, where they need no token; the number `setting` of the dialect's section
+    chooses another. `origins` are those of pages that they bring along.
+    """
+
+    __slots__ = ("origins", "path", "port", "setting")
+
+    def __init__(
+        self, path: str, *, port: int = 0, setting: str = "", origins: tuple[str, ...] = ()
+    ) -> None:
+        self.path = path
+        self.port = port
+        self.setting = setting
+        self.origins = origins
+
+
+class Streams:
+    """How a dialect of JSON-RPC is spoken over HTTP alone, at the first path of its WebSocket.
+
+    Messages come by POST and leave by server-sent events: one stream for the connection, one for
+    each session. `header` begins the names of `<header>-Connection-Id` and `<header>-Session-Id`.
+    `of_sessions` are methods of one session whatever their params say; those in `replays` are
+    answered on the connection's stream, after what the session's has had. An update called `child`
+    announces a session that is told with its parent.
+    """
+
+    __slots__ = ("child", "header", "of_sessions", "replays")
+
+    def __init__(
+        self,
+        header: str,
+        *,
+        of_sessions: "Iterable[str]" = (),
+        replays: "Iterable[str]" = (),
+        child: str = "",
+    ) -> None:
+        self.header = header
+        self.of_sessions = frozenset(of_sessions)
+        self.replays = frozenset(replays)
+        self.child = child
+
+    @property
+    def connection(self) -> str:
+        return f"{self.header}-Connection-Id"
+
+    @property
+    def session(self) -> str:
+        return f"{self.header}-Session-Id"
+
+
 class Dialect:
     """A protocol that clients can speak to this host.
 
@@ -66,11 +119,17 @@ class Dialect:
     - `refusal`: the message for a client that may not stay.
     - `answers`: whether its clients can answer the questions of others' turns.
     - `stdio`: the command that speaks it on stdin and stdout.
+    - `rest`, `streams`: what the gateway serves of it beside WebSockets.
+    - `remembers`: whether agents' memory has to do with its sessions.
+    - `programs`: it has programs that the daemon keeps running, the `apps` of its section; this
+      makes what the environment of one tells of us, from our socket and the program's id. The
+      desk's `on_shutdown` is called by those that leave by themselves.
     """
 
     __slots__ = (
-        "answers", "desk", "doc", "env", "first_line", "name", "native", "package", "refusal",
-        "settings", "socket", "stdio", "title", "websocket",
+        "answers", "desk", "doc", "env", "first_line", "name", "native", "package", "programs",
+        "refusal", "remembers", "rest", "settings", "socket", "stdio", "streams", "title",
+        "websocket",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +147,10 @@ class Dialect:
         refusal: "Callable[[str], Mapping[str, Any]]" = rpc_refusal,
         answers: bool = True,
         stdio: str = "",
+        rest: RestPlace | None = None,
+        streams: Streams | None = None,
+        remembers: bool = True,
+        programs: "Callable[[str, str], Mapping[str, str]] | None" = None,
         doc: str = "",
     ) -> None:
         if not name or name[0].isdigit() or not _LETTERS.issuperset(name):
@@ -106,6 +169,12 @@ class Dialect:
         self.refusal = refusal
         self.answers = answers
         self.stdio = stdio or f"dragoman speak {name}"
+        if streams is not None and websocket is None:
+            raise ValueError(f"{name}: streams are served at a WebSocket's path, and it has none")
+        self.rest = rest
+        self.streams = streams
+        self.remembers = remembers
+        self.programs = programs
         self.doc = doc
         self.package = "dragoman"  # the distribution that brings it
 
@@ -147,8 +216,8 @@ class Registry:
         if isinstance(message, list) and message:
             message = message[0]
         if not isinstance(message, dict):
-            return _FALLBACK
-        best, sure = _FALLBACK, 0
+            return MAIN
+        best, sure = MAIN, 0
         for one in self.all():
             try:
                 found = one.first_line(message)

@@ -1,4 +1,4 @@
-"""HTTP and WebSocket: ACP and zeroclaw for remote clients, REST, webhooks, the dashboard."""
+"""HTTP and WebSocket: dialects for remote clients, REST, webhooks, the dashboard."""
 
 from typing import TYPE_CHECKING
 

@@ -25,7 +25,7 @@ from .outlet import Outlet
 from .ports import Composed, Desks, Guests
 from .push import Pusher
 from .routes import all_routes
-from .routes.streamable import CONNECTION, SESSION, Remotes, speaks_streams
+from .routes.streamable import Remotes, speaks_streams
 from .routes.table import LARGE, SMALL, Call, find, run
 from .server import Connection
 from .spending import Spending
@@ -35,6 +35,7 @@ from .views import EventShape
 if TYPE_CHECKING:
     import ssl
 
+    from dragoman.dialects.descriptor import Dialect, RestPlace
     from dragoman.engine.work import Work
     from dragoman.http.client import Client
     from dragoman.settings.host import Gateway
@@ -60,7 +61,7 @@ class Gate:
         self.composed = composed
         self.door = composed.door
         self.desks = desks
-        self.sockets: dict[str, tuple[str, str]] = desks.websockets()
+        self.sockets: dict[str, Dialect] = desks.websockets()
         self.guests = guests
         self.limits = composed.settings.limits
         given = composed.settings.gateway
@@ -68,6 +69,9 @@ class Gate:
         self._prefix_parts = tuple(self.prefix.strip("/").split("/")) if self.prefix else ()
         self.origins = Origins(given.host, given.allowed_origins)
         self.routes = all_routes()
+        streams = [one.streams for one in {*self.sockets.values()} if one.streams is not None]
+        self._connections = [one.connection.lower() for one in streams]
+        self._sessions = [one.session.lower() for one in streams]
         self.static = Static(self.prefix)
         self.meter = Meter()
         self.spending = Spending(self.door)
@@ -84,7 +88,7 @@ class Gate:
         self.pusher = Pusher(self)
         self._awake: set[Outlet] = set()
         self._server: asyncio.Server | None = None
-        self._native: asyncio.Server | None = None
+        self._natives: list[asyncio.Server] = []
         self._tasks: set[asyncio.Future[Any]] = set()
         self._guarding = False
         self._shapes = {passing: EventShape(by_gseq=True, passing=passing)
@@ -182,18 +186,18 @@ class Gate:
                 port = 0
         raise AssertionError
 
-    async def open_native(self, port: int = 0) -> str:
-        """Listen where the HumanLayer daemon's own clients look; returns the address."""
-        from .native import HOST, PORT, Native
+    async def open_native(self, rest: "RestPlace", port: int) -> str:
+        """Listen where a dialect's own clients look; returns the address."""
+        from .native import HOST, Native
 
-        rules = Native(self)
+        rules = Native(self, rest)
         loop = asyncio.get_running_loop()
         try:
-            self._native = await loop.create_server(rules.accept, HOST, port or PORT, backlog=64)
+            self._natives.append(await loop.create_server(rules.accept, HOST, port, backlog=64))
         except OSError as trouble:
-            self._say(f"the HumanLayer port {port or PORT} cannot be used: {trouble.strerror}")
+            self._say(f"the port {port} of {rest.path} cannot be used: {trouble.strerror}")
             return ""
-        return f"http://{HOST}:{port or PORT}"
+        return f"http://{HOST}:{port}"
 
     def _note_address(self) -> None:
         """Leave the address where the bridge and other commands of this host find it."""
@@ -242,7 +246,7 @@ class Gate:
 
     async def close(self) -> None:
         """Stop listening, end what is open."""
-        for server in (self._server, self._native):
+        for server in (self._server, *self._natives):
             if server is not None:
                 server.close()
         for link in tuple(self.links):
@@ -329,7 +333,11 @@ class Gate:
 
     def _streams(self, request: Request) -> bool:
         """Whether a path of WebSockets is asked for Streamable HTTP, which one of them has."""
-        return request.parts == ("acp",) and speaks_streams(request)
+        path = upgrade.path(request)
+        one = self.sockets[path]
+        if one.streams is None or one.websocket is None or one.websocket[0].split()[0] != path:
+            return False
+        return speaks_streams(request, one.streams)
 
     async def admit(self, request: Request) -> None:
         route = request.route
@@ -374,15 +382,14 @@ class Gate:
                   status=response.status, peer=request.peer)  # fmt: skip
         if self.origins.is_foreign_but_allowed(request) and response.status not in (403, 421):
             headers["access-control-allow-origin"] = request.header("origin")
-            headers["access-control-expose-headers"] = CONNECTION
+            headers["access-control-expose-headers"] = ", ".join(self._connections)
             headers["vary"] = "origin"
             headers["cross-origin-resource-policy"] = "cross-origin"
             if request.method == "OPTIONS":
                 headers["access-control-allow-methods"] = "GET, POST, PUT, PATCH, DELETE"
                 headers["access-control-allow-headers"] = (
                     "authorization, content-type, last-event-id, x-pairing-code, x-client, "
-                    "x-client-version, "
-                    f"{CONNECTION}, {SESSION}, {HEADER}"
+                    f"x-client-version, {', '.join((*self._connections, *self._sessions, HEADER))}"
                 )
                 headers["access-control-max-age"] = "600"
 

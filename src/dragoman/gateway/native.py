@@ -1,8 +1,8 @@
-"""Where the HumanLayer daemon's own clients look: loopback, its port, no tokens.
+"""Where a dialect's own clients look for its HTTP: loopback, its port, no tokens.
 
-The original asks nobody who he is. Here the gateway's rules stay but for that one: only programs of
+The originals ask nobody who he is. Here the gateway's rules stay but for that one: only programs of
 the host's owner are let in, and never a command that an agent runs; pages of other origins are not,
-but for those that the desktop app brings along: no browser has them.
+but for those that its clients bring along: no browser has them.
 """
 
 from collections.abc import Awaitable
@@ -14,20 +14,23 @@ from .origin import Origins
 from .server import Connection
 
 if TYPE_CHECKING:
+    from dragoman.dialects.descriptor import RestPlace
+
     from .gate import Gate
 
-HOST, PORT = "127.0.0.1", 7777
-_BELOW = ("api", "v1")
-DESKTOP = ("tauri://localhost", "http://tauri.localhost", "https://tauri.localhost")
+HOST = "127.0.0.1"
 
 
 class Native:
     """What a server on that port asks (`outlet.Rules`); the gateway answers."""
 
-    def __init__(self, gate: "Gate") -> None:
+    def __init__(self, gate: "Gate", rest: "RestPlace") -> None:
         self._gate = gate
+        self._path = rest.path
+        self._below = tuple(rest.path.strip("/").split("/"))
         self._auth = Auth(gate.auth.shelf, required=False, cookie="")
-        self._origins = Origins(HOST, (*gate.composed.settings.gateway.allowed_origins, *DESKTOP))
+        allowed = gate.composed.settings.gateway.allowed_origins
+        self._origins = Origins(HOST, (*allowed, *rest.origins))
 
     def accept(self) -> Connection:
         return Connection(self, self.spawn, False)
@@ -36,8 +39,8 @@ class Native:
         return self._gate.spawn(work)
 
     def limit(self, request: Request) -> int:
-        if request.parts[:2] != _BELOW:
-            raise Refusal(404, "not_found", "Only /api/v1 is served here.")
+        if request.parts[: len(self._below)] != self._below:
+            raise Refusal(404, "not_found", f"Only {self._path} is served here.")
         return self._gate.limit(request, self._origins)
 
     async def admit(self, request: Request) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from dragoman.dialects.descriptor import Dialect
 from dragoman.engine.door import Door
 from dragoman.settings.model import Settings
 from dragoman.wire.link import Hearer, Link
@@ -57,7 +58,9 @@ class Desks(Protocol):
 
     def desk(self, name: str) -> Any: ...
 
-    def websockets(self) -> dict[str, tuple[str, str]]: ...
+    def opener(self, name: str) -> Opener: ...
+
+    def websockets(self) -> dict[str, Dialect]: ...
 
 
 class Guests(Protocol):

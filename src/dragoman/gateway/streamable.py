@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET
 
+from dragoman.dialects.descriptor import Streams
 from dragoman.wire.link import Blob, Hearer, Opener, Peer
 
 from .outlet import Outlet
@@ -22,8 +23,6 @@ STALL_SECONDS = 60.0  # for a client that leaves more than the bound unread
 IDLE_SECONDS = 300.0  # for a client that has no stream open and sends nothing
 MOST_UNREAD = 256  # sessions with something to say that nobody listens to
 _MOST_ASKED = 1024
-_CHILD = b'"subagent_update"'
-_LAST_FIRST = "session/load"  # answered on the connection's stream, after what it replays
 
 
 class _Update(msgspec.Struct, rename="camel"):
@@ -105,13 +104,23 @@ class Mailbox:
 class StreamsLink:
     """The dialect's side of it (`wire.link.Link`), and the routes'."""
 
-    def __init__(self, open: Opener, peer: Peer, *, bound: int, ended: Callable[[str], None]):
+    def __init__(
+        self,
+        open: Opener,
+        peer: Peer,
+        rules: Streams,
+        *,
+        bound: int,
+        ended: Callable[[str], None],
+    ) -> None:
         self.id = str(uuid4())
         self.peer = peer
         self.closed = False
         self.buffered = 0
         self.left: Callable[[Any], None] | None = None
         self.spy: Callable[[bytes], None] | None = None
+        self._rules = rules
+        self._child = b'"%s"' % rules.child.encode()
         self._bound = bound
         self._ended = ended
         self._boxes: dict[str, Mailbox] = {"": Mailbox(self)}
@@ -157,7 +166,7 @@ class StreamsLink:
         """Hear one message of the client."""
         self.touch()
         if method and id is not UNSET:
-            self._ways[key_of(id)] = (session, method == _LAST_FIRST)
+            self._ways[key_of(id)] = (session, method in self._rules.replays)
         if self.hearer is not None:
             self.hearer.hear([message])
 
@@ -205,7 +214,7 @@ class StreamsLink:
             return
         named = out.params.session_id if out.params is not None else None
         session = named if isinstance(named, str) else ""
-        if _CHILD in message:
+        if self._rules.child and self._child in message:
             self._meet(session, out)
         if out.id is not UNSET:
             self.asked[key_of(out.id)] = session
@@ -216,7 +225,7 @@ class StreamsLink:
     def _meet(self, parent: str, out: _Out) -> None:
         """A child is announced."""
         update = out.params.update if out.params is not None else None
-        if update is None or update.session_update != "subagent_update":
+        if update is None or update.session_update != self._rules.child:
             return
         child = update.session_id
         if isinstance(child, str) and child != parent and self.home(parent) != child:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dragoman.transports.websocket import WebSocketLink, accept_key, attach
-from dragoman.wire.link import Hearer, Link, Peer
+from dragoman.wire.link import Came, Hearer, Link, Peer
 
 from .http import Refusal, Request, Takeover
 
@@ -44,19 +44,20 @@ def check(request: Request) -> None:
 
 def takeover(gate: "Gate", request: Request) -> Takeover:
     """The answer to a handshake whose client may come in."""
-    dialect, own = gate.sockets[path(request)]
+    spoken = gate.sockets[path(request)]
+    own = spoken.websocket[1] if spoken.websocket else ""
     headers = {
         "upgrade": "websocket",
         "connection": "Upgrade",
         "sec-websocket-accept": accept_key(request.header("sec-websocket-key")),
-        "acp-connection-id": str(uuid4()),
     }
+    if spoken.streams is not None:
+        headers[spoken.streams.connection.lower()] = str(uuid4())
     chosen = _subprotocol(request, own)
     if chosen:
         headers["sec-websocket-protocol"] = chosen
-    kind = "wss" if request.secure else "ws"
-    peer = Peer(f"{kind}:{request.peer}", kind)
-    open = opener(gate, dialect, request)
+    peer = peer_of(gate, request, "ws")
+    open = opener(gate, spoken.name, request)
     bound = gate.limits.max_outbound_bytes
 
     def begin(transport: Any, rest: bytes) -> None:
@@ -64,7 +65,7 @@ def takeover(gate: "Gate", request: Request) -> Takeover:
         link = WebSocketLink(open, peer, bound=bound, longest=longest)
         attach(transport, link, rest)
 
-    gate.meter.upgrades[dialect] += 1
+    gate.meter.upgrades[spoken.name] += 1
     return Takeover(begin, headers)
 
 
@@ -76,26 +77,20 @@ def _subprotocol(request: Request, own: str) -> str:
     return next((one for one in offered if one.startswith("bearer.")), "")
 
 
-def opener(gate: "Gate", dialect: str, request: Request) -> Any:
-    """Makes the dialect's side of a connection that this request begins."""
-    agent = request.query.get("agent", "")
-    token_id = request.token_id
+def peer_of(gate: "Gate", request: Request, transport: str) -> Peer:
+    """Who a request begins a connection for, and what its address asks for."""
+    kind = f"{transport}s" if request.secure else transport
     name = request.query.get("connection", "")[:64]
     # Of the same token only: nobody can ask for the turns of another by its name.
-    steady = f"{token_id}:{name}" if name else ""
+    steady = f"{request.token_id}:{name}" if name else ""
+    came = Came(request.query.get("agent", ""), steady, gate.limits.max_line_bytes)
+    return Peer(f"{kind}:{request.peer}", kind, came=came)
 
-    def open(link: Link) -> Hearer:
-        desk = gate.desks.desk(dialect)
-        if dialect != "acp":
-            plain: Hearer = desk.hearer(link)
-            return plain
-        hearer: Any = desk.hearer(link, agent=agent)
-        hearer.steady = steady
-        hearer.max_line = min(hearer.max_line, gate.limits.max_line_bytes)
-        own: Hearer = hearer
-        return own
 
-    counted = gate.guests.counting(open, dialect)
+def opener(gate: "Gate", dialect: str, request: Request) -> Any:
+    """Makes the dialect's side of a connection that this request begins."""
+    token_id = request.token_id
+    counted = gate.guests.counting(gate.desks.opener(dialect), dialect)
 
     def opened(link: Link) -> Hearer:
         hearer: Hearer = counted(link)

@@ -45,8 +45,9 @@ class Cells:
     ) -> None:
         """`private` is where temporary folders are; `bounds` are those of a session's commands."""
         self._settings = settings
-        below = (os.path.join(places.config_dir, name) for name in ("agents", "acp-bridge-token"))
-        self.protected = (places.config_file, places.data_dir, *below)  # what is ours alone
+        roles = os.path.join(places.config_dir, "agents")
+        # What is ours alone.
+        self.protected = (places.config_file, places.data_dir, roles, places.bridge_token)
         self._private = private
         self._bounds = bounds
 

@@ -375,7 +375,7 @@ def _offer_hosted(models: ModelRegistry, settings: Settings) -> None:
     found = [
         ModelInfo(profiles.HOSTED, alias, alias, vision=True)
         for alias, agent in settings.agents.items()
-        if agent.backend == "acp"
+        if agent.backend != "builtin"
     ]
     if found:
         models.offer(profiles.HOSTED, Elsewhere(), found)
@@ -491,7 +491,7 @@ def provider_configs(
 
 
 def _hooks(settings: Settings) -> Hooks:
-    given = settings.openclawos
+    given = settings.hook_rules
     hooks = Hooks(
         given.hook_timeout_ms / 1000,
         {name: ms / 1000 for name, ms in given.hook_timeouts.items()},

@@ -147,6 +147,6 @@ def _value(value: Any) -> Any:
 
 def _parts(path: str) -> list[str]:
     if not isinstance(path, str):
-        raise BadInput("A configuration path is a text like acp.max_sessions.")
+        raise BadInput("A configuration path is a text like limits.max_sessions.")
     path = path.removeprefix("$").lstrip(".").replace("[", ".").replace("]", "")
     return [part for part in path.split(".") if part]

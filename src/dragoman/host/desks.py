@@ -1,5 +1,6 @@
 """The desks of one process: what each dialect keeps for all its connections."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.dialects.descriptor import REGISTRY, Dialect, load
@@ -29,14 +30,35 @@ class Desks:
             found = self._made[name] = dialect.make_desk(self._door, given)
         return found
 
-    def websockets(self) -> dict[str, tuple[str, str]]:
-        """Path of the gateway -> the dialect spoken there, its subprotocol."""
+    def websockets(self) -> dict[str, Dialect]:
+        """Path of the gateway -> the dialect spoken there."""
         return {
-            path: (one.name, one.websocket[1])
+            path: one
             for one in REGISTRY.all()
             if one.websocket
             for path in one.websocket[0].split()
         }
+
+    def section(self, dialect: Dialect) -> Any:
+        """What the configuration says about a dialect. Raises BadInput."""
+        return _section(dialect, self._settings)
+
+    def port(
+        self, dialect: Dialect, sources: Mapping[tuple[str, ...], Any], *, native: bool
+    ) -> int:
+        """The port of loopback where a dialect's HTTP is served; 0 for none.
+
+        It is when its setting stands in the configuration, or addresses are native.
+        """
+        rest = dialect.rest
+        if rest is None:
+            return 0
+        own = ":" in dialect.settings
+        at = ("dialects", dialect.name) if own else (dialect.settings,)
+        if not native and (*at, rest.setting) not in sources:
+            return 0
+        given = getattr(self.section(dialect), rest.setting, rest.port)
+        return int(given)
 
     def opener(self, name: str) -> Opener:
         """What a listener calls for each new connection."""

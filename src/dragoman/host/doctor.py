@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
+from dragoman.dialects.descriptor import MAIN
 from dragoman.engine.faults import Fault
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.ports.rows import DoctorRow
@@ -213,7 +214,7 @@ def _unreadable(path: str, size: int) -> list[str]:
 
 def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     try:
-        path = places.endpoint("zeroclaw", env, where)
+        path = places.endpoint(MAIN, env, where)
     except Fault as fault:
         yield Row("error", "daemon", fault.message, fault.hint)
         return
@@ -243,7 +244,7 @@ def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[R
     models = ModelRegistry(Account(where).over(provider_configs(loaded.settings, None)), env=env)
     for alias in profiles.names(loaded.settings):
         own = profiles.agent(loaded.settings, alias)
-        if own.backend == "acp":
+        if own.backend != "builtin":
             program = _program(own.command)
             if lacks := _lacks(program):
                 fix = f"Install {program}, or name its whole path in agents.{alias}.command."
@@ -350,7 +351,8 @@ def _trusting(loaded: Loaded) -> Iterator[Row]:
 def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
     """Which variables of ours programs get by name. Without a name they get no key."""
     given = loaded.settings
-    entries = [("agents", name, one) for name, one in given.agents.items() if one.backend == "acp"]
+    hosted = ((name, one) for name, one in given.agents.items() if one.backend != "builtin")
+    entries = [("agents", name, one) for name, one in hosted]
     entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]  # type: ignore[misc]
     for kind, name, entry in entries:
         if _lacks(_program(entry.command)):

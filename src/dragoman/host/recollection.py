@@ -1,7 +1,7 @@
 """Joins agents to their long-term memory: tools, recall before a turn, saving after it.
 
-Sessions of ACP clients, and those opened with `memory` off, have none of it: coding sessions
-neither read what an agent remembers nor add to it.
+Sessions of dialects for coding, and those opened with `memory` off, have none of it: they neither
+read what an agent remembers nor add to it.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dragoman.dialects.descriptor import REGISTRY
 from dragoman.engine.content import text_of
 from dragoman.engine.facts import Remembering
 from dragoman.engine.hooks import Block, Completed, HookContext, P, Payload
@@ -55,7 +56,9 @@ class Recollection:
 
     def applies(self, info: SessionInfo) -> bool:
         """Whether a session has to do with memory at all."""
-        excluded = info.origin == "acp" or Given.of(info.extra).memory is False
+        origin = REGISTRY.find(info.origin)
+        excluded = origin is not None and not origin.remembers
+        excluded = excluded or Given.of(info.extra).memory is False
         return self._settings().memory.enabled and not excluded
 
     async def tools(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:

@@ -109,10 +109,10 @@ class Roster:
         return ref
 
     def backend(self, profile: AgentProfile) -> Agent:
-        if profile.backend == "acp":
+        if profile.backend != "builtin":
             if not profile.command:
                 raise BadInput(
-                    f"agents.{profile.alias} has backend acp but no command.",
+                    f"agents.{profile.alias} has backend {profile.backend} but no command.",
                     f"Set agents.{profile.alias}.command to the agent's program.",
                 )
             return self.hosted
@@ -183,7 +183,7 @@ class Roster:
         return policy
 
     async def toolbox(self, profile: AgentProfile, session: SessionInfo) -> Toolbox:
-        if profile.backend == "acp":
+        if profile.backend != "builtin":
             from dragoman.agents.acp_process import HostedTools
 
             return HostedTools(self.hosted, session.id)

@@ -70,3 +70,8 @@ class Settings(Section, frozen=True):
     log: Annotated[Log, says("The log.")] = Log()
     telemetry: Annotated[Telemetry, says("Traces and figures for OpenTelemetry.")] = Telemetry()
     limits: Annotated[Limits, says("Bounds of the whole host.")] = Limits()
+
+    @property
+    def hook_rules(self) -> Openclawos:
+        """What holds for hooks; it stands with the apps, most of which hear some."""
+        return self.openclawos

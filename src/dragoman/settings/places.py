@@ -33,6 +33,11 @@ class Places:
     def config_file(self) -> str:
         return os.path.join(self.config_dir, "config.toml")
 
+    @property
+    def bridge_token(self) -> str:
+        """Where `dragoman acp-bridge` keeps its key to the gateway."""
+        return os.path.join(self.config_dir, "acp-bridge-token")
+
 
 def places(
     env: "Mapping[str, str]", config_dir: str | None = None, platform: str = sys.platform

@@ -58,7 +58,7 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     for variable in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
         if given := os.environ.get(variable, "").strip():
             return _usable(given, variable)
-    path = os.path.join(where.config_dir, "acp-bridge-token")
+    path = where.bridge_token
     try:
         with open(path, encoding="utf-8-sig") as file:
             if kept := file.read().strip():

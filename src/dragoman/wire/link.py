@@ -12,6 +12,17 @@ import msgspec
 from .lines import Ends
 
 
+class Came(msgspec.Struct, frozen=True, gc=False):
+    """What the address asked for that a client of the gateway came by."""
+
+    agent: str = ""  # the default of its sessions
+    connection: str = ""  # a name that the client keeps when it connects again
+    longest: int = 0  # bytes of a message
+
+
+NOT_SAID = Came()
+
+
 class Peer(msgspec.Struct, frozen=True, gc=False):
     """Who is at the other end, as far as the transport can tell."""
 
@@ -19,6 +30,7 @@ class Peer(msgspec.Struct, frozen=True, gc=False):
     transport: str  # "unix", "stdio", "pipe", "ws", "wss", "memory"
     pid: int | None = None
     uid: int | None = None
+    came: Came = NOT_SAID
 
 
 class Blob:

@@ -1,7 +1,7 @@
 """The Agent Client Protocol, version 1, and the family of clients that speak its older form."""
 
 from dragoman import TYPE_CHECKING
-from dragoman.dialects.descriptor import Dialect, later, method_of
+from dragoman.dialects.descriptor import Dialect, Streams, later, method_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "Desk", "Settings"]
 __getattr__ = later(__name__, Desk="desk", Settings="shapes")
 _METHODS = frozenset({"authenticate", "logout", "$/cancel_request"})
+_OF_SESSIONS = [
+    f"session/{name}"
+    for name in "cancel close delete fork load prompt resume set_config_option set_mode".split()
+]
 
 
 def first_line(message: "Mapping[str, Any]") -> int:
@@ -30,9 +34,16 @@ DIALECT = Dialect(
     socket="acp.sock",
     env=("DRAGOMAN_ACP_SOCKET",),
     websocket=("/acp", "zeroclaw.acp.v1"),
+    streams=Streams(
+        "Acp",
+        of_sessions=_OF_SESSIONS,
+        replays=("session/load",),
+        child="subagent_update",
+    ),
     settings="acp",
     first_line=first_line,
     answers=False,  # those that show forms are looked at one by one
     stdio="dragoman acp",
+    remembers=False,  # coding sessions
     doc="docs/protocols/acp.md",
 )

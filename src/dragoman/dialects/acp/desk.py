@@ -53,11 +53,11 @@ class Desk:
         self.logged_out = False  # somebody logged out, and nobody in
         self._sweeper: asyncio.TimerHandle | None = None
 
-    def hearer(self, link: Link, agent: str = "") -> "AcpHearer":
-        """The dialect's side of a new connection; `agent` is its default agent."""
+    def hearer(self, link: Link) -> "AcpHearer":
+        """The dialect's side of a new connection."""
         from .hear import AcpHearer
 
-        return AcpHearer(self.door, link, self, agent or self.agent)
+        return AcpHearer(self.door, link, self, link.peer.came.agent or self.agent)
 
     def new_id(self) -> str:
         return f"acp-{uuid4().hex[:12]}"

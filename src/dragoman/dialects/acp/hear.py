@@ -70,7 +70,8 @@ class AcpHearer:
     wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: "Desk", agent: str = "") -> None:
-        self.max_line = MAX_LINE
+        came = link.peer.came
+        self.max_line = min(MAX_LINE, came.longest or MAX_LINE)
         self.door = door
         self.link = link
         self.desk = desk
@@ -86,7 +87,7 @@ class AcpHearer:
         # Where those wait that were not begun, by key; replaced, so that most share one of none.
         self.holding: Mapping[str, Attachment] = _NOBODY
         self.places = False  # the client is told how far it has come in each session
-        self.steady = ""  # a name that the client keeps when it connects again
+        self.steady = came.connection  # a name that the client keeps when it connects again
         self._who: Who | None = None
         self._outbound: Outbound | None = None
         self._attached: dict[str, Attachment] | None = None

@@ -1,7 +1,7 @@
 """The protocol of the HumanLayer daemon: sessions, approvals, subscriptions."""
 
 from dragoman import TYPE_CHECKING
-from dragoman.dialects.descriptor import Dialect, later, method_of
+from dragoman.dialects.descriptor import Dialect, RestPlace, later, method_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,12 @@ DIALECT = Dialect(
     socket="humanlayer.sock",
     env=("DRAGOMAN_HUMANLAYER_SOCKET", "HUMANLAYER_DAEMON_SOCKET"),
     native="~/.humanlayer/daemon.sock",
+    rest=RestPlace(
+        "/api/v1",
+        port=7777,
+        setting="http_port",
+        origins=("tauri://localhost", "http://tauri.localhost", "https://tauri.localhost"),
+    ),
     settings="humanlayer",
     first_line=first_line,
     doc="docs/protocols/humanlayer.md",

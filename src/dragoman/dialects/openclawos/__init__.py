@@ -27,6 +27,12 @@ def refusal(text: str) -> "dict[str, Any]":
     return {"type": "response", "success": False, "error": error}
 
 
+def environment(socket: str, id: str) -> "dict[str, str]":
+    """What an app that we start is told of us."""
+    names = ("OPENCLAWOS_KERNEL_SOCKET", "OPENCLAW_KERNEL_SOCKET")
+    return {**dict.fromkeys(names, socket), "OPENCLAWOS_APP_ID": id}
+
+
 DIALECT = Dialect(
     "openclawos",
     "the OpenClawOS kernel's protocol, for apps",
@@ -39,5 +45,6 @@ DIALECT = Dialect(
     first_line=first_line,
     refusal=refusal,
     answers=False,
+    programs=environment,
     doc="docs/protocols/openclawos.md",
 )
