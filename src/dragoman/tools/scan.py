@@ -5,11 +5,13 @@ could do anything meanwhile. Here it can be ended. Only the standard library is 
 comes as JSON on standard input, the directory as an open descriptor, the answer leaves as JSON.
 """
 
+import gc
 import json
 import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop
 from importlib import import_module
@@ -35,6 +37,7 @@ wide = _beside("wide")
 _LOOK = 8192
 _LONG = 500  # characters of a line that are shown
 _PIECE = 1 << 16
+_GATHER = 0.002  # seconds
 _COMMON = 2_000  # files with a match, after which it is not worth while to look into all of them
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # What looks beyond its line, or gives nothing back once taken, may find less in a whole text.
@@ -263,6 +266,8 @@ def _read_names(pipe: int) -> Iterator[list[str]]:
         if end:
             named = whole.decode("utf-8", "surrogateescape").split("\0")
             yield [name.removeprefix("./") for name in named]
+        if len(piece) < _PIECE // 2:
+            time.sleep(_GATHER)  # whoever wakes for every name takes the processor from the finder
 
 
 def _named(globs: Sequence[str], prefix: str) -> Callable[[str], object] | None:
@@ -281,6 +286,7 @@ def _path(glob: str) -> str:
 
 
 def main() -> None:
+    gc.disable()  # nothing here refers back to itself, and it ends soon
     request = json.loads(sys.stdin.buffer.readline())
     try:
         import resource
