@@ -178,6 +178,86 @@ async def test_what_others_change_between_calls_is_not_ours(scene: Scene) -> Non
     assert scene.tree() == {"a.txt": "theirs", "theirs.txt": "t"}
 
 
+async def _ours(scene: Scene, how: str, text: str) -> None:
+    if how == "edit":
+        await scene.edit("t1", "a.txt", text)
+    else:
+        await scene.bash("t1", f"printf %s '{text}' > a.txt")
+
+
+@pytest.mark.parametrize("second", ["edit", "bash"])
+@pytest.mark.parametrize("first", ["edit", "bash"])
+async def test_the_work_of_others_between_two_calls_of_a_turn_is_never_lost(
+    scene: Scene, first: str, second: str
+) -> None:
+    path = scene.write("a.txt", "one")
+    scene.write("b.txt", "b")
+    await _ours(scene, first, "two")
+    path.write_text("two and mine")
+    await _ours(scene, second, "three and mine")
+    await scene.edit("t1", "b.txt", "bb")
+    scene.keeper.close()
+    again = Keeper(str(scene.path))  # also after a restart
+    try:
+        with pytest.raises(Changed, match=r"while that turn worked[\s\S]*\+two and mine") as caught:
+            await again.undo(scene.session)
+        assert caught.value.data["files"] == ["a.txt"]
+        assert scene.tree() == {"a.txt": "three and mine", "b.txt": "bb"}
+        path.write_text("one")  # whoever puts it back by hand has what the undo is for
+        await again.undo(scene.session)
+        assert scene.tree() == {"a.txt": "one", "b.txt": "b"}
+        await again.redo(scene.session)
+        assert scene.tree() == {"a.txt": "three and mine", "b.txt": "bb"}
+        await again.undo(scene.session)
+        assert scene.tree() == {"a.txt": "one", "b.txt": "b"}
+    finally:
+        again.close()
+
+
+async def test_what_others_removed_made_or_put_back_between_two_calls(scene: Scene) -> None:
+    path = scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    path.write_text("one")  # back to what it was: an undo makes just that
+    await scene.edit("t1", "a.txt", "three")
+    await scene.keeper.undo(scene.session)
+    assert scene.tree() == {"a.txt": "one"}
+    await scene.edit("t2", "a.txt", "two")
+    path.unlink()
+    await scene.bash("t2", "echo three > a.txt")
+    with pytest.raises(Changed, match="it was removed"):
+        await scene.keeper.undo(scene.session)
+    await scene.edit("t3", "a.txt", None)
+    path.write_text("theirs")
+    await scene.edit("t3", "a.txt", "ours")
+    with pytest.raises(Changed, match="it was made"):
+        await scene.keeper.undo(scene.session)
+    path.chmod(0o600)
+    await scene.edit("t4", "b.txt", "b")
+    (scene.work / "b.txt").chmod(0o600)
+    await scene.edit("t4", "b.txt", "bb")
+    with pytest.raises(Changed, match="permissions"):
+        await scene.keeper.undo(scene.session)
+
+
+async def test_calls_of_one_turn_side_by_side_are_not_others(scene: Scene) -> None:
+    """Children of a turn: a command that runs long, and edits and commands beside it."""
+    scene.write("a.txt", "one")
+    scene.write("b.txt", "one")
+    child = SessionInfo(
+        "c", "a", str(scene.work), "m/m", "full", "idle", 0, 0,
+        extra={"started_by": {"session": "s", "turn": "t1"}},
+    )  # fmt: skip
+    await scene.keeper.before(child, "x1", None)
+    scene.write("a.txt", "two")
+    await scene.bash("t1", "echo three > b.txt; echo new > c.txt")
+    await scene.edit("t1", "a.txt", "three")
+    scene.write("a.txt", "four")
+    await scene.edit("t1", "a.txt", "five")
+    await scene.keeper.after(child, "x1", None)
+    await scene.keeper.undo(scene.session)
+    assert scene.tree() == {"a.txt": "one", "b.txt": "one"}
+
+
 async def test_a_new_change_ends_what_could_be_redone(scene: Scene) -> None:
     scene.write("a.txt", "1")
     await scene.edit("t1", "a.txt", "2")

@@ -1,5 +1,6 @@
 """What calls change is kept around them, and that it cannot be stops no work."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,3 +75,28 @@ async def test_what_nobody_keeps_any_more_is_no_trouble() -> None:
     )
     assert (await (await door.prompt(sid, (Text("go"),), ME)).done).text == "ok"
     assert keeper.told == [("before", None)]
+
+
+async def test_a_call_that_is_stopped_while_its_files_are_kept_leaves_nothing_open() -> None:
+    reached, goes_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Slow(Kept):
+        async def before(self, session: Any, turn: str, paths: Any) -> None:
+            reached.set()
+            await goes_on.wait()
+            await super().before(session, turn, paths)
+
+        async def after(self, session: Any, turn: str, paths: Any) -> None:
+            await super().after(session, turn, paths)
+            ended.set()
+
+    keeper, tool = Slow(), EchoTool()
+    door, sid = await opened(Scripted([call("echo", text="x"), "ok"]), keeper, [tool], mode="full")
+    work = await door.prompt(sid, (Text("go"),), ME)
+    await reached.wait()
+    door.cancel(sid)
+    assert (await work.done).outcome == "cancelled"
+    goes_on.set()
+    async with asyncio.timeout(10):
+        await ended.wait()
+    assert keeper.told == [("before", None), ("after", None)] and tool.ran == []

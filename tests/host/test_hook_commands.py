@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
+from dragoman.checkpoints.keeper import Keeper
 from dragoman.engine.content import Text, ToolResult
 from dragoman.engine.events import Who
 from dragoman.engine.hooks import OBSERVABLE
@@ -177,6 +178,79 @@ async def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     async with hosting(tmp_path, config, script) as (composed, session):
         await go(composed, session)
         assert "timed out" in results(composed, session)[0]
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("sleep 60", "timed out"),
+        ("kill -9 $$", "no answer"),
+        ("sh -c 'kill -9 $$'", "no answer"),
+        ("./not-here.sh", "exit 127"),
+        ("./a.txt", "exit 126"),
+    ],
+)
+@pytest.mark.parametrize("closed", [True, False])
+async def test_a_guard_that_gives_no_answer_blocks(
+    run: str, said: str, closed: bool, tmp_path: Path
+) -> None:
+    fields = {"on": '"tool_executing"', "run": f'"""{run}"""', "timeout_secs": "0.3"}
+    config = hook(**fields, **({} if closed else {"fail_closed": "false"}))
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "a.txt").write_text("x")
+    script = Scripted([turn(call("write", path="new.txt", content="x")), say("ok")])
+    async with hosting(tmp_path, config, script) as (composed, session):
+        await go(composed, session)
+        (shown,) = results(composed, session)
+    assert (tmp_path / "w" / "new.txt").exists() is not closed
+    assert shown.startswith("Blocked:") is closed
+    if closed:
+        assert said in shown and run in shown
+
+
+async def test_a_guard_that_breaks_inside_of_us_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> str:
+        raise OSError("no room")
+
+    monkeypatch.setattr("dragoman.host.hook_commands._script", broken)
+    config = hook(on='"tool_executing"', run="'true'")
+    script = Scripted([turn(call("write", path="a.txt", content="x")), say("ok")])
+    async with hosting(tmp_path, config, script) as (composed, session):
+        await go(composed, session)
+        (shown,) = results(composed, session)
+    assert shown.startswith("Blocked:") and "no room" in shown
+    assert not (tmp_path / "w" / "a.txt").exists()
+
+
+@pytest.mark.parametrize("point", ["tool_executing", "tool_completed"])
+async def test_what_a_formatter_changes_is_undone_with_the_turn(point: str, tmp_path: Path) -> None:
+    """It is not taken for somebody else, neither about its own file nor about others."""
+    config = hook(on=f'"{point}"', tools='["write"]', run="'echo x >> {path}; echo x >> other'")
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "other").write_text("o\n")
+    (tmp_path / "w" / "a.txt").write_text("a\n")
+    script = Scripted(
+        [
+            turn(call("read", path="a.txt")),
+            turn(call("write", path="b.txt", content="1\n")),
+            turn(call("bash", command="echo 2 >> b.txt; echo 2 >> a.txt")),
+            turn(call("read", path="b.txt")),
+            turn(call("read", path="a.txt")),
+            turn(call("write", path="b.txt", content="3\n")),
+            say("ok"),
+        ]
+    )
+    async with hosting(tmp_path, config, script) as (composed, session):
+        keeper = Keeper(str(tmp_path / "k.db"))
+        composed.host.make_checkpoints = lambda: keeper
+        await go(composed, session)
+        assert (tmp_path / "w" / "other").read_text() == "o\nx\nx\n"
+        await composed.door.undo(session, "", ME)
+        keeper.close()
+        left = {path.name: path.read_text() for path in (tmp_path / "w").iterdir()}
+    assert left == {"other": "o\n", "a.txt": "a\n"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import NamedTuple
@@ -22,6 +22,10 @@ CREATE TABLE IF NOT EXISTS turns (
 CREATE TABLE IF NOT EXISTS changes (
   n INTEGER NOT NULL, path BLOB NOT NULL, before_mode INTEGER NOT NULL, before BLOB,
   after_mode INTEGER NOT NULL, after BLOB, PRIMARY KEY (n, path)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS others (
+  n INTEGER NOT NULL, path BLOB NOT NULL, left_mode INTEGER NOT NULL, left BLOB,
+  met_mode INTEGER NOT NULL, met BLOB);
+CREATE INDEX IF NOT EXISTS others_n ON others (n);
 """
 _VERSION = 1
 _WAIT = 10.0
@@ -86,7 +90,7 @@ class Database:
         with self.writing():
             found = self._db.execute("PRAGMA user_version").fetchone()[0]
             if found not in (0, _VERSION):  # of another release: nothing in it is worth a failure
-                for table in ("blobs", "files", "spaces", "turns", "changes"):
+                for table in ("blobs", "files", "spaces", "turns", "changes", "others"):
                     self._db.execute(f"DROP TABLE IF EXISTS {table}")
             for statement in _SCHEMA.split(";"):
                 self._db.execute(statement)
@@ -174,12 +178,15 @@ class Database:
                 (note, note, n),
             )
 
-    def undone(self, numbers: Iterable[int], value: int) -> None:
+    def undone(self, numbers: Sequence[int], value: int) -> None:
         self._db.executemany("UPDATE turns SET undone=? WHERE n=?", [(value, n) for n in numbers])
+        if value:  # nothing of others is in the way any more
+            self._db.executemany("DELETE FROM others WHERE n=?", [(n,) for n in numbers])
 
     def drop(self, numbers: Iterable[int]) -> None:
         for n in numbers:
             self._db.execute("DELETE FROM changes WHERE n=?", (n,))
+            self._db.execute("DELETE FROM others WHERE n=?", (n,))
             self._db.execute("DELETE FROM turns WHERE n=?", (n,))
 
     def changes(self, n: int) -> list[FileChange]:
@@ -204,6 +211,23 @@ class Database:
             "DELETE FROM changes WHERE n=? AND path=? AND before_mode=after_mode "
             "AND before IS after AND (before IS NOT NULL OR before_mode=0)",
             (n, path),
+        )
+
+    def others(self, n: int) -> list[FileChange]:
+        """What others did to files between two changes of a turn, in order."""
+        rows = self._db.execute(
+            "SELECT path, left_mode, left, met_mode, met FROM others WHERE n=? ORDER BY rowid", (n,)
+        ).fetchall()
+        return [
+            FileChange(os.fsdecode(path), State(lm, le), State(mm, me))
+            for path, lm, le, mm, me in rows
+        ]
+
+    def met(self, n: int, other: FileChange) -> None:
+        """Add what others did to a file since the turn changed it."""
+        self._db.execute(
+            "INSERT INTO others VALUES (?,?,?,?,?,?)",
+            (n, os.fsencode(other.path), *other.before, *other.after),
         )
 
     # --- size ---
@@ -240,5 +264,7 @@ class Database:
         self._db.execute(
             "DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM files WHERE hash NOT NULL "
             "UNION SELECT before FROM changes WHERE before NOT NULL "
-            "UNION SELECT after FROM changes WHERE after NOT NULL)"
+            "UNION SELECT after FROM changes WHERE after NOT NULL "
+            "UNION SELECT left FROM others WHERE left NOT NULL "
+            "UNION SELECT met FROM others WHERE met NOT NULL)"
         )

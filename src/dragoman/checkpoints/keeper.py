@@ -21,7 +21,7 @@ from dragoman.engine.traits import StartedBy
 from .comparing import compared, fate_of
 from .database import UNKNOWN, ChangedTurn, Database, FileChange, State
 from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
-from .restoring import between, plan, refuse, restore
+from .restoring import between, keep_theirs, plan, refuse, restore
 
 T = TypeVar("T")
 _LOOKS = 64  # sessions whose running command has a look to be compared with
@@ -39,7 +39,9 @@ class Keeper:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._db: Database | None = None
-        self._looks: dict[tuple[str, str], WorkspaceLook] = {}
+        # Of commands that run side by side the first look counts for all of them.
+        self._looks: dict[tuple[str, str, str], tuple[WorkspaceLook, int]] = {}
+        self._open: dict[tuple[str, str], int] = {}  # calls that run now, by turn
         self._calls = 0
 
     def close(self) -> None:
@@ -78,35 +80,61 @@ class Keeper:
     def _before(
         self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
     ) -> None:
-        if paths is None:
+        key = (session, turn, space)
+        seen, count = self._looks.get(key, (None, 0))
+        if paths is None and seen is None:
             while len(self._looks) >= _LOOKS:
                 self._looks.pop(next(iter(self._looks)))
-            seen = self._looks[session, space] = look(db, space, self._limits)
-            with db.writing():
-                row = db.turn(session, turn, space)
-                db.mark(row.n, scanning=True, note=seen.note)
-            return
+            seen = look(db, space, self._limits)
         with db.writing():
             row = db.turn(session, turn, space)
-            known = {one.path for one in db.changes(row.n)}
-            for path in paths:
+            known = {one.path: one for one in db.changes(row.n)}
+            if not self._open.get((session, turn)):  # else it may be the work of that call
+                self._meet(db, row, [known[path] for path in paths or known if path in known], seen)
+            if paths is None and seen is not None:
+                db.mark(row.n, scanning=True, note=seen.note)
+            for path in paths or ():
                 if path not in known:
-                    state = kept_state(db, path, self._limits.file)
+                    state = seen.files.get(_short(path, space)) if seen is not None else None
+                    if state is None:
+                        state = kept_state(db, path, self._limits.file)
                     db.change(row.n, FileChange(path, state, State(UNKNOWN)))
+        if paths is None and seen is not None:
+            self._looks[key] = seen, count + 1
+        self._open[session, turn] = self._open.get((session, turn), 0) + 1
+
+    def _meet(
+        self, db: Database, row: ChangedTurn, left: list[FileChange], seen: WorkspaceLook | None
+    ) -> None:
+        """Take down what others made of files since this turn changed them."""
+        for one in left:
+            if one.after.mode == UNKNOWN:
+                continue
+            now = seen.files.get(_short(one.path, row.space)) if seen is not None else None
+            if now is None:
+                now = kept_state(db, one.path, self._limits.file)
+            if now != one.after:
+                db.met(row.n, FileChange(one.path, one.after, now))
 
     def _after(
         self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
     ) -> None:
+        running = self._open.pop((session, turn), 1) - 1
+        if running > 0:
+            self._open[session, turn] = running
         with db.writing():
             row = db.turn(session, turn, space)
         if paths is None:
-            self._compared(db, row, self._looks.pop((session, space), None), space)
+            seen, count = self._looks.pop((session, turn, space), (None, 1))
+            if seen is not None and count > 1:
+                self._looks[session, turn, space] = seen, count - 1
+            self._compared(db, row, seen, space, ended=count <= 1)
         else:
             self._ended(db, row, paths)
         if any(True for _ in db.changes(row.n)):
             with db.writing():  # what was undone before cannot be done again on top of this
                 db.drop(one.n for one in db.turns(session) if one.undone)
-        elif not row.undone:
+        elif not row.undone and not running:
             with db.writing():
                 db.drop([row.n])
         self._calls += 1
@@ -114,9 +142,15 @@ class Keeper:
             db.shrink(self._max_bytes, space)
 
     def _compared(
-        self, db: Database, row: ChangedTurn, old: WorkspaceLook | None, space: str
+        self,
+        db: Database,
+        row: ChangedTurn,
+        old: WorkspaceLook | None,
+        space: str,
+        *,
+        ended: bool = True,
     ) -> None:
-        """Take down what is another since a look."""
+        """Take down what is another since a look; `ended`: no other command runs on."""
         if old is None:  # of a process that died: what it saw is still in the file
             seen = db.seen(space)
             old = WorkspaceLook({path: one.state for path, one in seen.items()}, partial=True)
@@ -125,7 +159,7 @@ class Keeper:
         with db.writing():
             for change in found:
                 db.change(row.n, change)
-            db.mark(row.n, scanning=False, note=note)
+            db.mark(row.n, scanning=not ended, note=note)
 
     def _ended(self, db: Database, row: ChangedTurn, paths: Sequence[str]) -> None:
         with db.writing():
@@ -143,10 +177,11 @@ class Keeper:
         When the session does not rest, its last turn may be open for a good reason.
         """
         for row in db.turns(session):
-            if not rests and (session, row.space) in self._looks:
+            if not rests and (session, row.turn, row.space) in self._looks:
                 continue
             if row.scanning:
-                self._compared(db, row, self._looks.pop((session, row.space), None), row.space)
+                seen, _ = self._looks.pop((session, row.turn, row.space), (None, 0))
+                self._compared(db, row, seen, row.space)
             open_ones = [one.path for one in db.changes(row.n) if one.after.mode == UNKNOWN]
             if open_ones:
                 self._ended(db, row, open_ones)
@@ -212,11 +247,14 @@ class Keeper:
     ) -> Restored:
         space = chosen[0][0].space
         steps = [changes for _, changes in chosen]
-        refuse(db, between(steps, back=back), space)
         wanted = plan(steps, back=back)
+        if back:
+            others = [one for row, _ in chosen for one in db.others(row.n)]
+            keep_theirs(db, wanted, others, self._limits.file, space)
+        refuse(db, between(steps, back=back), space)
         files, lost = restore(db, wanted, self._limits.file, space)
         with db.writing():
-            db.undone((row.n for row, _ in chosen), undone)
+            db.undone([row.n for row, _ in chosen], undone)
         notes = [row.note for row, _ in chosen if row.note]
         if lost:
             names = ", ".join(_short(path, space) for path in lost[:10])

@@ -10,7 +10,7 @@ from dragoman.engine.faults import BadInput, Changed, Refused
 from dragoman.engine.ports.checkpoints import Fate
 from dragoman.policy.opening import walk_directory
 
-from .database import NOTHING, Database, FileChange, State, hash_of
+from .database import NOTHING, UNKNOWN, Database, FileChange, State, hash_of
 from .looking import state_of
 
 _SHOWN = 12_000  # characters of a diff that are shown
@@ -97,12 +97,41 @@ def restore(
 def refuse(db: Database, others: Sequence[FileChange], space: str) -> None:
     """Raise Changed when others worked between the turns: their work would be lost."""
     if others:
-        trouble = []
-        for one in others:
-            data = db.get(one.after.hash) if one.after.hash is not None else None
-            trouble.append((one.path, _difference(db, one, one.after, data, space)))
         hint = "Undo turn by turn, down to the one before which they did."
-        raise _by_others(trouble, space, "between those turns", hint)
+        raise _by_others(_told(db, others, space), space, "between those turns", hint)
+
+
+def keep_theirs(
+    db: Database, wanted: Sequence[FileChange], others: Sequence[FileChange], limit: int, space: str
+) -> None:
+    """Raise Changed when others worked on a file between two changes of one turn.
+
+    What became of their work is in the file with the turn's own: nobody can tell them apart. A
+    file that was made what the undo would make of it is no trouble.
+    """
+    target = {one.path: one.after for one in wanted}
+    lost = [one for one in others if one.path in target and one.after != target[one.path]]
+    still = {path for path in {one.path for one in lost} if _now(path, limit) != target[path]}
+    if any(one.path in still for one in lost):
+        trouble = _told(db, [one for one in lost if one.path in still], space)
+        hint = "Make these files by hand what they were before that turn, then try again."
+        raise _by_others(trouble, space, "while that turn worked on it", hint)
+
+
+def _now(path: str, limit: int) -> State:
+    try:
+        now, data = state_of(path, limit)
+    except OSError:
+        return State(UNKNOWN)
+    return now if data is None else State(now.mode, hash_of(data))
+
+
+def _told(db: Database, others: Sequence[FileChange], space: str) -> list[tuple[str, str]]:
+    trouble = []
+    for one in others:
+        data = db.get(one.after.hash) if one.after.hash is not None else None
+        trouble.append((one.path, _difference(db, one, one.after, data, space)))
+    return trouble
 
 
 def _by_others(trouble: Sequence[tuple[str, str]], space: str, when: str, hint: str) -> Changed:

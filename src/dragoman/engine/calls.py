@@ -184,7 +184,7 @@ class Calls(msgspec.Struct, eq=False):
         """A hosted agent runs a call: what it changes is kept from the first to the last."""
         self.hosted += 1
         if self.kept is None:
-            self.kept = Keeping(self, None)
+            self.kept = Keeping(self.ledger, self.turn.id, None)
             await self.kept.__aenter__()
 
     async def hosted_ended(self) -> None:

@@ -270,7 +270,7 @@ class Hooks:
         for subscriber in tuple(self._interceptors.get(hook, ())):
             try:
                 patience = getattr(subscriber, "patience", self._patience)
-                async with asyncio.timeout(patience(hook)):
+                async with asyncio.timeout(patience(hook)):  # None: it minds the time itself
                     said = await subscriber.intercept(hook, data, context)
             except TimeoutError:
                 said = self._trouble(hook, subscriber, "did not answer in time")

@@ -12,6 +12,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,10 @@ from dragoman.engine.hooks import (
     Payload,
 )
 from dragoman.engine.host import Host
+from dragoman.engine.keeping import NOTHING, Keeping
 from dragoman.engine.ports.agents import PromptTurn
 from dragoman.engine.ports.tools import LOOKING
+from dragoman.engine.session import Session
 from dragoman.observe.log import get_log
 from dragoman.settings.host import Hook
 from dragoman.settings.model import Settings
@@ -45,6 +48,7 @@ _TOLD = 96 * 1024  # bytes of what a command is told: the system takes 128 KiB a
 _LONGEST_PATH = 4096
 _MOST = 256  # things that wait to be told
 _BLOCKS = 2  # the exit code that says no
+_NEVER_RAN = 126  # from here on a shell says that a command could not run, or was ended
 
 
 class Place:
@@ -96,9 +100,8 @@ class HookCommands:
         about_calls = self._by_point.keys() & {"tool_executing", "tool_completed"}
         hooks.after = self.after if about_calls else None
 
-    def patience(self, hook: str) -> float:
-        """How long an answer may take: each command has its own limit."""
-        return sum(one.timeout_secs for one in self._by_point.get(hook, ())) + 5.0
+    def patience(self, hook: str) -> None:
+        """How long an answer may take: each command has its own limit, and none is passed over."""
 
     # --- as a subscriber ---
 
@@ -131,10 +134,13 @@ class HookCommands:
         for one in self._wanted(hook, data, context):
             try:
                 code, said = await self._run(one, hook, data, context)
-            except Fault as fault:
-                raise ConnectionError(f"could not run {one.run!r}: {fault}") from fault
+            except Exception as error:  # whatever it is: it did not say yes
+                log.warning("hook", hook=hook, problem=str(error), session=context.session)
+                code, said = _NEVER_RAN, f"[hook {hook}: {one.run}]\n{error}"
             if code == _BLOCKS:
                 return Block(said or f"a hook says no: {one.run}")
+            if one.fail_closed and not 0 <= code < _NEVER_RAN:
+                return Block(f"a hook gave no answer, and without one nothing passes.\n{said}")
             self._keep((context.session, call_id), said)
         return None
 
@@ -176,6 +182,10 @@ class HookCommands:
         session = self._host.live.get(context.session)
         if session is None or session.state.mode not in ("readonly", "plan"):
             return True
+        return self._only_looks(data, session)
+
+    @staticmethod
+    def _only_looks(data: Executing | Executed, session: Session) -> bool:
         toolbox = session.gear.toolbox
         tool = toolbox.find(data.tool) if toolbox is not None else None
         return tool is not None and tool.spec.kind in LOOKING
@@ -197,7 +207,8 @@ class HookCommands:
         command = _script(one.run, variables)
         alias = context.agent or self._roster.default() or self._roster.names()[0]
         bash = self._roster.bash(self._roster.profile(alias))
-        outcome = await bash.run({"command": command, "timeout": one.timeout_secs}, place)
+        async with self._kept(data, context):
+            outcome = await bash.run({"command": command, "timeout": one.timeout_secs}, place)
         text = "".join(block.text for block in outcome.content if isinstance(block, Text))
         code = outcome.detail.exit_code if outcome.detail is not None else -1
         log.debug("hook", hook=hook, run=one.run, code=code, session=context.session)
@@ -207,6 +218,15 @@ class HookCommands:
             return 0, ""
         ended = f", exit {code}" if code else ""
         return code or 0, f"[hook {hook}: {one.run}{ended}]\n{printed[:_LARGEST]}".strip()
+
+    def _kept(self, data: Payload, context: HookContext) -> AbstractAsyncContextManager[None]:
+        """What the command of a turn changes is undone with that turn."""
+        session = self._host.live.get(context.session)
+        if session is None or not context.turn or session.ledger.home.checkpoints is None:
+            return NOTHING
+        if isinstance(data, Executing | Executed) and self._only_looks(data, session):
+            return NOTHING  # it would take longer than the call
+        return Keeping(session.ledger, context.turn, None)
 
     def _place(self, data: Payload, context: HookContext) -> Place:
         call_id = getattr(data, "call_id", "")

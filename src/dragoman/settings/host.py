@@ -199,6 +199,9 @@ class Hook(Section, frozen=True, forbid_unknown_fields=True):
     tools: Annotated[Words, says("Only about calls of these tools; empty: of all.")] = ()
     agents: Annotated[Words, says("Only in sessions of these agents; empty: of all.")] = ()
     timeout_secs: Annotated[Limit, says("Seconds it may take, at most 600.")] = 60
+    fail_closed: Annotated[
+        bool, says("Block, where it may, when it cannot run, is ended or takes too long.")
+    ] = True
 
 
 class WebSearch(Section, frozen=True):
