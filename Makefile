@@ -16,6 +16,8 @@ T ?= tests
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n > 6 ? 8 : n + 2 )))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Compiled modules are kept: pytest prepares every test anew without them, in each of its workers.
+unexport PYTHONDONTWRITEBYTECODE
 
 # With CI=true nothing may be skipped, so everything that a test could miss is installed first.
 TEST_NEEDS := $(STAMP)
@@ -35,7 +37,7 @@ help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
 	@echo "make run            set up, then show one whole turn with the embedded demo model"
 	@echo "make test           all tests, in parallel (T=tests/cli for one area, WORKERS=1 one by one)"
-	@echo "make test-user      all tests as an ordinary user made for it (needs root)"
+	@echo "make test-user      the tests that mind who runs them, as an ordinary user made for it (needs root)"
 	@echo "make test-pythons   the tests of the core with every other Python found"
 	@echo "make coverage       branch coverage of engine, wire, store and policy; at least 95 % each"
 	@echo "make check          lint, types, import rules"
@@ -81,19 +83,20 @@ run: $(STAMP_RUN)
 
 # Three lanes: what can run beside others, a file per worker at a time; people at real terminals, two
 # at once; what needs the machine for itself, one by one. With COVER=yes the tests that reach the core
-# are measured on the way (`make covered` prints what they reached), all but the slow ones and those
-# that no tracer may be in, which follow.
+# are measured first (`make covered` prints what they reached), all but the slow ones and those that
+# no tracer may be in, which follow with the rest. `--having` spares a lane the files without its mark.
+# SPARED are folders of which only the terminals run.
 PARALLEL = -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 TOGETHER = not local and not alone and not terminal
 COVERED = $(addprefix tests/,engine wire store policy dialects questions checkpoints agents fleet host)
 MEASURE = $(BIN)/python -W ignore -m coverage run -m pytest $(PARALLEL) -m "$(TOGETHER) and not slow and not bare" $(COVERED)
 test: $(TEST_NEEDS)
+	@$(BIN)/python scripts/prepare_tests.py $(T)
 	@ran=; failed=; lane() { "$$@"; case $$? in 0) ran=yes;; 5) ;; *) failed=yes;; esac; }; \
-	if [ "$(COVER)" = yes ]; then rm -f .coverage .coverage.*; lane $(MEASURE); \
-	  lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER) and (slow or bare)" $(COVERED); fi; \
-	lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER)" $(T) $(if $(filter yes,$(COVER)),$(COVERED:%=--ignore=%)); \
-	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,2) --dist loadfile -m "terminal and not local" $(T); \
-	lane $(PYTEST) -q -rs -m "alone and not local" $(T); \
+	if [ "$(COVER)" = yes ]; then rm -f .coverage .coverage.*; lane $(MEASURE); fi; \
+	lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER)" $(if $(filter yes,$(COVER)),$(COVERED:%=--measured %)) $(SPARED:%=--ignore=%) $(T); \
+	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,2) --dist loadfile -m "terminal and not local" --having terminal $(T); \
+	lane $(PYTEST) -q -rs -m "alone and not local" --having alone $(SPARED:%=--ignore=%) $(T); \
 	[ -n "$$ran" ] && [ -z "$$failed" ]
 
 covered: $(STAMP)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the whole suite as an ordinary user made for it, in a copy of this clone that is his own.
+# Runs the tests that mind who runs them (tests/lane.py says which) as an ordinary user made for it,
+# in a copy of this clone that is his own. `scripts/test_as_user.sh test` runs all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 user=${TEST_USER:-dragoman-test}
@@ -23,7 +24,7 @@ fi
 [ -n "$python" ] || { echo "$user may not run any Python 3.11 or newer here" >&2; exit 1; }
 
 clone=$home/clone
-echo "the suite as $user, with $("$python" --version), in $clone"
+echo "the tests as $user, with $("$python" --version), in $clone"
 rm -rf "$clone" && mkdir "$clone"
 git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - | tar -x -C "$clone"
 # What has been downloaded already need not be downloaded again.
@@ -32,5 +33,6 @@ node=tests/interop/node/node_modules
 cache=$(.venv/bin/python -m pip cache dir 2>/dev/null || true)
 if [ -d "$cache" ]; then mkdir -p "$home/.cache" && cp -r "$cache" "$home/.cache/"; fi
 chown -R "$user:" "$home"
-as_user make -C "$clone" PYTHON="$python" "${@:-test}" </dev/null ||
+[ $# -gt 0 ] || set -- test SPARED="$(.venv/bin/python -m tests.lane)"
+as_user make -C "$clone" PYTHON="$python" "$@" </dev/null ||
   as_user make -C "$clone" PYTHON="$python" test-again </dev/null

@@ -29,6 +29,7 @@ for version in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
       touch $venv/.stamp || { failed="$failed $version(setup)"; continue; }
   fi
   echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"
+  $venv/bin/python scripts/prepare_tests.py ${T:-$areas}
   test="$venv/bin/python -m pytest -q -rs -o cache_dir=$venv/.pytest_cache"
   # What failed beside others is tried once more alone, as with our own Python.
   $test -m "not local and not alone and not slow" -n "${WORKERS:-4}" --dist loadfile --no-loadscope-reorder ${T:-$areas} ||

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.lane import LONG
+from tests.lane import LONG, has, is_below
 from tests.mounts import sweep
 
 from dragoman.testing.postgres import Server
@@ -39,10 +39,36 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         sweep()
 
 
-def _is_out_of_reach(item: pytest.Item) -> bool:
-    only_root = os.geteuid() != 0 and item.get_closest_marker("root") is not None
-    later = not _ALL and item.get_closest_marker("slow") is not None
-    return only_root or later or "[NOTSET" in item.nodeid  # by tools, none is here
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--having", help="only files that have tests with this mark")
+    parser.addoption(
+        "--measured", action="append", default=[],
+        help="a folder whose tests have run, but for those that are slow or bare",
+    )  # fmt: skip
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    wanted = [config.getoption("--having")] if config.getoption("--having") else []
+    if is_below(collection_path, config.getoption("--measured")):
+        wanted = list(_UNMEASURED)
+    return True if wanted and not any(has(collection_path, one) for one in wanted) else None
+
+
+_UNMEASURED = ("slow", "bare")
+_KEPT_APART = (*_UNMEASURED, "terminal", "alone")
+
+
+def _is_out_of_reach(item: pytest.Item, measured: list[str]) -> bool:
+    marks = {one.name for one in item.iter_markers()}
+    for mark in marks.intersection(_KEPT_APART):
+        if not has(item.path, mark):
+            raise pytest.UsageError(f"{item.nodeid} is {mark}, and its file does not say so")
+    only_root = os.geteuid() != 0 and "root" in marks
+    later = not _ALL and "slow" in marks
+    ran = is_below(item.path, measured) and not marks.intersection(_UNMEASURED)
+    return only_root or later or ran or "[NOTSET" in item.nodeid  # by tools, none is here
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -58,7 +84,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)  # parallel runs end together
-    left = [item for item in items if _is_out_of_reach(item)]
+    measured = config.getoption("--measured")
+    left = [item for item in items if _is_out_of_reach(item, measured)]
     if left:
         config.hook.pytest_deselected(items=left)
         gone = set(left)

@@ -1,10 +1,72 @@
-"""How much of a long test runs: a part of it every day, all of it with LONG=1, as in CI."""
+"""Which tests a lane runs, and how much of a long one: all of it with LONG=1, as in CI.
+
+A file that has no test with a lane's mark need not be read by it. Marks are known by their word in
+the file; a test that got one otherwise is an error, so that none is lost.
+
+`python -m tests.lane` prints what `make test-user` spares.
+"""
 
 import os
+import re
+from functools import cache
+from pathlib import Path
 
 LONG = os.environ.get("LONG", "") not in ("", "0")
+
+TESTS = Path(__file__).parent
+
+# Where it can matter who runs them: processes, sandboxes, sockets and files with rights.
+AS_USER = (
+    "apps browser checkpoints cli cross daemon docs faults fleet fuzz gateway host interop "
+    "packaging policy sandbox settings stdio store testing tools transports"
+).split()
+# What CI runs once, as whoever runs it: there root can do nothing that others cannot.
+ONCE = {
+    "agents": "hosted agents played in this process",
+    "client": "loopback sockets of this process",
+    "dialects": "protocols spoken to a host in this process",
+    "engine": "sessions and turns in memory",
+    "http": "a client and servers on loopback, in this process",
+    "markup": "text made of text",
+    "observe": "logs, metrics and spans of this process",
+    "providers": "model servers on loopback, in this process",
+    "questions": "texts of questions",
+    "schedules": "times worked out",
+    "transcripts": "written talks that other tests read",
+    "tui": "an app without a terminal; those at a real one run as everybody",
+    "wire": "bytes made of messages and back",
+}
+# A file of those folders that speaks of one of these runs as everybody nevertheless.
+_MINDS = re.compile(
+    r"subprocess|Popen|Living|daemon\.running|chmod|getuid|geteuid|os\.fork|Confine|Landlock|Bubblewrap"
+)
+
+# A test at a real terminal has a home of its own (see tests/tui/conftest.py).
+_WORDS = {"terminal": r"mark\.terminal|\bhome\b"}
 
 
 def share(whole: int, part: int) -> int:
     """`whole` in the long lane, else `part`."""
     return whole if LONG else part
+
+
+@cache
+def has(path: Path, mark: str) -> bool:
+    """Whether a file has tests with this mark."""
+    return re.search(_WORDS.get(mark, rf"mark\.{mark}\b"), path.read_text()) is not None
+
+
+def is_below(path: Path, folders: list[str]) -> bool:
+    """Whether a path is in one of these folders, named as on the command line."""
+    return any(path.is_relative_to(Path(folder).absolute()) for folder in folders)
+
+
+def spared() -> list[Path]:
+    """Files that need not run a second time as another user."""
+    found = [path for name in ONCE for path in sorted((TESTS / name).rglob("test_*.py"))]
+    found += (path for path in sorted(TESTS.glob("test_*.py")) if path.name != "test_mounts.py")
+    return [path for path in found if not _MINDS.search(path.read_text())]
+
+
+if __name__ == "__main__":
+    print(*(path.relative_to(TESTS.parent) for path in spared()))

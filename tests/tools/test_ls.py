@@ -268,7 +268,7 @@ async def test_running_a_sandbox_that_does_not_stand_is_a_refusal(tmp_path: Path
     def breaks() -> None:
         raise OSError("no walls")
 
-    with pytest.raises(Refused, match="could not be put up"):
+    with pytest.raises(Refused, match="could not be put up around the command: no walls"):
         await command(tmp_path, "/bin/true", preexec=breaks).run(5)
 
 

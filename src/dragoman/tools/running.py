@@ -18,6 +18,7 @@ GRACE = 1.5  # seconds between SIGTERM and SIGKILL
 _LEFTOVER_GRACE = 0.5  # the same for what a finished command left in the background
 _DRAIN = 1.0  # seconds for output that is still in the pipe when everything has ended
 _PIECE = 1 << 16
+_WORDS = 1000  # bytes of why a child could not become the command
 _LOOK = 0.1  # seconds between two looks at how many processes there are
 
 
@@ -118,9 +119,11 @@ class CommandRun:
             os.close(self._pipe)
             raise BadInput(f"start: {error}", "Does the working directory exist?") from error
         except subprocess.SubprocessError as error:
+            why = _last_words(self._pipe)
             os.close(self._pipe)
             raise Refused(
-                "The sandbox could not be put up around the command.", "See `dragoman doctor`."
+                f"The sandbox could not be put up around the command{why}.",
+                "See `dragoman doctor`.",
             ) from error
         except BaseException:
             os.close(self._pipe)
@@ -148,14 +151,18 @@ class CommandRun:
     def _before_exec(self) -> Callable[[], None] | None:
         """What the child does first: take its brand, then whatever the sandbox wants."""
         confined = self.launch.preexec
-        if not self._brand:
-            return confined
+        if not self._brand and confined is None:
+            return None
         burn = brand.burn(self._brand)
 
         def both() -> None:
-            burn()
-            if confined is not None:
-                confined()
+            try:
+                burn()
+                if confined is not None:
+                    confined()
+            except Exception as problem:  # all that the parent hears is that there was one
+                os.write(2, str(problem).encode(errors="replace")[:_WORDS])
+                raise
 
         return both
 
@@ -187,6 +194,16 @@ class CommandRun:
             self.progress.take(b"", final=True)
         finally:
             transport.close()
+
+
+def _last_words(pipe: int) -> str:
+    """What a child said that ended before it became the command."""
+    os.set_blocking(pipe, False)
+    try:
+        said = os.read(pipe, _WORDS).decode(errors="replace").strip()
+    except BlockingIOError:
+        return ""
+    return f": {said.rstrip('.')}" if said else ""
 
 
 def _population() -> int:

@@ -1,0 +1,41 @@
+"""Every test belongs to a lane, and what is left out of one is left out for a reason."""
+
+from pathlib import Path
+
+import pytest
+from tests import lane
+
+
+def test_every_folder_is_in_one_list() -> None:
+    folders = {path.name for path in lane.TESTS.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert sorted([*lane.AS_USER, *lane.ONCE]) == sorted(folders)
+
+
+def test_who_starts_processes_is_not_spared() -> None:
+    spared = {str(path.relative_to(lane.TESTS)) for path in lane.spared()}
+    assert {"engine/test_turns.py", "wire/test_lines.py", "test_imports.py"} <= spared
+    assert not {"dialects/pi/test_installed.py", "test_mounts.py", "tui/test_clipboard.py"} & spared
+    assert not {path.partition("/")[0] for path in spared}.intersection(lane.AS_USER)
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "found"),
+    [
+        ("@pytest.mark.alone\n", "alone", True),
+        ("@pytest.mark.alonely\n", "alone", False),
+        ("# runs alone\n", "alone", False),
+        ("def test_x(home: Home) -> None: ...\n", "terminal", True),
+        ("def test_x(homes: list) -> None: ...\n", "terminal", False),
+        ("pytestmark = pytest.mark.terminal\n", "terminal", True),
+    ],
+)
+def test_marks_are_known_by_their_word(tmp_path: Path, text: str, mark: str, found: bool) -> None:
+    path = tmp_path / "test_x.py"
+    path.write_text(text)
+    assert lane.has(path, mark) is found
+
+
+def test_folders_are_named_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lane.TESTS.parent)
+    assert lane.is_below(lane.TESTS / "wire" / "test_lines.py", ["tests/wire"])
+    assert not lane.is_below(lane.TESTS / "wired" / "test_lines.py", ["tests/wire"])
