@@ -1,7 +1,8 @@
-"""Make a release: python scripts/release.py VERSION [--try]
+"""Make a release: python scripts/release.py VERSION --home URL [--try]
 
 Checks the tree, writes the version and the changelog, builds twice and compares, lists the parts,
-commits and tags. `--try` leaves nothing but what it says.
+fills Homebrew's formula, commits and tags. The files will be published at URL. `--try` leaves
+nothing but what it says.
 """
 
 import argparse
@@ -22,6 +23,7 @@ VERSION = re.compile(r"\d+\.\d+\.\d+")
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("version")
+    parser.add_argument("--home", required=True, help="where the files will be published")
     parser.add_argument("--try", action="store_true", dest="trying")
     args = parser.parse_args()
     if not VERSION.fullmatch(args.version):
@@ -44,23 +46,22 @@ def main() -> int:
         for file in files:
             shutil.copy(file, target)
             print(f"{digest(file)}  {file.name}")
-        beside(copy, args.version, files, target)
+        beside(copy, args.version, files, target, args.home)
         if not args.trying:
             _run("git", "pull", "-q", "--ff-only", "--tags", str(copy), "HEAD", at=ROOT)
             print(f"Tagged v{args.version}; what is to be published is in {target}.")
     return 0
 
 
-def beside(root: Path, version: str, files: list[Path], target: Path) -> None:
-    """What is published beside the two files: the list of parts, the formula with the digest."""
+def beside(root: Path, version: str, files: list[Path], target: Path, home: str) -> None:
+    """What is published beside the two files: the list of parts, the formula with all it needs."""
     parts = [sys.executable, str(root / "scripts" / "sbom.py"), "--version", version]
     made = subprocess.run(parts, check=True, capture_output=True).stdout
     (target / f"dragoman-{version}.cdx.json").write_bytes(made)
     (source,) = (file for file in files if file.name.endswith(".tar.gz"))
-    formula = (root / "packaging" / "homebrew" / "dragoman.rb").read_text()
-    formula = re.sub(r'(?m)^  sha256 "[0-9a-f]{64}"', f'  sha256 "{digest(source)}"', formula)
-    formula = re.sub(r"dragoman-\d+\.\d+\.\d+\.tar\.gz", source.name, formula)
-    (target / "dragoman.rb").write_text(formula)
+    formula = [sys.executable, str(root / "scripts" / "formula.py"), str(source), "--home", home]
+    made = subprocess.run(formula, check=True, stdout=subprocess.PIPE).stdout
+    (target / "dragoman.rb").write_bytes(made)
 
 
 def write(root: Path, version: str) -> None:

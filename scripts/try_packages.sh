@@ -17,6 +17,10 @@ fi
 rubocop packaging/homebrew/dragoman.rb
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+# As a release fills it in.
+echo nothing >"$folder/dragoman-0.0.0.tar.gz"
+.venv/bin/python scripts/formula.py "$folder/dragoman-0.0.0.tar.gz" --home https://dragoman.example >"$folder/dragoman.rb"
+rubocop -c packaging/homebrew/.rubocop.yml "$folder/dragoman.rb"
 mkdir "$folder/tree" "$folder/home"
 git ls-files -z | tar -c --null -T - | tar -x -C "$folder/tree"
 cp -r packaging/debian "$folder/tree/debian"

@@ -1,4 +1,4 @@
-# A tap's formula. `brew update-python-resources` fills in the resources of a release.
+# A tap's formula. A release fills in where it lies, its digest and the resources.
 class Dragoman < Formula
   include Language::Python::Virtualenv
 

@@ -1,5 +1,6 @@
 """What a release carries beside the code."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -61,7 +62,7 @@ def test_a_release_is_written_down_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    from release import beside, digest, write
+    from release import write
 
     home = tmp_path / "src" / "dragoman"
     shutil.copytree(ROOT / "packaging", tmp_path / "packaging")
@@ -76,15 +77,49 @@ def test_a_release_is_written_down_everywhere(
     assert "## 2.3.4 — 20" in (tmp_path / "CHANGELOG.md").read_text()
     debian = (tmp_path / "packaging" / "debian" / "changelog").read_text()
     assert debian.startswith("dragoman (2.3.4-1) ") and "dragoman (0.1.0-1) " in debian
-    source = tmp_path / "dragoman-2.3.4.tar.gz"
-    source.write_bytes(b"the source")
-    beside(tmp_path, "2.3.4", [tmp_path / "dragoman-2.3.4-py3-none-any.whl", source], tmp_path)
-    formula = (tmp_path / "dragoman.rb").read_text()
-    assert "dragoman-2.3.4.tar.gz" in formula and digest(source) in formula
-    parts = json.loads((tmp_path / "dragoman-2.3.4.cdx.json").read_text())
+    made = subprocess.run(
+        [sys.executable, str(tmp_path / "scripts" / "sbom.py"), "--version", "2.3.4"],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONWARNINGS": ""},
+    ).stdout  # fmt: skip
+    parts = json.loads(made)
     ours = parts["metadata"]["component"]
     assert ours["version"] == "2.3.4" and ours["bom-ref"] == "pkg:pypi/dragoman@2.3.4"
     assert any(row["ref"] == ours["bom-ref"] and row["dependsOn"] for row in parts["dependencies"])
+
+
+PAGE = """<a href="/files/{0}-{1}-py3-none-any.whl#sha256={2}">a wheel</a>
+<a href="https://files.example/{0}-0.0.1.tar.gz#sha256={3}">an older one</a>
+<a href="../../files/{0}-{1}.tar.gz#sha256={4}">the source</a>"""
+
+
+def test_the_formula_of_a_release_leaves_nothing_to_be_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import formula
+    from make_hashes import pins
+
+    wanted = pins((ROOT / "constraints.txt").read_text())
+
+    def page(name: str) -> tuple[str, str]:
+        text = PAGE.format(name.replace("-", "_"), wanted[name], "a" * 64, "b" * 64, "c" * 64)
+        return f"https://index.example/simple/{name}/", text
+
+    names = ["msgspec", "tree-sitter-bash"]
+    blocks = formula.resources(names, page)
+    assert blocks.count("resource ") == 2 and "b" * 64 not in blocks and "a" * 64 not in blocks
+    version = wanted["tree-sitter-bash"]
+    assert f'"https://index.example/files/tree_sitter_bash-{version}.tar.gz"' in blocks
+    source = tmp_path / "dragoman-2.3.4.tar.gz"
+    source.write_bytes(b"the source")
+    ours = (ROOT / "packaging" / "homebrew" / "dragoman.rb").read_text()
+    made = formula.fill(ours, source, "https://dragoman.example/releases/", blocks)
+    assert 'homepage "https://dragoman.example/releases"' in made
+    assert 'url "https://dragoman.example/releases/dragoman-2.3.4.tar.gz"' in made
+    assert hashlib.sha256(b"the source").hexdigest() in made
+    assert "example.org" not in made and "0" * 64 not in made and blocks in made
+    with pytest.raises(SystemExit, match="no source of msgspec"):
+        formula.resources(["msgspec"], lambda name: ("https://index.example/", ""))
 
 
 def test_the_source_carries_every_page_of_the_project() -> None:
