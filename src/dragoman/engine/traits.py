@@ -130,6 +130,15 @@ class PutBack(Trait, frozen=True):
     turn: int = 0  # how many turns there had been
 
 
+class Background(Trait, frozen=True):
+    """The commands that were left running in a session, by id, and how those ended that have."""
+
+    NAME = "background"
+
+    commands: dict[str, str] = {}
+    ends: dict[str, str] = {}
+
+
 class StartedBy(Trait, frozen=True):
     """The turn of another session that this one works for: its changes are that turn's."""
 

@@ -20,6 +20,7 @@ from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
 from dragoman.host.descendants import Descendants
 from dragoman.host.learning import Learning
+from dragoman.host.left_running import LeftRunning
 from dragoman.host.owner import is_alive, this_process
 from dragoman.host.recollection import Recollection
 from dragoman.host.roster import Roster
@@ -153,7 +154,8 @@ async def compose(
     roster.parts += (learning.tools, _children(host))
     changes = _Changes()
     roster.beginnings.append(changes.begin)
-    roster.extras += (learning.said, changes.said, _restored)
+    roster.book = left = LeftRunning(host)
+    roster.extras += (learning.said, changes.said, _restored, left.said)
     host.commands = learning.commands
     budgets = Budgets(
         lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner

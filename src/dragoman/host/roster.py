@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.policy.autonomy import AutonomyPolicy, Rules
     from dragoman.sandbox.launch import Confine
     from dragoman.settings.host import WebSearch as WebSearchSettings
+    from dragoman.tools.background import JobBook
 
 _RULES = ("auto_approve", "always_ask", "allowed_commands", "forbidden_commands", "allowed_roots",
           "workspace_only", "block_high_risk")  # fmt: skip
@@ -60,6 +61,7 @@ class Roster:
         self.parts: list[Callable[[AgentProfile, SessionInfo], Any]] = []  # further toolboxes
         # What is begun while a session's tools are made.
         self.beginnings: list[Callable[[AgentProfile, SessionInfo], None]] = []
+        self.book: JobBook | None = None  # of background commands
         # Further parts of the system prompt.
         self.extras: list[Callable[[PromptTurn], Awaitable[Sequence[str]]]] = []
 
@@ -239,6 +241,7 @@ class Roster:
             extra_env=self._tool_env(profile),
             context_files=profile.context_files,
             search=_search(self._settings().web_search),
+            book=self.book,
         )
         self._registries[profile.alias] = (policy, wanted, registry)
         return registry

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -43,6 +43,10 @@ class BackgroundCommand:
         took = f"{time.monotonic() - self.began:.0f} s"
         if self.runs:
             return f"running for {took}"
+        return self.end
+
+    @property
+    def end(self) -> str:
         return "ended" if self.code is None else f"ended with exit code {self.code}"
 
     def line(self) -> str:
@@ -64,20 +68,61 @@ class BackgroundCommand:
         return f"... [{left} bytes left out]\n{said}" if left else said
 
 
+class JobBook(Protocol):
+    """Where commands are written down, so that they are not forgotten with this process."""
+
+    def began(self, session: str, command: str) -> str:
+        """The id of a command that begins."""
+        ...
+
+    def ended(self, session: str, id: str, how: str) -> None: ...
+
+    def left(self, session: str) -> None: ...
+
+    def lost(self, session: str) -> Mapping[str, str]:
+        """A line about each command that another process had, by id."""
+        ...
+
+
+class _Unwritten:
+    """A book that forgets."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def began(self, session: str, command: str) -> str:
+        self._count += 1
+        return f"bg{self._count}"
+
+    def ended(self, session: str, id: str, how: str) -> None:
+        return None
+
+    def left(self, session: str) -> None:
+        return None
+
+    def lost(self, session: str) -> Mapping[str, str]:
+        return {}
+
+
 class Jobs:
     """The background commands of all sessions of one agent."""
 
-    def __init__(self) -> None:
+    def __init__(self, book: JobBook | None = None) -> None:
         self._of: dict[str, dict[str, BackgroundCommand]] = {}
-        self._count = 0
+        self._book: JobBook = book or _Unwritten()
 
     def all(self, session: str) -> list[BackgroundCommand]:
         return list(self._of.get(session, {}).values())
 
-    def find(self, session: str, id: str) -> BackgroundCommand:
-        found = self._of.get(session, {}).get(id)
+    def lost(self, session: str) -> list[str]:
+        """A line about each command that ran elsewhere, or before a restart."""
+        return list(self._book.lost(session).values())
+
+    def find(self, session: str, id: str) -> BackgroundCommand | str:
+        """A command; a line about one that is gone. Raises BadInput."""
+        found = self._of.get(session, {}).get(id) or self._book.lost(session).get(id)
         if found is None:
-            known = ", ".join(self._of.get(session, {})) or "none"
+            known = ", ".join([*self._of.get(session, {}), *self._book.lost(session)]) or "none"
             raise BadInput(f"There is no background command {id!r}.", f"There are: {known}.")
         return found
 
@@ -96,13 +141,16 @@ class Jobs:
             )
         for old in [job.id for job in jobs.values() if not job.runs][: -_KEPT or None]:
             del jobs[old]
-        self._count += 1
-        job = jobs[f"bg{self._count}"] = BackgroundCommand(f"bg{self._count}", command, capture)
-        job.task = asyncio.ensure_future(self._watch(job, run))
+        id = self._book.began(session, command)
+        job = jobs[id] = BackgroundCommand(id, command, capture)
+        job.task = asyncio.ensure_future(self._watch(session, job, run))
         return job
 
     async def _watch(
-        self, job: BackgroundCommand, run: Callable[[BackgroundCommand], Awaitable[None]]
+        self,
+        session: str,
+        job: BackgroundCommand,
+        run: Callable[[BackgroundCommand], Awaitable[None]],
     ) -> None:
         try:
             await run(job)
@@ -110,6 +158,9 @@ class Jobs:
             raise
         except Exception as error:
             job.notes.append(f"[it broke: {error}]")
+        finally:
+            if session in self._of:  # else nobody is there to be told
+                self._book.ended(session, job.id, job.end)
 
     async def kill(self, job: BackgroundCommand) -> None:
         """End a command and all it started."""
@@ -120,6 +171,7 @@ class Jobs:
     async def end(self, session: str) -> None:
         """The session ends: so does all that it left running."""
         jobs = self._of.pop(session, {})
+        self._book.left(session)
         for job in jobs.values():
             if job.task is not None:
                 job.task.cancel()
@@ -148,8 +200,11 @@ class BashOutput:
         asked = decode(OutputArgs, args, {"bash_id": "id", "shell_id": "id"})
         if not asked.id:
             lines = [job.line() for job in self._jobs.all(env.session)]
+            lines = [*self._jobs.lost(env.session), *lines]
             return Outcome((Text("\n".join(lines) or "Nothing runs in the background."),))
         job = self._jobs.find(env.session, asked.id)
+        if isinstance(job, str):
+            return Outcome((Text(f"[{job}]"),))
         if asked.wait > 0 and job.runs and job.capture.total == job.shown:
             await _news(job, min(asked.wait, _LONGEST_WAIT))
         said = [job.news(), *job.notes, f"[{job.line()}]"]
@@ -196,6 +251,8 @@ class BashKill:
 
     async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
         job = self._jobs.find(env.session, decode(KillArgs, args, {"bash_id": "id"}).id)
+        if isinstance(job, str):
+            return Outcome((Text(f"[It had ended already: {job}]"),))
         running = job.runs
         await self._jobs.kill(job)
         verb = "Ended" if running else "It had ended already:"

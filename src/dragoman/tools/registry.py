@@ -13,7 +13,7 @@ from .reads import Reads
 if TYPE_CHECKING:
     from dragoman.sandbox.launch import Confine
 
-    from .background import Jobs
+    from .background import JobBook, Jobs
 
 BUILT_IN = (
     told.ASK_USER, told.BASH, told.BASH_KILL, told.BASH_OUTPUT, told.EDIT, told.GLOB, told.GREP,
@@ -102,9 +102,12 @@ class Registry:
         aliases: Mapping[str, str] = ALIASES,
         context_files: bool = True,
         search: Tool | None = None,
+        book: "JobBook | None" = None,
     ) -> None:
         """`bounds` gives the boundary of a call; `outputs` is a private directory of ours;
-        `confine` gives the sandbox, once, when a tool needs it."""
+        `confine` gives the sandbox, once, when a tool needs it; `book` is where background commands
+        are written down."""
+        self._book = book
         self.aliases = dict(aliases)
         self._bounds = bounds
         self._outputs = outputs
@@ -129,7 +132,7 @@ class Registry:
     def jobs(self) -> "Jobs":
         from .background import Jobs
 
-        return Jobs()
+        return Jobs(self._book)
 
     def _make(self, name: str) -> Tool:
         match name:
