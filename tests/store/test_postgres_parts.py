@@ -121,6 +121,50 @@ async def test_a_batch_that_does_not_follow_is_refused_and_the_others_are_writte
     assert [entry.seq for entry in await base.entries("s1")] == [1, 2, 3]
 
 
+async def test_a_session_that_was_taken_leaves_the_numbers_of_the_others_right(
+    base: PostgresStore,
+) -> None:
+    epochs = {name: await begun(base, name) for name in ("s1", "s2", "s3")}
+    await base.fetch("UPDATE sessions SET epoch = epoch + 1 WHERE id = 's2' RETURNING num")
+    batches = [make_batch(name, epoch, 2, 3) for name, epoch in epochs.items()]
+    batches.append(make_batch("s3", epochs["s3"], 5))
+    found = await outcome(posted(base, *batches))
+    assert found[1] == "StaleEpoch"
+    for name, first, last in (("s1", found[0], found[0] + 2), ("s3", found[2], found[3])):
+        kept = [entry.gseq for entry in (await base.entries(name))[1:]]
+        assert kept == [*range(first, last + 1)]
+    every = [entry.gseq for name in epochs for entry in await base.entries(name)]
+    assert len(set(every)) == len(every) == 10
+
+
+async def test_writers_of_the_same_sessions_do_not_wait_for_each_other_for_ever(
+    postgres: Server,
+) -> None:
+    url = await new_database(postgres)
+    stores = [await PostgresStore.open(url) for _ in range(3)]
+    names = [f"s{n}" for n in range(6)]
+    epochs = {name: await begun(stores[0], name) for name in names}
+    for store in stores[1:]:
+        store.writer._known.update(stores[0].writer._known)
+    for head in range(2, 30):
+        turned = [names[n:] + names[:n] for n in (0, 2, 4)]
+        rounds = [
+            posted(store, *(make_batch(name, epochs[name], head) for name in order))
+            for store, order in zip(stores, turned, strict=True)
+        ]
+        async with asyncio.timeout(30):
+            found = [await outcome(futures) for futures in rounds]
+        for name in names:  # each is written once, by one of them
+            places = [one[order.index(name)] for one, order in zip(found, turned, strict=True)]
+            assert sum(isinstance(place, int) for place in places) == 1
+        for store in stores:
+            store.writer._known.update({n: k for s in stores for n, k in s.writer._known.items()})
+    for name in names:
+        assert [entry.seq for entry in await stores[0].entries(name)] == [*range(1, 30)]
+    for store in stores:
+        await store.close()
+
+
 async def test_a_patient_batch_waits_for_others_but_not_for_ever(base: PostgresStore) -> None:
     epoch = await begun(base)
     before = base.commits

@@ -209,14 +209,20 @@ class Give:
 
 
 class Append:
-    __slots__ = ("_asked", "_settled", "batch", "id", "info", "lasting", "rows")
+    __slots__ = ("_asked", "_settled", "batch", "count", "first", "id", "info", "lasting", "rows")
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.id = clean(batch.session)
         self.info = encode(batch.info)
         self.lasting = lasting_of(batch.info)
-        self.rows = pack(batch.entries)
+        entries = batch.entries
+        self.rows = pack(entries)
+        self.count = len(entries)
+        self.first = entries[0].seq if entries else 0  # 0: they do not go one after the other
+        for seq, entry in enumerate(entries, self.first):
+            if entry.seq != seq:
+                self.first = 0
         self._asked = [(ask, encode(ask)) for ask in batch.asked]
         self._settled = [(settled, encode(settled)) for settled in batch.settled]
 
@@ -224,10 +230,6 @@ class Append:
     def plain(self) -> bool:
         """Whether it adds entries and changes the row, and nothing else."""
         return not (self._asked or self._settled or self.batch.handled)
-
-    @property
-    def count(self) -> int:
-        return len(self.batch.entries)
 
     async def __call__(self, connection: "Connection[Any]", again: bool) -> int:
         batch = self.batch

@@ -46,8 +46,7 @@ CREATE TABLE sessions (
     written_by integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70)
 """
-# One statement moves a group of sessions where epoch and head are as the writer knows them, and
-# adds their events with the numbers it gets. A session that was taken over is not in what returns.
+# What older programs write with; the newer have a statement of their own (`writer.APPEND`).
 APPEND = """
 CREATE FUNCTION dragoman_append(
     ids text[], epochs bigint[], befores bigint[], afters bigint[], ats bigint[], statuses text[],

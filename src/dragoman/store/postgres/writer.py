@@ -34,10 +34,31 @@ SETTLE = (
     "UPDATE sessions SET updated_at = live_at, status = live_status, hot = false"
     " WHERE hot AND id = ANY ($1)"
 )
-APPEND = (
-    "SELECT moved, first FROM dragoman_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-    " $13)"
+# Moves a group of sessions where epoch and head are as the writer knows them, and adds their events
+# with the numbers it gets. A session that was taken over is not in what returns, and the numbers of
+# its events stay unused. The counter is touched after the sessions, by everybody: no two writers
+# wait for each other.
+APPEND = """
+WITH moved AS (
+    UPDATE sessions AS s
+    SET live_at = w.at, live_status = w.status, info = w.info, last_seq = w.upto, hot = true
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[],
+        $7::bytea[]) AS w(id, epoch, seq, upto, at, status, info)
+    WHERE s.id = w.id AND s.epoch = w.epoch AND s.last_seq = w.seq
+    RETURNING s.id, s.num
+), counted AS (
+    UPDATE counters SET value = value + $14
+    WHERE name = 'gseq' AND (SELECT count(*) FROM moved) > 0
+    RETURNING value - $14 AS before
+), added AS (
+    INSERT INTO events (gseq, session, seq, at, kind, body)
+    SELECT counted.before + r.place, moved.num, r.seq, r.at, r.kind, r.body
+    FROM unnest($8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::bytea[])
+        AS r(id, place, seq, at, kind, body)
+    JOIN moved ON moved.id = r.id CROSS JOIN counted
 )
+SELECT (SELECT array_agg(id) FROM moved) AS moved, (SELECT before FROM counted) AS before
+"""
 
 
 class PostgresWork:
@@ -192,18 +213,10 @@ class Writer:
                 break
             change = job.change
             assert isinstance(change, Append)
-            batch = change.batch
-            entries = batch.entries
-            epoch, head = heads.get(change.id, (batch.epoch, -1))
-            if not entries and head < 0:
-                break  # where it stands is not said by what it adds
-            first = entries[0].seq if entries else head + 1
-            if epoch != batch.epoch or head >= 0 and first != head + 1:
+            epoch, head = heads.get(change.id, (change.batch.epoch, -1))
+            if epoch != change.batch.epoch or head >= 0 and change.first != head + 1:
                 break
-            last = first + len(entries) - 1
-            if len(entries) > 1 and [entry.seq for entry in entries] != [*range(first, last + 1)]:
-                break
-            heads[change.id] = (epoch, last)
+            heads[change.id] = (epoch, change.first + change.count - 1)
             jobs.append(job)
         return jobs or self._jobs[:1]
 
@@ -214,31 +227,33 @@ class Writer:
             and not job.again
             and change.plain
             and change.batch.info.id == change.batch.session
+            and change.first > 0
             and self._known.get(change.id) == change.lasting
-            and bool(change.batch.entries)
         )
 
     async def _write_group(self, connection: "Connection[Any]", jobs: list[PostgresWork]) -> None:
         moves: dict[str, list[Any]] = {}
         rows: list[tuple[Any, ...]] = []
+        place = 0
         for job in jobs:
             change = job.change
             assert isinstance(change, Append)
             batch = change.batch
-            before = batch.entries[0].seq - 1
             move = moves.get(change.id)
             if move is None:
+                before = change.first - 1
                 move = moves[change.id] = [change.id, batch.epoch, before, before, 0, "", b""]
             seq: int = move[3]
             for count, at, kind, body in change.rows:
                 seq += count
-                rows.append((change.id, count, seq, at, kind, body))
+                place += count
+                rows.append((change.id, place, seq, at, kind, body))
             move[3:] = [seq, batch.info.updated_at, batch.info.status, change.info]
         found = await connection.fetchrow(
             APPEND, *map(list, zip(*moves.values(), strict=True)),
-            *map(list, zip(*rows, strict=True)),
+            *map(list, zip(*rows, strict=True)), place,
         )  # fmt: skip
-        moved, place = frozenset(found["moved"] or ()), found["first"]
+        moved, place = frozenset(found["moved"] or ()), found["before"] or 0
         if moved:
             self.commits += 1
         for job in jobs:
@@ -246,10 +261,10 @@ class Writer:
             assert isinstance(change, Append)
             if change.id in moved:
                 self._finish(job, place + 1)
-                place += change.count
                 self._hot[change.id] = None
             else:  # taken over, deleted or ahead of what is stored: it is told which
                 self._known.pop(change.id, None)
+            place += change.count
 
     async def _write_one(self, connection: "Connection[Any]", job: PostgresWork) -> None:
         change = job.change
