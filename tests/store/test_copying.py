@@ -53,6 +53,38 @@ async def same(one: Store, other: Store) -> None:
         assert await one.pairs(space) == await other.pairs(space)
 
 
+async def test_few_rows_are_at_hand_and_what_is_deleted_meanwhile_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copying, "ROWS", 3)
+    monkeypatch.setattr(copying, "PAGE", 7)
+    source, target = MemoryStore(), MemoryStore()
+    names = [f"s{n}" for n in range(10)]
+    epochs = {name: await source.create(make_info(name), "me") for name in names}
+    for first in (1, 2, 3):  # in turn: the worst for what remembers the last
+        for name, epoch in epochs.items():
+            await source.append(make_batch(name, epoch, first, text=f"{name}-{first}"))
+    work = copying._Copy(source, target, lambda so_far: None)
+    most: list[int] = []
+    append = target.append
+
+    async def watched(batch: Batch) -> int:
+        most.append(len(work._infos))
+        if batch.session == "s3" and "s4" in epochs:
+            del epochs["s4"]
+            await source.delete("s4")
+        return await append(batch)
+
+    monkeypatch.setattr(target, "append", watched)
+    await work.events(0)
+    await work.rows()
+    assert max(most) == 3 and len(most) > 30
+    for name in epochs:
+        assert [e.body for e in await target.entries(name)] == [
+            e.body for e in await source.entries(name)
+        ]
+
+
 async def test_a_copy_is_the_same_and_made_once(tmp_path: Path) -> None:
     source = await filled()
     target = SqliteStore(tmp_path / "copy.db")

@@ -12,6 +12,8 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+import msgspec
+
 from . import events as ev
 from . import hooks as hooked
 from .arrivals import Arrivals
@@ -39,7 +41,7 @@ from .losses import Losses
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
 from .opening import directory, launch_dir, whole_path
-from .ports import Agents, Budget, Clock, Judgement, Models, Store
+from .ports import Agents, Budget, Clock, Entry, Judgement, Models, Store
 from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
 from .rules import Rules
@@ -369,7 +371,15 @@ class Host:
         while True:
             page = await self.store.entries(session_id, state.seq, _PAGE)
             for entry in page:
-                state.apply(ev.decode_body(entry.body), entry.at)
+                try:
+                    body = ev.decode_body(entry.body)
+                except msgspec.MsgspecError as error:
+                    raise StoreFailed(
+                        f"Entry {entry.seq} of session {session_id} cannot be read: {error}",
+                        "`dragoman sessions tail` shows the others.",
+                        session=session_id,
+                    ) from error
+                state.apply(body, entry.at)
             if len(page) < _PAGE:
                 break
         if state.seq == 0:
@@ -409,11 +419,20 @@ class Host:
 
     async def read(self, session_id: str, after: int, limit: int) -> Sequence[Event]:
         page = await self.store.entries(session_id, after, limit)
-        return [Event(session_id, e.at, ev.decode_body(e.body), e.seq, e.gseq) for e in page]
+        return [Event(session_id, e.at, self._body(session_id, e), e.seq, e.gseq) for e in page]
 
     async def read_all(self, after: int, limit: int) -> Sequence[Event]:
         page = await self.store.entries_since(after, limit)
-        return [Event(e.session, e.at, ev.decode_body(e.body), e.seq, e.gseq) for e in page]
+        return [Event(e.session, e.at, self._body(e.session, e), e.seq, e.gseq) for e in page]
+
+    def _body(self, session_id: str, entry: Entry) -> ev.Kept:
+        """What an entry says; of one that cannot be read, that it cannot: it hides no other."""
+        try:
+            return ev.decode_body(entry.body)
+        except msgspec.MsgspecError as error:
+            self.trouble("an entry cannot be read", error, session=session_id, seq=entry.seq)
+            said = f"Entry {entry.seq} of this session is damaged: {error}"
+            return ev.Noted("error", "An entry cannot be read", said)
 
     async def catch_up(self) -> int:
         """Tell those who watch all sessions what other processes wrote; returns how far it goes."""

@@ -15,6 +15,7 @@ from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import Batch, Entry, Store
 
 PAGE = 1000
+ROWS = 1000  # sessions whose rows are at hand
 PASSES = 20  # over what was written meanwhile, before it is left at that
 OWNER = "copy"
 
@@ -76,7 +77,7 @@ class _Copy:
         self._told = told
         self._epochs: dict[str, int] = {}
         self._heads: dict[str, int] = {}
-        self._infos: dict[str, SessionInfo] = {}
+        self._infos: dict[str, SessionInfo] = {}  # of the sessions that were met last
         self._left: set[str] = set()  # sessions that somebody has in the target
         self.done = Copied()
 
@@ -117,7 +118,9 @@ class _Copy:
     async def _append(
         self, session: str, part: list[Entry], asked: list[Ask], settled: list[Settled]
     ) -> None:
-        info = self._infos[session]
+        info = await self._row(session)
+        if info is None:  # deleted meanwhile
+            return
         await self._target.append(Batch(session, self._epochs[session], part, info, asked, settled))
         self._heads[session] = part[-1].seq
         self.done.events += len(part)
@@ -144,9 +147,17 @@ class _Copy:
             entries = await self._target.entries(session)
             self._heads[session] = entries[-1].seq if entries else 0
             await self._check(session, entries)
-        self._infos[session] = info
         self.done.sessions += 1
         return True
+
+    async def _row(self, session: str) -> SessionInfo | None:
+        """A session's row in the source; the log has its sessions in runs, so few are kept."""
+        info = self._infos.get(session)
+        if info is None and (info := await self._source.info(session)) is not None:
+            if len(self._infos) >= ROWS:
+                del self._infos[next(iter(self._infos))]
+            self._infos[session] = info
+        return info
 
     async def _check(self, session: str, there: Sequence[Entry]) -> None:
         """What is there must be the beginning of what is copied."""
@@ -160,12 +171,12 @@ class _Copy:
 
     async def rows(self) -> None:
         """Bring every session's row to what the source says now."""
-        for session, before in tuple(self._infos.items()):
+        self._infos.clear()  # they may have changed
+        for session in tuple(self._epochs):
             info = await self._source.info(session)
             if info is None or info.last_seq != self._heads[session]:
                 continue  # gone, or written since: the next pass
-            self._infos[session] = info
-            if info != before or (await self._target.info(session)) != info:
+            if (await self._target.info(session)) != info:
                 await self._target.append(Batch(session, self._epochs[session], (), info))
 
     async def give(self) -> None:
