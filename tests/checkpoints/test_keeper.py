@@ -6,6 +6,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dragoman.checkpoints.keeper import Keeper
@@ -13,6 +14,7 @@ from dragoman.checkpoints.looking import LookLimits
 from dragoman.engine.faults import BadInput, Changed, Refused, StoreFailed
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports.checkpoints import TouchedFile
+from dragoman.engine.traits import Continues
 
 
 class Scene:
@@ -374,6 +376,32 @@ async def test_two_sessions_are_kept_apart_and_forgotten(scene: Scene) -> None:
     assert not await scene.keeper.listed(other)
     await scene.keeper.forget("s")
     assert not await scene.keeper.listed(scene.session)
+
+
+async def test_a_session_that_goes_on_with_another_undoes_its_turns(scene: Scene) -> None:
+    scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    await scene.edit("t2", "a.txt", "three")
+    first = scene.session
+    later = msgspec.structs.replace(
+        first, id="later", extra={"continues": Continues.after(first.id, first.extra).kept()}
+    )
+    last = msgspec.structs.replace(
+        first, id="last", extra={"continues": Continues.after("later", later.extra).kept()}
+    )
+    assert [one.turn for one in await scene.keeper.listed(last)] == ["t1", "t2"]
+    assert (await scene.keeper.undo(last)).turns == ("t2",)
+    assert (await scene.keeper.redo(later)).turns == ("t2",)
+    scene.session = later
+    await scene.edit("t3", "a.txt", "four")
+    assert (await scene.keeper.undo(last, "t2")).turns == ("t3", "t2")
+    assert scene.tree() == {"a.txt": "two"}
+    scene.session = last
+    await scene.edit("t4", "a.txt", "five")  # what was undone there cannot be redone any more
+    with pytest.raises(BadInput, match="nothing to redo"):
+        await scene.keeper.redo(first)
+    with pytest.raises(Changed):  # what came later is no turn of the first one
+        await scene.keeper.undo(first)
 
 
 async def test_odd_names_and_no_regular_files(scene: Scene) -> None:

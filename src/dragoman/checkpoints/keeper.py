@@ -16,7 +16,7 @@ from dragoman.engine.ports.checkpoints import (
     TouchedFile,
 )
 from dragoman.engine.reading import counted
-from dragoman.engine.traits import StartedBy
+from dragoman.engine.traits import Continues, StartedBy
 
 from .comparing import compared, fate_of
 from .database import UNKNOWN, ChangedTurn, Database, FileChange, State
@@ -75,7 +75,7 @@ class Keeper:
     async def after(self, session: SessionInfo, turn: str, paths: Sequence[str] | None) -> None:
         owner, turn = _owner(session, turn)
         space = session.cwd
-        await self._do(lambda db: self._after(db, owner, turn, space, paths))
+        await self._do(lambda db: self._after(db, owner, turn, space, paths, _line(session)))
 
     def _before(
         self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
@@ -117,7 +117,13 @@ class Keeper:
                 db.met(row.n, FileChange(one.path, one.after, now))
 
     def _after(
-        self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
+        self,
+        db: Database,
+        session: str,
+        turn: str,
+        space: str,
+        paths: Sequence[str] | None,
+        line: Sequence[str],
     ) -> None:
         running = self._open.pop((session, turn), 1) - 1
         if running > 0:
@@ -133,7 +139,7 @@ class Keeper:
             self._ended(db, row, paths)
         if any(True for _ in db.changes(row.n)):
             with db.writing():  # what was undone before cannot be done again on top of this
-                db.drop(one.n for one in db.turns(session) if one.undone)
+                db.drop(one.n for id in (session, *line) for one in db.turns(id) if one.undone)
         elif not row.undone and not running:
             with db.writing():
                 db.drop([row.n])
@@ -188,10 +194,19 @@ class Keeper:
         found = [(row, db.changes(row.n)) for row in db.turns(session)]
         return [(row, changes) for row, changes in found if changes]
 
+    def _line_of(
+        self, db: Database, line: Sequence[str], *, rests: bool
+    ) -> list[tuple[ChangedTurn, list[FileChange]]]:
+        """The turns of a whole conversation: of a session, and those that it goes on with."""
+        found = self._settle(db, line[0], rests=rests)
+        for id in line[1:]:
+            found += self._settle(db, id, rests=False)
+        return sorted(found, key=lambda one: one[0].n)
+
     # --- looking, and the way back ---
 
     async def listed(self, session: SessionInfo) -> Sequence[Checkpoint]:
-        rows = await self._do(lambda db: self._settle(db, session.id, rests=False))
+        rows = await self._do(lambda db: self._line_of(db, _line(session), rests=False))
         return [
             Checkpoint(row.turn, row.at, _touched(changes, row.space), bool(row.undone), row.note)
             for row, changes in rows
@@ -212,10 +227,10 @@ class Keeper:
         return [one for one in found if one is not None]
 
     async def undo(self, session: SessionInfo, turn: str = "") -> Restored:
-        return await self._do(lambda db: self._undo(db, session.id, turn))
+        return await self._do(lambda db: self._undo(db, _line(session), turn))
 
-    def _undo(self, db: Database, session: str, turn: str) -> Restored:
-        rows = self._settle(db, session, rests=True)
+    def _undo(self, db: Database, line: Sequence[str], turn: str) -> Restored:
+        rows = self._line_of(db, line, rests=True)
         done = [one for one in rows if not one[0].undone]
         if not done:
             raise BadInput(
@@ -227,10 +242,10 @@ class Keeper:
         return self._restored(db, chosen[::-1], number, back=True)
 
     async def redo(self, session: SessionInfo) -> Restored:
-        return await self._do(lambda db: self._redo(db, session.id))
+        return await self._do(lambda db: self._redo(db, _line(session)))
 
-    def _redo(self, db: Database, session: str) -> Restored:
-        rows = self._settle(db, session, rests=True)
+    def _redo(self, db: Database, line: Sequence[str]) -> Restored:
+        rows = self._line_of(db, line, rests=True)
         newest = max((row.undone for row, _ in rows), default=0)
         if not newest:
             raise BadInput("There is nothing to redo: nothing was undone since the last change.")
@@ -276,6 +291,11 @@ def _owner(session: SessionInfo, turn: str) -> tuple[str, str]:
     """Whose change it is: a child's changes belong to the turn that started it."""
     given = StartedBy.of(session.extra)
     return (given.session, given.turn) if given.session else (session.id, turn)
+
+
+def _line(session: SessionInfo) -> tuple[str, ...]:
+    """A session, and those that it goes on with."""
+    return (session.id, *Continues.of(session.extra).sessions)
 
 
 def _place(rows: list[tuple[ChangedTurn, list[FileChange]]], turn: str) -> int:

@@ -12,6 +12,8 @@ from msgspec import ValidationError, convert, to_builtins
 
 from .faults import BadInput
 
+_MOST_BEFORE = 64  # sessions before one that goes on with them
+
 
 class Trait(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every field has a default, so that a session without the trait has it too."""
@@ -137,6 +139,20 @@ class Background(Trait, frozen=True):
 
     commands: dict[str, str] = {}
     ends: dict[str, str] = {}
+
+
+class Continues(Trait, frozen=True):
+    """The sessions whose conversation this one goes on with, newest first: what their turns
+    changed can be undone here."""
+
+    NAME = "continues"
+
+    sessions: tuple[str, ...] = ()
+
+    @classmethod
+    def after(cls, id: str, extra: Mapping[str, Any]) -> Self:
+        """What a session keeps that goes on with this one."""
+        return cls((id, *cls.of(extra).sessions)[:_MOST_BEFORE])
 
 
 class StartedBy(Trait, frozen=True):

@@ -12,7 +12,7 @@ from dragoman.engine.events import ACTIVE, Who
 from dragoman.engine.faults import Fault, NothingRunning, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.traits import Given, Waiver
+from dragoman.engine.traits import Continues, Given, Waiver
 
 from .approvals import EDITING
 from .desk import Desk
@@ -108,7 +108,8 @@ async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
     elif params.permission_mode == "acceptEdits":
         waiver = Waiver(tools=EDITING)
     tool = params.permission_prompt_tool or Own.of(parent.extra).permission_prompt_tool
-    traits = (Own(run_id, tool), _told(given, params), waiver)
+    before_it = Continues.after(parent_id, parent.extra)
+    traits = (Own(run_id, tool), _told(given, params), waiver, before_it)
     spec = OpenSpec(title=parent.title, mode=mode, interactive=False, traits=traits)
     failed = "failed to launch resumed Claude session"
     try:
