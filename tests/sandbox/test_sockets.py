@@ -75,6 +75,20 @@ def test_a_tool_cannot_talk_to_the_daemon(tmp_path: Path, backend: str) -> None:
             assert daemon.log().count("refused") >= len(WAYS)
 
 
+def test_a_child_that_was_given_a_lower_mark_meanwhile_keeps_it_and_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever is not root cannot raise a limit, and a host marks whole families."""
+
+    def refused(number: int, limits: tuple[int, int]) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resource, "setrlimit", refused)
+        process = subprocess.Popen(["true"], preexec_fn=brand.burn(brand.LEAST))
+    assert process.wait(20) == 0
+
+
 def test_an_orphan_of_an_earlier_host_is_known_by_its_brand(tmp_path: Path) -> None:
     mark = brand.new()
     brand.live.discard(mark)

@@ -57,14 +57,15 @@ def new() -> int:
 
 
 def burn(mark: int) -> Callable[[], None]:
-    """What a child calls before exec."""
+    """What a child calls before exec. One that was given a lower mark meanwhile keeps it."""
     import resource
 
     number = _number()
 
     def set_limit() -> None:
         if mark and number is not None:
-            resource.setrlimit(number, (mark, mark))
+            with contextlib.suppress(ValueError):
+                resource.setrlimit(number, (mark, mark))
 
     return set_limit
 

@@ -1,6 +1,5 @@
 """Becomes a program inside of the walls: see `program`."""
 
-import contextlib
 import json
 import os
 import sys
@@ -31,8 +30,7 @@ def _wanted() -> dict[str, Any]:
 
 def become(wanted: dict[str, Any]) -> None:
     """Put the walls up and run the program in our place. Returns never; raises Fault, OSError."""
-    with contextlib.suppress(ValueError):  # who started us has put a lower one on us already
-        brand.burn(wanted["mark"])()
+    brand.burn(wanted["mark"])()
     walls = Fixed(**wanted["walls"])
     confine = choose(wanted["backend"], network=wanted["network"], unix=wanted["unix"])
     if hasattr(confine, "limits"):  # nobody would be left to remove a control group
