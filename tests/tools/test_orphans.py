@@ -73,6 +73,32 @@ async def test_what_a_dead_host_left_is_ended_whatever_it_did(host: Dying, tmp_p
     assert await orphans.end_orphans(str(tmp_path)) == 0
 
 
+async def test_a_python_without_descriptors_of_processes_ends_them_too(
+    host: Dying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "_CAN_HOLD", False)
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    host.die()
+    assert await orphans.end_orphans(str(tmp_path)) == 3
+    assert host.left() == []
+
+
+async def test_without_descriptors_the_end_of_processes_is_seen_by_looking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    process = await asyncio.create_subprocess_exec("sleep", "600")
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.1, process.kill)
+    began = loop.time()
+    await group.gone([process.pid, os.getpid() + (1 << 22)], 50)  # and one that never was
+    assert loop.time() - began < 40
+    await process.wait()
+    began = loop.time()
+    await group.gone([os.getpid()], 0.1)
+    assert loop.time() - began >= 0.1
+
+
 async def test_a_number_that_means_another_process_now_is_no_owner(tmp_path: Path) -> None:
     words = orphans.mark(str(tmp_path)).split(".")
     words[2] = str(int(words[2]) - 1)  # our number, and another beginning

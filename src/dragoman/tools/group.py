@@ -8,12 +8,13 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dragoman.sandbox import brand
 
 _CHECKED = 512  # processes waited for by descriptor at a time
 _ROUNDS = 5
+_PAUSE = 0.02  # seconds between two looks, where nobody tells when a process ends
 _PROC = "/proc"
 
 
@@ -154,17 +155,17 @@ def lives(pid: int, began: int) -> bool:
 
 async def gone(pids: Iterable[int], seconds: float) -> None:
     """Wait until all these processes have ended, at most `seconds` of time."""
+    pids = list(pids)
     loop = asyncio.get_running_loop()
     watched: dict[int, asyncio.Future[None]] = {}
     try:
-        for pid in list(pids)[:_CHECKED]:
+        for pid in pids[:_CHECKED]:
             try:
                 fd = os.pidfd_open(pid)
             except ProcessLookupError:
                 continue
             except (AttributeError, OSError):
-                # No such descriptors here: give them the whole time.
-                await asyncio.sleep(max(0.0, seconds))
+                await _looked_for(pids, seconds)  # no such descriptors here, or none left
                 return
             future: asyncio.Future[None] = loop.create_future()
             watched[fd] = future
@@ -175,6 +176,26 @@ async def gone(pids: Iterable[int], seconds: float) -> None:
         for fd in watched:
             loop.remove_reader(fd)
             os.close(fd)
+
+
+async def _looked_for(pids: Sequence[int], seconds: float) -> None:
+    """The same by looking again and again."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while any(map(_runs, pids)) and loop.time() < end:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(_PAUSE)
+
+
+def _runs(pid: int) -> bool:
+    if (fields := _stat(pid)) is not None:
+        return fields[0] not in (b"Z", b"X")
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not os.path.isdir(_PROC)  # it went just now, or there is no /proc on this system
 
 
 def _ended(loop: asyncio.AbstractEventLoop, fd: int, future: "asyncio.Future[None]") -> None:

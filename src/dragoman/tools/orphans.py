@@ -5,6 +5,7 @@ when that began. What a command started may have dropped that, but not its brand
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 from hashlib import sha256
@@ -17,6 +18,8 @@ MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command sta
 _PROC = "/proc"
 _LARGEST = 1 << 20  # bytes of an environment that are read
 _GRACE = 1.5  # seconds between SIGTERM and SIGKILL
+# Pythons that were built for old systems have no descriptors of processes.
+_CAN_HOLD = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
 
 def mark(place: str) -> str:
@@ -73,14 +76,19 @@ def _left(pid: int, words: bytes) -> bool:
 
 def _signal(found: dict[int, int], number: int) -> None:
     for pid, began in found.items():
-        try:
-            fd = os.pidfd_open(pid)
-        except (AttributeError, OSError):
-            continue  # gone, or a system without such descriptors
-        try:
-            if lives(pid, began):  # the number means the same process as before
-                signal.pidfd_send_signal(fd, number)
-        except OSError:
-            continue  # it went meanwhile, or is not ours
-        finally:
-            os.close(fd)
+        with contextlib.suppress(OSError):  # gone meanwhile, or not ours
+            _send(pid, began, number)
+
+
+def _send(pid: int, began: int, number: int) -> None:
+    """Signal a process, not another that has its number now. Raises OSError."""
+    if not _CAN_HOLD:  # no such descriptors: the number is looked at as late as can be
+        if lives(pid, began):
+            os.kill(pid, number)
+        return
+    fd = os.pidfd_open(pid)
+    try:
+        if lives(pid, began):
+            signal.pidfd_send_signal(fd, number)
+    finally:
+        os.close(fd)
