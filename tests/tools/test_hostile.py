@@ -257,3 +257,39 @@ async def test_a_background_command_that_floods(use: Any, env: Env) -> None:
     assert "running" not in await tried(use, "bash_output")
     assert "no background command" in await tried(use, "bash_output", id="../../x")
     assert "no background command" in await tried(use, "bash_kill", id="bg" + "9" * 4_000)
+
+
+@pytest.mark.parametrize("rg", [True, False])
+async def test_no_name_looks_like_another_line(
+    use: Any, work: Path, rg: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a name has in it that ends a line, steers a terminal or is no text is written out."""
+    if not rg:
+        monkeypatch.setattr("dragoman.tools.ripgrep.program", lambda: "")
+    odd = {
+        b"a\nfake.py": r'"a\nfake.py"',
+        b"b\x1b[2J\r\t": r'"b\033[2J\r\t"',
+        b"c\xff\xfe": r'"c\377\376"',
+        "d\u2028e\x85".encode(): r'"d\342\200\250e\302\205"',
+        b'f"g\\\n': r'"f\"g\\\n"',
+        'h"i\\ é🦜'.encode(): 'h"i\\ é🦜',
+    }
+    for name in odd:
+        (work / os.fsdecode(name)).write_text("needle\n")
+    (work / "folder\n").mkdir()
+    (work / "folder\n" / "x").write_text("needle\n")
+    listed = (await tried(use, "ls")).split("\n")
+    assert sorted(listed) == sorted([*odd.values(), r'"folder\n"/'])
+    within = r'"folder\nx"'.replace(r"\nx", r"\n/x")
+    assert sorted((await tried(use, "glob", pattern="**")).split("\n")) == sorted(
+        [*odd.values(), within]
+    )
+    found = (await tried(use, "grep", pattern="needle")).split("\n")
+    assert sorted(found) == sorted(f"{name}:1: needle" for name in [*odd.values(), within])
+    assert await tried(use, "read", path="a\nfake.py") == "needle\n"
+
+
+async def test_commands_that_cannot_be_started_say_why(use: Any) -> None:
+    said = await tried(use, "bash", command=f"echo {'x' * 3_000_000}")
+    assert "3000005 characters" in said and "file" in said
+    assert "UTF-8" in await tried(use, "bash", command="echo \ud800")

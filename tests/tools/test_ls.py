@@ -61,7 +61,7 @@ def test_ls_shows_a_name_that_is_no_text_and_one_that_is_gone() -> None:
     def gone(**_: Any) -> Any:
         raise FileNotFoundError
 
-    assert _marked(SimpleNamespace(name="\udcff", stat=gone)) == "\ufffd"
+    assert _marked(SimpleNamespace(name="\udcff", stat=gone)) == r'"\377"'
 
 
 # --- memory ---

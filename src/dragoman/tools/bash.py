@@ -78,6 +78,10 @@ class Bash:
             raise BadInput("command is required")
         if "\0" in asked.command:
             raise BadInput("command: it cannot contain a NUL character")
+        try:
+            asked.command.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput("command: it has a character that UTF-8 cannot encode") from error
         limit = self._timeout if asked.timeout is None else asked.timeout
         if limit is not None and not 0 < limit <= self._longest:
             raise BadInput(

@@ -17,7 +17,7 @@ from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
 from .ripgrep import RULED, Tree, names, only, ruled
-from .trees import Above, Verdicts, rules_above, translated, walk
+from .trees import Above, Verdicts, rules_above, shown, translated, walk
 from .work import Halt, in_thread
 
 MAX_RESULTS = 1000
@@ -49,9 +49,9 @@ class Glob:
         only_folders = asked.pattern.rstrip().endswith("/")
         patterns = [tuple(p.split("/")) for p in alternatives(pattern)]
         wanted = _Wanted(bounds, path, base, patterns, asked.ignored)
-        shown = "" if only_folders else await wanted.search()
-        shown = shown or await wanted.search(folders=True) or "[nothing matches]"
-        return Outcome((Text(shown),), detail=Detail(locations=(Location(path),)))
+        lines = "" if only_folders else await wanted.search()
+        lines = lines or await wanted.search(folders=True) or "[nothing matches]"
+        return Outcome((Text(lines),), detail=Detail(locations=(Location(path),)))
 
 
 def _split(asked: GlobArgs) -> tuple[str, str]:
@@ -191,9 +191,7 @@ class _Wanted:
         prefix = prefix and prefix + "/"
         if prefix.startswith("../"):
             prefix = self.top + "/"
-        lines = [
-            os.fsencode(prefix + name).decode("utf-8", "replace") for name in found[:MAX_RESULTS]
-        ]
+        lines = [shown(prefix + name) for name in found[:MAX_RESULTS]]
         if len(found) > MAX_RESULTS and not note:
             note = f"... [{len(found) - MAX_RESULTS} more of {len(found)} matches]"
         if note:

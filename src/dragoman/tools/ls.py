@@ -13,6 +13,7 @@ from dragoman.engine.ports import Outcome, ToolEnv
 from . import told
 from .args import brief, decode
 from .bounds import Bounds, BoundsOf, os_fault
+from .trees import shown
 from .work import Halt, in_thread
 
 _ALIASES = {"directory": "path", "dir": "path"}
@@ -40,8 +41,8 @@ class Ls:
             raise BadInput("limit must be at least 1")
         bounds = self._bounds(env)
         path = bounds.resolve(asked.path or ".")
-        shown = await in_thread(lambda halt: _list(bounds, path, asked, halt))
-        return Outcome((Text(shown),), detail=Detail(locations=(Location(path),)))
+        lines = await in_thread(lambda halt: _list(bounds, path, asked, halt))
+        return Outcome((Text(lines),), detail=Detail(locations=(Location(path),)))
 
 
 def _list(bounds: Bounds, path: str, asked: LsArgs, halt: Halt) -> str:
@@ -56,24 +57,24 @@ def _list(bounds: Bounds, path: str, asked: LsArgs, halt: Halt) -> str:
         os.close(fd)
     names.sort()
     limit = min(asked.limit, told.MAX_ENTRIES)
-    shown = names[:limit]
+    lines = names[:limit]
     if len(names) > limit:
-        shown.append(f"... [{len(names) - limit} more of {len(names)} entries; use glob to narrow]")
-    return "\n".join(shown) or "[the directory is empty]"
+        lines.append(f"... [{len(names) - limit} more of {len(names)} entries; use glob to narrow]")
+    return "\n".join(lines) or "[the directory is empty]"
 
 
-def open_directory(bounds: Bounds, path: str, shown: str) -> int:
+def open_directory(bounds: Bounds, path: str, named: str) -> int:
     """Open a directory for listing; raises BadInput, Refused."""
     try:
         return bounds.open_inside(path, os.O_RDONLY | os.O_DIRECTORY)
     except NotADirectoryError as error:
-        raise BadInput(f"{shown} is not a directory", "Use read for a file.") from error
+        raise BadInput(f"{named} is not a directory", "Use read for a file.") from error
     except OSError as error:
-        raise os_fault(shown, error) from error
+        raise os_fault(named, error) from error
 
 
 def _marked(entry: "os.DirEntry[str]") -> str:
-    name = os.fsencode(entry.name).decode("utf-8", "replace")
+    name = shown(entry.name)
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
     except OSError:

@@ -1,6 +1,7 @@
 """One command from its start until nothing of it is left."""
 
 import asyncio
+import errno
 import os
 import subprocess
 from collections.abc import Callable
@@ -117,6 +118,12 @@ class CommandRun:
             self._group = Group(self._process.pid, self.mark, self._brand)
         except (OSError, ValueError) as error:
             os.close(self._pipe)
+            if isinstance(error, OSError) and error.errno == errno.E2BIG:
+                size = max(len(word) for word in launch.argv)
+                raise BadInput(
+                    f"command: the system takes none of {size} characters",
+                    "Write it to a file with write, and run that.",
+                ) from error
             raise BadInput(f"start: {error}", "Does the working directory exist?") from error
         except subprocess.SubprocessError as error:
             why = _last_words(self._pipe)

@@ -230,7 +230,7 @@ class Search:
             self.text(data.decode("utf-8", "replace"), shown)
 
     def text(self, text: str, shown: str) -> None:
-        shown = os.fsencode(shown).decode("utf-8", "replace")
+        shown = trees.shown(shown)
         lines = text.split("\n")
         if lines[-1] == "":
             lines.pop()

@@ -24,6 +24,23 @@ _REMEMBERED = 4_096  # names
 _DEEPEST = 200  # directories within each other; each is held open on the way
 
 
+# What would end a line, steer a terminal, or is no text.
+_ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_QUOTED = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+_SIGNS = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+
+def shown(path: str) -> str:
+    """A path as it stands on one line; an odd one in quotes, as bash reads it in $'…'."""
+    return f'"{_QUOTED.sub(_escaped, path)}"' if _ODD.search(path) else path
+
+
+def _escaped(found: re.Match[str]) -> str:
+    sign = found.group()
+    data = sign.encode("utf-8", "surrogateescape" if "\udc80" <= sign <= "\udcff" else "replace")
+    return _SIGNS.get(sign) or "".join(f"\\{byte:03o}" for byte in data)
+
+
 class IgnoreRules:
     """What one .gitignore says about names below its directory."""
 
