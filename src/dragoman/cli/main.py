@@ -49,7 +49,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     if sys.stdout.errors in ("strict", "surrogateescape"):  # what cannot be shown is marked
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _dispatch(words)
+        code = _dispatched(words)
         sys.stdout.flush()
         return code
     except Usage as problem:
@@ -87,10 +87,23 @@ def _is_gone() -> bool:
     return False
 
 
-def _dispatch(words: list[str]) -> int:
+def _dispatched(words: list[str]) -> int:
+    """Run a line; one that is not understood may be of an earlier version."""
     if _opens_terminal(words):
         words = ["terminal", *words]
     words = _command_first(words)
+    try:
+        return _dispatch(words)
+    except Usage:
+        from .retired import renew
+
+        known = renew(words)
+        if known is None:
+            raise
+    return _dispatch(known)
+
+
+def _dispatch(words: list[str]) -> int:
     name = words[0] if words else "--help"
     if name in ("-V", "--version"):
         from dragoman import __version__

@@ -1,7 +1,11 @@
 """The table of `dragoman/*`: name, what runs, its params."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import date
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
+
+from dragoman.observe.log import get_log
 
 from . import approvals, host, schedules, sessions, shapes, undoing, watching
 
@@ -69,3 +73,42 @@ CALLS: dict[str, Entry] = {
     "dragoman/triggerSchedule": Entry(schedules.trigger, shapes.OfSchedule),
     "dragoman/scheduleRuns": Entry(schedules.runs, shapes.ScheduleRuns),
 }
+
+# Names of earlier versions, for at least six months: the date until which they are heard, and what
+# they are called now. After it they are unknown.
+RETIRED: dict[str, tuple[date, str]] = {}
+
+log = get_log("protocol")
+
+
+def heard(
+    retired: Mapping[str, tuple[date, str]] = RETIRED, today: date | None = None
+) -> dict[str, Entry]:
+    """Every method by each of its names; a call by an older one is told in the log."""
+    old = {
+        name: CALLS[new]._replace(run=_telling(name, new, until))
+        for name, (until, new) in retired.items()
+        if (today or date.today()) < until
+    }
+    return CALLS | old
+
+
+def _telling(name: str, new: str, until: date) -> Callable[..., Any]:
+    run = CALLS[new].run
+    told = False
+
+    def tell() -> None:
+        nonlocal told
+        if not told:  # whoever calls it calls it often
+            told = True
+            log.warning("a client uses an older name", method=name, now=new, until=str(until))
+
+    def at_once(*given: Any) -> Any:
+        tell()
+        return run(*given)
+
+    async def later(*given: Any) -> Any:
+        tell()
+        return await run(*given)
+
+    return later if iscoroutinefunction(run) else at_once

@@ -1,6 +1,6 @@
 """Every method of the protocol, by name."""
 
-from dragoman.dialects.dragoman.calls import CALLS
+from dragoman.dialects.dragoman.calls import heard
 from dragoman.wire.verbs import Verb
 
 from ..spelling import verb
@@ -30,7 +30,7 @@ VERBS: dict[str, Verb] = {
     **QUICKSTART,
     **{
         name: verb(one.run, one.params, direct=one.direct, native=True, alone=one.changes)
-        for name, one in CALLS.items()
+        for name, one in heard().items()
     },  # our own protocol has no socket of its own
 }
 
