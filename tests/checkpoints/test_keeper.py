@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dragoman.checkpoints.keeper import Keeper
-from dragoman.checkpoints.looking import LookLimits
+from dragoman.checkpoints.looking import LookLimits, _content
 from dragoman.engine.faults import BadInput, Changed, Refused, StoreFailed
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports.checkpoints import TouchedFile
@@ -431,3 +431,24 @@ async def test_many_at_once(scene: Scene) -> None:
 
     await asyncio.gather(*(one(n) for n in range(20)))
     assert scene.tree() == {}
+
+
+async def test_a_look_reads_what_is_there_and_no_more(tmp_path: Path) -> None:
+    """It sets no memory aside for what a file may have at most, and takes one that grew whole."""
+    scene = Scene(tmp_path, LookLimits(file=1 << 50))
+    try:
+        scene.write("a.txt", "one")
+        await scene.bash("t1", "echo two > a.txt")
+        await scene.keeper.undo(scene.session)
+        assert scene.tree() == {"a.txt": "one"}
+    finally:
+        scene.keeper.close()
+    path = scene.write("grew.txt", "")
+    before = path.stat()
+    path.write_text("x" * 200_000)
+    here = os.open(scene.work, os.O_RDONLY)
+    try:
+        assert _content(here, "grew.txt", before, 1 << 20) == b"x" * 200_000
+        assert _content(here, "grew.txt", before, 100_000) == b"x" * 100_000
+    finally:
+        os.close(here)

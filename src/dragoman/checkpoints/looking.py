@@ -12,6 +12,7 @@ from dragoman.tools.trees import rules_above, walk
 from .database import NOTHING, Database, FileChange, Seen, State
 
 _RACY = 20_000_000  # ns: a file changed that lately may change again with the same stamp
+_PIECE = 1 << 16
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -102,7 +103,10 @@ def _content(directory: int, name: str, info: os.stat_result, limit: int) -> byt
         with open(name, "rb", opener=lambda *_: os.open(name, _READ, dir_fd=directory)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return None
-            return file.read(limit + 1)[:limit]
+            data = file.read(min(info.st_size, limit))
+            while len(data) < limit and (more := file.read(_PIECE)):  # it grows
+                data += more
+            return data[:limit]
     except OSError:
         return None
 
