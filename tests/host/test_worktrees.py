@@ -109,6 +109,41 @@ async def test_two_of_one_title_have_two_branches(host: Composed, repository: Pa
     assert branches[0] == "agent/same" and branches[1].startswith("agent/same-")
 
 
+async def test_a_branch_is_named_by_the_first_prompt_when_there_was_no_title(
+    host: Composed, repository: Path
+) -> None:
+    git(repository, "branch", "agent/mend-the-gate")
+    script = Scripted([turn(call("bash", command="git commit -qm x --allow-empty")), *"abc"])
+    host.models.offer("scripted", script, [script.model])
+    spec = OpenSpec(cwd=str(repository), worktree=True, model=script.model.ref, mode="full")
+    info = await host.door.open(spec, ME)
+    assert Worktree.of(info.extra).branch == "agent/session"
+    for text in ("Mend the gate!\nand more", "Something else"):
+        await (await host.door.prompt(info.id, (Text(text),), ME)).done
+    tree = Worktree.of((await host.door.info(info.id)).extra)
+    assert tree.branch.startswith("agent/mend-the-gate-") and not tree.unnamed
+    assert git(Path(info.cwd), "branch", "--show-current") == tree.branch
+    assert f"branch {tree.branch}" in script.requests[0].system
+    assert await host.door.end_worktree(info.id, "merge", ME) == f"merged {tree.branch}"
+
+
+@pytest.mark.parametrize("gone", ["branch", "repository"])
+async def test_a_branch_that_cannot_be_named_keeps_its_name(
+    host: Composed, repository: Path, gone: str
+) -> None:
+    script = Scripted(["ok"])
+    host.models.offer("scripted", script, [script.model])
+    spec = OpenSpec(cwd=str(repository), worktree=True, model=script.model.ref, mode="full")
+    info = await host.door.open(spec, ME)
+    if gone == "branch":
+        git(repository, "branch", "-m", "agent/session", "mine")
+    else:
+        (repository / ".git").rename(repository / "away")
+    done = await (await host.door.prompt(info.id, (Text("Mend it"),), ME)).done
+    assert done.outcome == "completed"
+    assert Worktree.of((await host.door.info(info.id)).extra).branch == "agent/session"
+
+
 async def test_what_an_agent_could_have_written_does_not_run(
     host: Composed, repository: Path, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from .events import ExtraSet, Who
 from .faults import BadInput, Busy
 from .host import Host, OpenSpec
 from .ids import token
+from .info import SessionInfo
 from .opening import directory, whole_path
 from .ports.worktrees import Worktree as Worktree
 from .ports.worktrees import Worktrees as Worktrees
@@ -21,6 +22,18 @@ async def placed(host: Host, spec: OpenSpec) -> OpenSpec:
     return msgspec.structs.replace(
         spec, cwd=made, traits=(*spec.traits, tree), worktree=False, check_cwd=True
     )
+
+
+async def named(host: Host, info: SessionInfo) -> None:
+    """Name the branch of a worktree after the session's title, as soon as there is one."""
+    tree = Worktree.of(info.extra)
+    title = info.title or info.query.strip().partition("\n")[0]
+    session = host.live.get(info.id)
+    if not tree.unnamed or tree.ended or not title or session is None:
+        return
+    branch = await asyncio.to_thread(_of(host).name, tree, title)
+    change = {"branch": branch, "unnamed": None}
+    await session.ledger.put(ExtraSet({Worktree.NAME: change}, None))
 
 
 async def ended(host: Host, session_id: str, how: str, by: Who | None) -> str:

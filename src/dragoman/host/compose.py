@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
@@ -155,7 +155,7 @@ async def compose(
     changes = _Changes()
     roster.beginnings.append(changes.begin)
     roster.book = left = LeftRunning(host)
-    roster.extras += (learning.said, changes.said, _restored, left.said)
+    roster.extras += (partial(_named, host), learning.said, changes.said, _restored, left.said)
     host.commands = learning.commands
     budgets = Budgets(
         lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner
@@ -281,6 +281,15 @@ class _Changes:
 
     async def said(self, turn: PromptTurn) -> tuple[str, ...]:
         return await self.made.said(turn)
+
+
+async def _named(host: Host, turn: PromptTurn) -> tuple[str, ...]:
+    """Names the branch of a worktree, before the model is told where it is."""
+    if "worktree" in turn.info.extra:
+        from dragoman.engine.worktrees import named
+
+        await named(host, turn.info)
+    return ()
 
 
 async def _restored(turn: PromptTurn) -> tuple[str, ...]:

@@ -30,9 +30,7 @@ class GitWorktrees:
         root = _root(cwd)
         base = _git(root, "rev-parse", "--verify", "HEAD", why="It has no commit yet.").strip()
         slug = slug_of(name) or "session"
-        branch = f"agent/{slug}"
-        if _has(root, branch):
-            branch = f"{branch}-{mark}"
+        branch = _free(root, slug, mark)
         folder = os.path.join(root, _FOLDER)
         if os.path.realpath(folder) != folder:
             raise BadInput(f"{folder} is a link.", "Remove it; worktrees are made there.")
@@ -46,7 +44,19 @@ class GitWorktrees:
         below = os.path.relpath(os.path.realpath(cwd), root)
         inside = os.path.normpath(os.path.join(path, below))
         os.makedirs(inside, exist_ok=True)  # a folder that no commit has
-        return inside, Worktree(root, path, branch, base)
+        return inside, Worktree(root, path, branch, base, unnamed=not slug_of(name))
+
+    def name(self, tree: Worktree, title: str) -> str:
+        slug = slug_of(title)
+        if not slug:
+            return tree.branch
+        try:
+            root = _root(tree.repository)
+            branch = _free(root, slug, os.path.basename(tree.path).rpartition("-")[2])
+            _git(root, "branch", "-q", "-m", tree.branch, branch)
+        except BadInput:  # it keeps the name that it has
+            return tree.branch
+        return branch
 
     def end(self, tree: Worktree, how: str, title: str) -> str:
         root = _root(tree.repository)
@@ -117,6 +127,12 @@ def _is_own(root: str, tree: Worktree) -> None:
             f"What {tree.path} says to git, or a submodule in it, may make git run other programs.",
             f"Nothing was merged. Merge the branch {tree.branch} by hand, then drop it.",
         )
+
+
+def _free(root: str, slug: str, mark: str) -> str:
+    """A name for a branch that no other one has."""
+    branch = f"agent/{slug}"
+    return f"{branch}-{mark}" if _has(root, branch) else branch
 
 
 def _has(root: str, branch: str) -> bool:

@@ -15,6 +15,7 @@ class Worktree(Trait, frozen=True):
     branch: str = ""
     base: str = ""  # the commit at which it began
     ended: str = ""  # "merged" or "dropped"
+    unnamed: bool = False  # it was made before there was a title to name it after
 
 
 class Worktrees(Protocol):
@@ -22,6 +23,10 @@ class Worktrees(Protocol):
 
     def make(self, cwd: str, name: str, mark: str) -> tuple[str, Worktree]:
         """A worktree with a branch; the working folder inside of it. Raises BadInput."""
+        ...
+
+    def name(self, tree: Worktree, title: str) -> str:
+        """Name its branch after a title; the branch's name, whatever came of it."""
         ...
 
     def end(self, tree: Worktree, how: str, title: str) -> str:
