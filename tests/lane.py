@@ -36,7 +36,18 @@ ONCE = {
     "tui": "an app without a terminal; those at a real one run as everybody",
     "wire": "bytes made of messages and back",
 }
-# A file of those folders that speaks of one of these runs as everybody nevertheless.
+# The same of long tests in the other folders: their short ones show what a user minds.
+ONCE_LONG = {
+    "browser/test_fleet.py": "one page of the dashboard",
+    "browser/test_hostile.py": "one page of the dashboard",
+    "browser/test_rooms.py": "pages that test_tour.py goes through as well",
+    "cross/fire/test_fire.py": "random clients: what they ask for, not who they are",
+    "cross/test_soak.py": "memory of a daemon",
+    "faults/test_kill.py": "a writer that is killed again and again",
+    "fuzz/test_zot_lines.py": "many lines",
+    "store/test_crash.py": "a writer that is killed again and again",
+}
+# A file of the folders above that speaks of one of these runs as everybody nevertheless.
 _MINDS = re.compile(
     r"subprocess|Popen|Living|daemon\.running|chmod|getuid|geteuid|os\.fork|Confine|Landlock|Bubblewrap"
 )
@@ -65,7 +76,8 @@ def spared() -> list[Path]:
     """Files that need not run a second time as another user."""
     found = [path for name in ONCE for path in sorted((TESTS / name).rglob("test_*.py"))]
     found += (path for path in sorted(TESTS.glob("test_*.py")) if path.name != "test_mounts.py")
-    return [path for path in found if not _MINDS.search(path.read_text())]
+    quiet = [path for path in found if not _MINDS.search(path.read_text())]
+    return [*quiet, *(TESTS / name for name in ONCE_LONG)]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,13 @@ def test_who_starts_processes_is_not_spared() -> None:
     spared = {str(path.relative_to(lane.TESTS)) for path in lane.spared()}
     assert {"engine/test_turns.py", "wire/test_lines.py", "test_imports.py"} <= spared
     assert not {"dialects/pi/test_installed.py", "test_mounts.py", "tui/test_clipboard.py"} & spared
-    assert not {path.partition("/")[0] for path in spared}.intersection(lane.AS_USER)
+    others = spared - set(lane.ONCE_LONG)
+    assert not {path.partition("/")[0] for path in others}.intersection(lane.AS_USER)
+
+
+def test_what_is_long_is_there_and_marked_slow() -> None:
+    for name in lane.ONCE_LONG:
+        assert lane.has(lane.TESTS / name, "slow"), name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-WITHIN = 20
+WITHIN = 45
 
 
 class Living:

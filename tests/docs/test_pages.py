@@ -111,6 +111,7 @@ def short() -> Iterator[Path]:
         yield Path(made)
 
 
+@pytest.mark.timeout(200)  # a page takes seconds, but many programs may run beside it
 @pytest.mark.parametrize("page", WITH, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_page_works_as_written(page: Path, short: Path) -> None:
     home, work = short / "h", short / "w"
@@ -137,10 +138,10 @@ def test_the_page_works_as_written(page: Path, short: Path) -> None:
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=50)
+        said, _ = process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)
-        said, _ = process.communicate(timeout=10)
+        said, _ = process.communicate(timeout=20)
         pytest.fail(f"does not end:\n{said[-4000:]}")
     finally:
         stop = [sys.executable, "-m", "dragoman", "stop"]

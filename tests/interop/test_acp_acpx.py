@@ -61,6 +61,7 @@ def test_one_shot_with_permission_allowed_and_refused(tmp_path: Path) -> None:
     scene.judge()
 
 
+@pytest.mark.alone  # acpx gives its own helper a few seconds to begin
 def test_a_named_session_over_several_processes(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     acpx = Acpx(scene)
