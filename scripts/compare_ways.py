@@ -88,8 +88,7 @@ async def quick_answers() -> None:
 
             def whole(hearer: Any = hearer, many: list[bytes] = many, client: Any = client) -> None:
                 for _ in range(20):
-                    for one in many:
-                        hearer._line(one, None)
+                    hearer.shell.hear(many)
                     client.pump.flush()
                     client.wire.out.clear()
                     client.wire.writes.clear()

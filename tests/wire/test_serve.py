@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman.wire.jsonrpc import Invalid, Reader, Request, Response, Rules, error
-from dragoman.wire.link import Blob, Peer
+from dragoman.wire.link import Blob, Party, Peer
 from dragoman.wire.serve import Call, Pause, Shell
 from dragoman.wire.verbs import After, Cancelled, Crowded, Table, Verb
 
@@ -54,8 +54,10 @@ class Wire:
         return said
 
 
-class Speaker:
+class Speaker(Party):
     """A party with the plainest answers."""
+
+    link: Wire
 
     def __init__(self, table: Table) -> None:
         self.link = Wire()
@@ -78,8 +80,8 @@ class Speaker:
     def rested(self) -> None:
         self.rests += 1
 
-    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
-        return self.gate
+    def refuses(self, verb: Verb | None, request: Request) -> BaseException | None:
+        return None if verb is None else self.gate
 
     def invalid(self, message: Invalid) -> bytes:
         return message.reply()
@@ -90,7 +92,7 @@ class Speaker:
     def is_ready(self) -> bool:
         return self.is_prepared
 
-    async def ready(self) -> None:
+    async def prepare(self) -> None:
         if not self.is_prepared:
             await self.preparing.wait()
             self.is_prepared = True

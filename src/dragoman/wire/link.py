@@ -5,11 +5,15 @@ Neither knows the other's class.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from .lines import Ends
+
+if TYPE_CHECKING:
+    from .jsonrpc import Response
+    from .verbs import Verb
 
 
 class Came(msgspec.Struct, frozen=True, gc=False):
@@ -175,3 +179,40 @@ def tell_overlong(hearer: Hearer, size: int, ends: Ends) -> None:
         hearer.overlong(size, ends)  # type: ignore[call-arg]
     else:
         hearer.overlong(size)
+
+
+class Party:
+    """A dialect's side of one connection, as its shell needs it."""
+
+    __slots__ = ()
+    link: Link
+
+    def failure(self, verb: "Verb | None", id: Any, problem: BaseException) -> bytes:
+        """The response for whatever went wrong."""
+        raise NotImplementedError
+
+    def trouble(self, verb: "Verb | None", problem: BaseException) -> None:
+        """Report a defect of ours."""
+        raise NotImplementedError
+
+    def rested(self) -> None:
+        """The client will say nothing more, or shall not be heard, and has all its answers."""
+        raise NotImplementedError
+
+    def refuses(self, verb: "Verb | None", request: Any) -> BaseException | None:
+        """Why this request may not pass; asked when the table is gated."""
+        return None
+
+    def invalid(self, message: Any) -> bytes:
+        """The response to what is no message."""
+        raise NotImplementedError
+
+    def responded(self, response: "Response") -> None:
+        """The client answered a request of ours; nothing of ours waits for one."""
+
+    def is_ready(self) -> bool:
+        """Whether a request of a lane may run; asked when the table prepares."""
+        return True
+
+    async def prepare(self) -> None:
+        """Waited for before a request of a lane runs, when the table prepares."""

@@ -17,14 +17,13 @@ from typing import Any
 
 from msgspec import UNSET
 
-from .jsonrpc import ABSENT, Batch, BatchReply, Invalid, Message, Request, Response, reply
-from .link import Link
+from .jsonrpc import ABSENT, Batch, BatchReply, Request, Response, reply
+from .link import Link, Party
 from .verbs import (
     UNREADABLE,
     After,
     Cancelled,
     Crowded,
-    Party,
     Table,
     UnknownMethod,
     Verb,
@@ -32,7 +31,7 @@ from .verbs import (
 )
 
 Send = Callable[[bytes], None]
-Read = Callable[[list[bytes]], Sequence[Message]]
+Read = Callable[[list[bytes]], Sequence[Any]]
 _BARE = b"{}"
 
 
@@ -123,7 +122,7 @@ class Shell:
 
     def __init__(self, table: Table, party: Party) -> None:
         self._table = table
-        self.party: Any = party  # a Party; an RpcParty when `hear` is used
+        self.party = party
         self.link: Link = party.link
         self.working = 0  # calls that are not answered yet
         self.ended = False  # the client will send nothing more
@@ -135,13 +134,15 @@ class Shell:
         """Serve by another table from the next request on: the client chose a version."""
         self._table = table
 
-    # --- JSON-RPC ---
+    # --- lines ---
 
     def hear(self, lines: list[bytes]) -> None:
-        """Take lines of JSON-RPC, as the table's `read` reads them."""
+        """Take lines, as the table's `read` reads them."""
         table, party, send = self._table, self.party, self.link.send
+        kind: type[Any] = table.request
         at_hand: str | None = None  # the method whose quick answer is made
         line, takes_none = b"", False
+        quick: Callable[[Any], bytes | None] | None = None  # of an envelope that is not JSON-RPC's
         read = table.read
         assert read is not None
         try:
@@ -149,9 +150,16 @@ class Shell:
         except Exception:
             messages = self._read_singly(lines, read)
         for message in messages:
-            if type(message) is not Request:
+            if type(message) is not kind:
                 at_hand = None
                 self._other(message, send)
+            elif quick is not None and message.method == at_hand:
+                said = quick(message)
+                if said is not None:
+                    send(said)
+                    continue
+                at_hand = quick = None
+                self._request(table.verbs[message.method], message, send)
             elif (
                 message.method == at_hand
                 and type(id := message.id) is int
@@ -164,6 +172,13 @@ class Shell:
                 table = self._table
                 verb = table.verbs.get(message.method)
                 if verb is not None and verb.quick is not None and not self._must_wait(verb):
+                    if kind is not Request:
+                        at_hand, quick = message.method, verb.quick(party)
+                        said = None if quick is None else quick(message)
+                        if said is not None:
+                            send(said)
+                            continue
+                        at_hand = quick = None
                     id, params = message.id, message.params
                     bare = not params or verb.read is None or bytes(params) == _BARE
                     if type(id) is int and bare:
@@ -179,9 +194,9 @@ class Shell:
             if self.stopped:
                 return
 
-    def _read_singly(self, lines: list[bytes], read: Read) -> Sequence[Message]:
+    def _read_singly(self, lines: list[bytes], read: Read) -> Sequence[Any]:
         """Read lines of which one breaks the reader: that one is answered, the others are heard."""
-        found: list[Message] = []
+        found: list[Any] = []
         for line in lines:
             try:
                 found += read([line])
@@ -189,10 +204,8 @@ class Shell:
                 self.fail(None, None, problem, self.link.send)
         return found
 
-    def _other(self, message: Message, send: Send) -> None:
-        if type(message) is Invalid:
-            self.say(self.party.invalid(message), send)
-        elif type(message) is Response:
+    def _other(self, message: Any, send: Send) -> None:
+        if type(message) is Response:
             self.party.responded(message)
         elif type(message) is Batch:
             answers = BatchReply(message, send)
@@ -201,17 +214,17 @@ class Shell:
                     self._request(self._table.verbs.get(item.method), item, answers.sink(item))
                 else:
                     self._other(item, answers.sink(item))
+        else:
+            self.say(self.party.invalid(message), send)
 
-    def _request(self, verb: Verb | None, request: Request, send: Send) -> None:
-        if verb is None:
+    def _request(self, verb: Verb | None, request: Any, send: Send) -> None:
+        problem = self.party.refuses(verb, request) if self._table.gated else None
+        if problem is not None:
+            self.fail(verb, request.id, problem, send)
+        elif verb is None:
             self.fail(None, request.id, UnknownMethod(request.method), send)
-            return
-        if self._table.gated:
-            problem = self.party.refuses(verb, request)
-            if problem is not None:
-                self.fail(verb, request.id, problem, send)
-                return
-        self.take(verb, request.id, request.params, send)
+        else:
+            self.take(verb, request.id, request.params, send)
 
     # --- one request, however it came ---
 
@@ -307,7 +320,7 @@ class Shell:
             self._task(self._work(lane, call, params), None)
         elif len(lane.jobs) < self._table.waiting:
             lane.jobs.append((call, params))
-        elif self._table.strict:  # no answer may overtake the others: there is no way on
+        elif self._table.strict and not self._table.may_overtake:  # there is no way on
             self.link.send(self.party.failure(None, None, Crowded(self._table.waiting)))
             self.stop()
             self.link.close()
@@ -327,7 +340,7 @@ class Shell:
 
     async def _prepared(self, call: Call, params: Any) -> Any:
         if self._table.prepares:
-            await self.party.ready()
+            await self.party.prepare()
             if self.stopped:  # nobody is there any more
                 raise Cancelled
         value = call.verb.run(call if call.verb.direct else self.party, params)
@@ -351,7 +364,7 @@ class Shell:
         """Send what went wrong."""
         said = self.told(verb, id, problem)
         if said is not None:
-            self.say(said, send)
+            self.say(said, send, id)
 
     def told(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes | None:
         """The response for what went wrong; it is reported when nobody meant it to."""
@@ -360,19 +373,15 @@ class Shell:
         if id is UNSET:
             return None  # a notification never gets an answer
         try:
-            return self._failure(verb, id, problem)
+            return self.party.failure(verb, id, problem)
         except Exception as again:  # it cannot be told as it is
             self.party.trouble(verb, again)
-            return self._failure(verb, id, RuntimeError(type(problem).__name__))
+            return self.party.failure(verb, id, RuntimeError(type(problem).__name__))
 
-    def _failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
-        made: bytes = self.party.failure(verb, id, problem)
-        return made
-
-    def say(self, answer: bytes, send: Send) -> None:
+    def say(self, answer: bytes, send: Send, id: Any = None) -> None:
         """Send an answer that is written already, in its place when the order is strict."""
         if self._table.strict and self._lanes and self.line("serial").workers:
-            self._enqueue(Call(self, _SAID, None, send), answer, "serial")
+            self._enqueue(Call(self, _SAID, id, send), answer, "serial")
         else:
             send(answer)
 

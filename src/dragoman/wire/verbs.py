@@ -2,19 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
-from .jsonrpc import Invalid, Message, Request, Response
-from .link import Link
+from .jsonrpc import Request
 
 Order = Literal["free", "serial", "pool"]
 Quick = Callable[[Any], Any]
 """Makes what answers one connection quickly until something else is heard, or None.
 
-Of JSON-RPC: the whole response, to be formatted with the number that is its id. A dialect with an
-envelope of its own says itself what it is.
+Of JSON-RPC: the whole response, to be formatted with the number that is its id. Of a dialect with
+an envelope of its own: what answers a request, or gives None when it takes the whole way.
 """
 
 UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError)
@@ -98,16 +97,19 @@ def reader(params: Any) -> Callable[[Any], Any]:
 class Table:
     """What a dialect tells its shells, once for all connections.
 
-    `answer` writes the response with a result, of a party, a verb and the request's id; without it
-    that is plain JSON-RPC. `bare` are the params of a request that has none.
-    `expected` are the exceptions that verbs raise on purpose; every other one is a defect and is
-    reported. A `gated` party is asked before each request whether it may pass; one that `prepares`
-    is waited for before a request of a lane runs.
+    `read` makes messages of lines. Those of type `request` have a `method`, an `id` and `params`;
+    whatever else is no message of JSON-RPC goes to the party's `invalid`. `answer` writes the
+    response with a result, of a party, a verb and the request's id; without it that is plain
+    JSON-RPC. `bare` are the params of a request that has none. `expected` are the exceptions that
+    verbs raise on purpose; every other one is a defect and is reported. In a `strict` table every
+    answer keeps the order of its request; only where one `may_overtake`, those that are refused
+    because too many wait go first. A `gated` party is asked before each request whether it may
+    pass; one that `prepares` is waited for before a request of a lane runs.
     """
 
     __slots__ = (
-        "answer", "at_once", "bare", "expected", "gated", "pool", "prepares", "read", "strict",
-        "verbs", "waiting",
+        "answer", "at_once", "bare", "expected", "gated", "may_overtake", "pool", "prepares",
+        "read", "request", "strict", "verbs", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -115,11 +117,13 @@ class Table:
         verbs: Mapping[str, Verb],
         *,
         expected: tuple[type[BaseException], ...],
-        read: Callable[[list[bytes]], Sequence[Message]] | None = None,
+        read: Callable[[list[bytes]], Sequence[Any]] | None = None,
+        request: type = Request,
         answer: Callable[[Any, Verb, Any, Any], bytes] | None = None,
         bare: bytes = b"{}",
         gated: bool = False,
         strict: bool = False,
+        may_overtake: bool = False,
         prepares: bool = False,
         at_once: int = 4_096,
         pool: int = 64,
@@ -134,49 +138,16 @@ class Table:
             *expected,
         )
         self.read = read
+        self.request = request
         self.answer = answer
         self.bare = bare
         self.gated = gated
         self.strict = strict
+        self.may_overtake = may_overtake
         self.prepares = prepares
         self.at_once = at_once
         self.pool = pool
         self.waiting = waiting
-
-
-class Party(Protocol):
-    """A dialect's side of one connection, as its shell needs it."""
-
-    @property
-    def link(self) -> Link: ...
-
-    def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
-        """The response for whatever went wrong."""
-        ...
-
-    def trouble(self, verb: Verb | None, problem: BaseException) -> None:
-        """Report a defect of ours."""
-        ...
-
-    def rested(self) -> None:
-        """The client will say nothing more, or shall not be heard, and has all its answers."""
-        ...
-
-
-class RpcParty(Party, Protocol):
-    """The same, where requests come as JSON-RPC."""
-
-    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
-        """Why this request may not pass; asked when the table is gated."""
-        ...
-
-    def invalid(self, message: Invalid) -> bytes:
-        """The response to what is no message."""
-        ...
-
-    def responded(self, response: Response) -> None:
-        """The client answered a request of ours."""
-        ...
 
 
 def bad_params(problem: Exception) -> BadParams:

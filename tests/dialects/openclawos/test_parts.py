@@ -14,7 +14,7 @@ from tests.dialects.openclawos.talking import FULL, Talker, desk_of, manifest
 from dragoman.dialects.openclawos import grants, verbs, watching
 from dragoman.dialects.openclawos.desk import Desk
 from dragoman.dialects.openclawos.faults import Wrong, error_of, reported
-from dragoman.dialects.openclawos.hear import MAX_LINE, _fault, _too_long
+from dragoman.dialects.openclawos.hear import MAX_LINE, Odd, _fault, _too_long, read
 from dragoman.dialects.openclawos.manifest import read_manifest
 from dragoman.dialects.openclawos.provider import AppProvider, _model, _parts, asked, models_of
 from dragoman.dialects.openclawos.seat import Seat
@@ -178,12 +178,12 @@ async def test_verbs_heartbeats_have_the_same_bytes_both_ways() -> None:
     whole = verbs.heartbeat(seat.conn, SimpleNamespace(status={"n": 2}))
     assert short["result"] == whole and seat.status == {"n": 2}
     for odd in (
-        Request("event", Raw(b'"r"'), "app.heartbeat", Raw(b""), seat.token),
         Request("request", Raw(b'"r"'), "app.heartbeat", Raw(b""), "wrong"),
-        Request("request", Raw(b"null"), "app.heartbeat", Raw(b""), seat.token),
         Request("request", Raw(b'"r"'), "app.heartbeat", Raw(b'{"status":5}'), seat.token),
     ):
         assert quick(odd) is None
+    assert read([b'{"type":"event","id":"r","method":"app.heartbeat"}']) == []
+    assert isinstance(read([b'{"type":"request","id":null,"method":"app.heartbeat"}'])[0], Odd)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,10 @@ async def test_verbs_heartbeats_have_the_same_bytes_both_ways() -> None:
     [(b'"a"', True), (b"12", True), (b"-1", True), (b"", False), (b"null", False),
      ('"ä"'.encode(), False), (b"[1]", False)],
 )  # fmt: skip
-def test_verbs_ids_that_can_be_repeated(id: bytes, plain: bool) -> None:
-    assert verbs.is_plain(id) is plain
+def test_hear_ids_that_can_be_repeated(id: bytes, plain: bool) -> None:
+    line = b'{"type":"request","method":"x","id":%b}' % (id or b'""')
+    (found,) = read([line if id else line.replace(b',"id":""', b"")])
+    assert (isinstance(found, Request) and bytes(found.id) == id) is plain
 
 
 async def test_verbs_gateway_calls_say_who_could_answer() -> None:

@@ -113,6 +113,31 @@ async def test_what_waits_is_bounded_and_what_is_refused_says_so():
     await host_of(desk.door).stop(1.0)
 
 
+async def test_what_is_no_command_is_refused_in_its_place_and_when_too_many_wait_at_once():
+    gate = asyncio.Event()
+
+    async def provide():
+        await gate.wait()
+        return memory_door(Scripted([]), mode="full")
+
+    desk = Desk(None, Settings(cwd="/"), provide=provide)
+    client = Client(desk.hearer)
+    odd = [b"{", b'{"id":"u","type":"nothing"}', b'{"id":"s","type":"set_mode","mode":5}']
+    client.send(b'{"id":"0","type":"get_messages"}', *odd, b'{"id":"p","type":"ping"}')
+    client.send(*[b'{"id":"%d","type":"get_messages"}' % n for n in range(4_091)], *odd)
+    refused = [json.loads(await client.receive()) for _ in range(3)]
+    assert all("busy" in answer["error"] for answer in refused)
+    assert [answer.get("id") for answer in refused] == [None, "u", "s"]
+    gate.set()
+    first = [json.loads(await client.receive()) for _ in range(6)]
+    assert [one.get("id") for one in first] == ["0", None, "u", "s", "p", "0"]
+    assert "malformed json" in first[1]["error"] and first[2]["error"] == "unknown command"
+    assert first[3]["error"].startswith("invalid set_mode") and first[4]["data"] == {"pong": True}
+    client.drop()
+    assert desk.door is not None
+    await host_of(desk.door).stop(1.0)
+
+
 @pytest.mark.bare
 def test_the_start_imports_no_engine_and_nothing_heavy():
     code = (

@@ -29,7 +29,7 @@ from dragoman.wire.jsonrpc import (
     error,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link
+from dragoman.wire.link import Link, Party
 from dragoman.wire.serve import Shell, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
@@ -57,7 +57,7 @@ GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
-class AcpHearer:
+class AcpHearer(Party):
     """The dialect's side of a connection."""
 
     __slots__ = (
@@ -144,8 +144,10 @@ class AcpHearer:
         else:
             self.shell.use(TABLE)
 
-    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
+    def refuses(self, verb: Verb | None, request: Request) -> BaseException | None:
         """Why a request may not pass now: the first one, or one of version 2."""
+        if verb is None:
+            return None  # it is unknown, whoever asks
         if not self.second:
             if request.method in ("initialize", "_dragoman/connection"):
                 return None  # the first chooses what is spoken, the other is of our own programs
@@ -217,7 +219,7 @@ class AcpHearer:
             await attachment.all_told()
         self.rested()
 
-    # --- wire.serve.RpcParty ---
+    # --- wire.link.Party ---
 
     def rested(self) -> None:
         if self._gone:

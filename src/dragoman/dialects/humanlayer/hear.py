@@ -15,12 +15,11 @@ from dragoman.wire.jsonrpc import (
     PARSE_ERROR,
     Invalid,
     Reader,
-    Response,
     Rules,
     error,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link
+from dragoman.wire.link import Link, Party
 from dragoman.wire.overlong import id_of
 from dragoman.wire.serve import Call, Shell
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
@@ -46,7 +45,7 @@ QUEUE = 10_000  # requests of one connection that may wait behind a slow one
 TABLE = Table(VERBS, read=Reader(RULES).read, expected=(Fault, Wrong), strict=True, waiting=QUEUE)
 
 
-class HumanlayerHearer:
+class HumanlayerHearer(Party):
     """The dialect's side of one connection."""
 
     __slots__ = ("_door", "_subscription", "_who", "desk", "link", "max_line", "shell")
@@ -102,10 +101,7 @@ class HumanlayerHearer:
         """A subscribed connection is not listened to any more."""
         return self._subscription is not None or self.shell.ended
 
-    # --- wire.serve.RpcParty ---
-
-    def responded(self, response: Response) -> None:
-        """No line is a response here."""
+    # --- wire.link.Party ---
 
     def invalid(self, message: Invalid) -> bytes:
         """The protocol's own texts; what exactly is wrong goes into the details."""

@@ -1,7 +1,6 @@
 """One connection: lines in, answers out."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -10,13 +9,14 @@ from msgspec import Raw
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.wire.codec import ascii_encode, is_utf8, mend_text
+from dragoman.wire.link import Party
 from dragoman.wire.serve import Shell
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .faults import Wrong, error_of
 from .shapes import Request
 from .speak import EMPTY_ID
-from .verbs import VERBS, is_plain
+from .verbs import VERBS
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_LINE = 262_144  # characters, as JavaScript counts them
 MAX_BUFFER = 1_048_576  # bytes without a newline
+_FIRST = frozenset(b'"-0123456789')
 _OTHER_TYPES = frozenset(("response", "event", "stream"))
 
 _decode = msgspec.json.Decoder(Request).decode
@@ -38,10 +39,67 @@ def _answer(conn: "OpenclawosHearer", verb: Verb, id: bytes, value: Any) -> byte
     return conn.desk.voice.success(conn.desk.now(), id, value)
 
 
-TABLE = Table(VERBS, answer=_answer, expected=(Fault,), prepares=True, pool=64, waiting=65_536)
+class Odd(NamedTuple):
+    """A line that is no request, and what is wrong with it."""
+
+    id: bytes
+    text: str
 
 
-class OpenclawosHearer:
+def read(lines: list[bytes]) -> list[Request | Odd]:
+    """What each line is; what is nothing to us is left out."""
+    found: list[Request | Odd] = []
+    decode, first, add = _decode, _FIRST, found.append
+    for line in lines:
+        try:
+            one = decode(line) if len(line) <= MAX_LINE else None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            one = None
+        if one is not None and (id := bytes(one.id))[0] in first and id.isascii():
+            add(one)  # its id can be repeated as it came
+        elif (looked := _second_look(line)) is not None:
+            add(looked)
+    return found
+
+
+def _second_look(line: bytes) -> Request | Odd | None:
+    """A line that is no plain request: mend it, pass it over, or say what is wrong."""
+    if len(line) > MAX_LINE and _too_long(line):
+        return Odd(EMPTY_ID, "Message too large")
+    text = line.strip()
+    if not text:
+        return None
+    try:
+        value = msgspec.json.decode(mend_text(text))
+    except (msgspec.DecodeError, RecursionError, ValueError) as trouble:
+        return Odd(EMPTY_ID, f"Malformed JSON: {trouble}")
+    if not isinstance(value, dict):
+        return Odd(EMPTY_ID, "A message must be a JSON object")
+    kind, given = value.get("type"), value.get("id")
+    if isinstance(kind, str) and kind in _OTHER_TYPES:
+        return None
+    usable = isinstance(given, str | int | float) and not isinstance(given, bool)
+    request_id = ascii_encode(given) if usable else EMPTY_ID
+    token = value.get("token")
+    if kind != "request":
+        return Odd(request_id, 'type must be "request"')
+    if not usable:
+        return Odd(request_id, "id must be a string")
+    if not isinstance(value.get("method"), str) or not value["method"]:
+        return Odd(request_id, "method must be a string")
+    if token is not None and not isinstance(token, str):
+        return Odd(request_id, "token must be a string")
+    params = Raw(ascii_encode(value.get("params")))
+    return Request("request", Raw(request_id), value["method"], params, token)
+
+
+TABLE = Table(
+    VERBS, read=read, request=Request, answer=_answer, expected=(Fault,), gated=True,
+    prepares=True, pool=64, waiting=65_536,
+)  # fmt: skip
+
+
+class OpenclawosHearer(Party):
     """Implements `wire.link.Hearer`."""
 
     # One byte less than the buffer: `Lines` grants one for a CR.
@@ -76,40 +134,14 @@ class OpenclawosHearer:
     # --- what the transport calls ---
 
     def hear(self, lines: list[bytes]) -> None:
-        link, decode = self.link, _decode
-        send = link.send
-        at_hand: str | None = None  # the method whose quick answers are made
-        quick: Callable[[Request], bytes | None] | None = None
-        for line in lines:
-            try:
-                if len(line) > MAX_LINE and _too_long(line):
-                    self._refuse(EMPTY_ID, "INVALID_REQUEST", "Message too large")
-                    continue
-                request = decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                at_hand = None
-                self._odd(line)
-                continue
-            if request.method != at_hand:
-                at_hand, verb = request.method, VERBS.get(request.method)
-                quick = None if verb is None or verb.quick is None else verb.quick(self)
-            if quick is not None:
-                said = quick(request)
-                if said is not None:
-                    send(said)
-                    continue
-            at_hand = None
-            self._request(line, request, VERBS.get(request.method))
-            if link.closed:
-                return
+        self.shell.hear(lines)
 
     def overlong(self, size: int) -> None:
-        if size <= MAX_BUFFER:
-            self._refuse(EMPTY_ID, "INVALID_REQUEST", "Message too large")
-            return
-        text = "Message too large - buffer limit exceeded"
-        self._refuse(EMPTY_ID, "INVALID_REQUEST", text)
-        self.link.close()
+        over = size > MAX_BUFFER
+        text = "Message too large - buffer limit exceeded" if over else "Message too large"
+        self.link.send(self.invalid(Odd(EMPTY_ID, text)))
+        if over:
+            self.link.close()
 
     def ended(self) -> None:
         self.shell.end()
@@ -122,29 +154,19 @@ class OpenclawosHearer:
         self.desk.conns.discard(self)
         self.door.visitors.exit(self, self._who)
 
-    # --- one request ---
+    def stop_watching(self) -> None:
+        for watch in self.watches:
+            watch.close()
+        self.watches.clear()
 
-    def _request(self, line: bytes, request: Request, verb: Verb | None) -> None:
-        request_id = bytes(request.id)
-        if request.type != "request" or not request.method or not is_plain(request_id):
-            self._odd(line)
-            return
-        send, shell = self.link.send, self.shell
-        if verb is not _REGISTER:
-            problem = self._unknown_app(request.token)
-            if problem is not None:
-                shell.fail(verb, request_id, problem, send)
-                return
-        if verb is None:
-            shell.fail(verb, request_id, UnknownMethod(request.method), send)
-        else:
-            params = bytes(request.params)
-            shell.take(verb, request_id, b"" if params == b"null" else params, send)
+    # --- wire.link.Party ---
 
-    def _unknown_app(self, token: str | None) -> Wrong | None:
+    def refuses(self, verb: Verb | None, request: Request) -> Wrong | None:
         """Why this request may not pass: who sends it is not known."""
-        seat = self.seat
-        if seat is None and token and self.desk.resume(self, token):
+        seat, token = self.seat, request.token
+        if self.link.closed:
+            return Wrong("CONNECTION_CLOSED", "The connection was closed")
+        if verb is _REGISTER or (seat is None and token and self.desk.resume(self, token)):
             return None
         if seat is None:
             return Wrong("APP_NOT_REGISTERED", "Must call app.register first")
@@ -152,49 +174,10 @@ class OpenclawosHearer:
             return None
         return Wrong("UNAUTHORIZED", "Invalid or missing authentication token")
 
-    def _odd(self, line: bytes) -> None:
-        """A line that is no plain request: mend it, pass it over, or say what is wrong."""
-        text = line.strip()
-        if not text:
-            return
-        try:
-            value = msgspec.json.decode(mend_text(text))
-        except (msgspec.DecodeError, RecursionError, ValueError) as trouble:
-            self._refuse(EMPTY_ID, "INVALID_REQUEST", f"Malformed JSON: {trouble}")
-            return
-        if not isinstance(value, dict):
-            self._refuse(EMPTY_ID, "INVALID_REQUEST", "A message must be a JSON object")
-            return
-        kind, given = value.get("type"), value.get("id")
-        if kind in _OTHER_TYPES if isinstance(kind, str) else False:
-            return
-        usable = isinstance(given, str | int | float) and not isinstance(given, bool)
-        request_id = ascii_encode(given) if usable else EMPTY_ID
-        token = value.get("token")
-        if kind != "request":
-            self._refuse(request_id, "INVALID_REQUEST", 'type must be "request"')
-        elif not usable:
-            self._refuse(request_id, "INVALID_REQUEST", "id must be a string")
-        elif not isinstance(value.get("method"), str) or not value["method"]:
-            self._refuse(request_id, "INVALID_REQUEST", "method must be a string")
-        elif token is not None and not isinstance(token, str):
-            self._refuse(request_id, "INVALID_REQUEST", "token must be a string")
-        else:
-            params = Raw(ascii_encode(value.get("params")))
-            again = Request("request", Raw(request_id), value["method"], params, token)
-            self._request(line, again, VERBS.get(again.method))
+    def invalid(self, message: Odd) -> bytes:
+        return self.failure(None, message.id, Wrong("INVALID_REQUEST", message.text))
 
-    def stop_watching(self) -> None:
-        for watch in self.watches:
-            watch.close()
-        self.watches.clear()
-
-    # --- wire.serve.Party ---
-
-    def is_ready(self) -> bool:
-        return True
-
-    async def ready(self) -> None:
+    async def prepare(self) -> None:
         if self.seat is None:  # it left while this waited its turn
             raise Wrong("APP_NOT_REGISTERED", "Must call app.register first")
 
@@ -202,15 +185,12 @@ class OpenclawosHearer:
         """The app says no more and has all its answers: close our side."""
         self.link.close()
 
-    def failure(self, verb: Verb | None, id: bytes, problem: BaseException) -> bytes:
+    def failure(self, verb: Verb | None, id: bytes | None, problem: BaseException) -> bytes:
         desk = self.desk
-        return desk.voice.failure(desk.now(), id, error_of(_fault(problem)))
+        return desk.voice.failure(desk.now(), id or EMPTY_ID, error_of(_fault(problem)))
 
     def trouble(self, verb: Verb | None, problem: BaseException) -> None:
         self.door.trouble("openclawos request broke", problem)
-
-    def _refuse(self, request_id: bytes, code: str, message: str) -> None:
-        self.link.send(self.failure(None, request_id, Wrong(code, message)))
 
 
 def _fault(problem: BaseException) -> Fault:

@@ -1,8 +1,8 @@
 """What apps send: the request, and the parameters of each method."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 
 class Settings(Struct, frozen=True):
@@ -17,9 +17,9 @@ class Settings(Struct, frozen=True):
 class Request(Struct, frozen=True, gc=False):
     """One line from an app. `id` and `params` stay as they came until they are needed."""
 
-    type: str = ""
-    id: Raw = Raw()
-    method: str = ""
+    type: Literal["request"]
+    id: Raw
+    method: Annotated[str, Meta(min_length=1)]
     params: Raw = Raw()
     token: str | None = None
 

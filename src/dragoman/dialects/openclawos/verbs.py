@@ -21,7 +21,6 @@ PROTOCOL = "1.0"
 OK = {"ok": True}
 _MOST_GRANTS = 1024
 _BARE = frozenset((b"", b"null", b"{}"))
-_FIRST = frozenset(b'"-0123456789')
 _read_status = msgspec.json.Decoder(shapes.Heartbeat).decode
 
 
@@ -44,26 +43,20 @@ def heartbeat(conn: "OpenclawosHearer", asked: shapes.Heartbeat) -> Any:
 def beats(conn: "OpenclawosHearer") -> "Callable[[shapes.Request], bytes | None] | None":
     """Answers plain heartbeats until something else is heard, with the bytes of `heartbeat`.
 
-    They are by far the most frequent, and the whole way takes 2.7 times as long (decision 0073).
+    They are by far the most frequent, and the whole way takes 2.5 times as long (decision 0073).
     """
     seat, voice, now = conn.seat, conn.desk.voice, conn.desk.now()
     if seat is None:
         return None
     known, strict = seat.token, conn.desk.settings.require_token
-    line, number, first, bare = voice.beats(now), voice.number, _FIRST, _BARE
+    line, number, bare = voice.beats(now), voice.number, _BARE
 
     def beat(request: shapes.Request) -> bytes | None:
-        request_id = bytes(request.id)
-        if (
-            request_id
-            and request_id[0] in first
-            and request_id.isascii()
-            and request.type == "request"
-            and (not strict if (token := request.token) is None else token == known)
-            and (bytes(request.params) in bare or _has_status(seat, request.params))
+        if (not strict if (token := request.token) is None else token == known) and (
+            bytes(request.params) in bare or _has_status(seat, request.params)
         ):
             seat.beat_at = now
-            return line % (number(), request_id)
+            return line % (number(), request.id)
         return None
 
     return beat
@@ -78,11 +71,6 @@ def _has_status(seat: "Seat", params: msgspec.Raw) -> bool:
     if status is not None:
         seat.status = status
     return True
-
-
-def is_plain(request_id: bytes) -> bool:
-    """Whether an id can be repeated as it came: a text or a number, in ASCII."""
-    return bool(request_id) and request_id[0] in _FIRST and request_id.isascii()
 
 
 def ready(conn: "OpenclawosHearer", asked: shapes.Ready) -> Any:
@@ -212,9 +200,15 @@ def _verb(
         order="pool",
         direct=direct,
         quick=quick,
-        read=msgspec.json.Decoder(params).decode,
+        read=_reader(params),
         takes=params,
     )
+
+
+def _reader(params: type) -> Callable[[bytes], Any]:
+    """Reads params of this type; `null` is none."""
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(params).decode
+    return lambda raw: decode(b"{}" if bytes(raw) == b"null" else raw)
 
 
 VERBS: dict[str, Verb] = {

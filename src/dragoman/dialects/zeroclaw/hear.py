@@ -28,7 +28,7 @@ from dragoman.wire.jsonrpc import (
     reply,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link
+from dragoman.wire.link import Link, Party
 from dragoman.wire.serve import Pause, Shell
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
@@ -144,7 +144,7 @@ class Held:
         self.follows_log = False
 
 
-class ZeroclawHearer:
+class ZeroclawHearer(Party):
     """The dialect's side of one connection.
 
     Thousands may be open and silent, so most of what a connection can have is made when it does.
@@ -261,10 +261,10 @@ class ZeroclawHearer:
             self.desk.tuis.pop(who.id, None)
         self.door.visitors.exit(self, who)
 
-    # --- wire.serve.RpcParty ---
+    # --- wire.link.Party ---
 
-    def refuses(self, verb: Verb, request: Request) -> BaseException | None:
-        return None if verb is _INITIALIZE else _FIRST
+    def refuses(self, verb: Verb | None, request: Request) -> BaseException | None:
+        return None if verb is _INITIALIZE or verb is None else _FIRST
 
     def let_in(self) -> None:
         """`initialize` succeeded: nothing is refused from now on."""

@@ -5,7 +5,6 @@ from dragoman.engine.faults import Fault
 BUSY = "agent is busy: wait for done, or send abort first"
 AUTH_REQUIRED = "auth required: send hello with token first"
 INVALID_TOKEN = "invalid token"
-UNKNOWN_COMMAND = "unknown command"
 CANCELLED = "context canceled"
 REFUSED = "the model refused to answer"
 

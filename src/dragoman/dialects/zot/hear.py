@@ -6,13 +6,13 @@ or a tool.
 """
 
 from os import urandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from dragoman.wire.codec import is_deep, is_utf8, mend_text
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link
+from dragoman.wire.link import Link, Party
 
 from .frames import failure, pong
 from .shapes import MAX_LINE, Envelope
@@ -26,10 +26,26 @@ if TYPE_CHECKING:
     from .seat import ZotSeat
 
 _decode = msgspec.json.Decoder(Envelope).decode
+_NOTHING = Envelope()
+_SHORT = 256  # bytes; plain pings have less
 _SPELLINGS = (b'"I', b'"T', b'"iD', b'"tY', b'"tyP', b'"typE')
 
 
-class ZotHearer:
+class ZotCommand(NamedTuple):
+    """What is heard: its name, that with its id for the answer, and the whole line."""
+
+    method: str
+    id: tuple[str, str]
+    params: bytes
+
+
+class Odd(NamedTuple):
+    """A line that is no command: what is wrong with it."""
+
+    text: str
+
+
+class ZotHearer(Party):
     """Implements `wire.link.Hearer`."""
 
     __slots__ = (
@@ -55,26 +71,26 @@ class ZotHearer:
     # --- the transport's side ---
 
     def hear(self, lines: list[bytes]) -> None:
+        trusted, send = self._trusted, self.link.send
         for line in lines:
             if self.has_left:
                 return
-            envelope = None
-            if line.isascii():
+            # The shell's way to a plain ping takes twice as long (0073), and loads it first.
+            shell = self._shell
+            idle = shell is None or not shell.working
+            if trusted and idle and len(line) < _SHORT and line.isascii():
                 try:
-                    envelope = _decode(line)
+                    asked = _decode(line)
                 except (msgspec.DecodeError, RecursionError):
-                    envelope = None  # looked at once more, to say what is wrong
-                else:
-                    # The whole way takes 4 times as long (0073), and loads the table first.
-                    if (
-                        envelope.type == "ping"
-                        and envelope.id
-                        and self._trusted
-                        and not self._is_working()
-                    ):
-                        self.link.send(pong(envelope.id))
-                        continue
-            self._line(line, envelope)
+                    asked = _NOTHING  # the shell says what is wrong
+                if asked.type == "ping" and asked.id:
+                    send(pong(asked.id))
+                    continue
+            if trusted:
+                self.shell.hear([line])
+            else:
+                self._greet(line)
+                trusted = self._trusted
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         from dragoman.wire.overlong import beginning_of, id_of  # seldom needed
@@ -85,7 +101,12 @@ class ZotHearer:
             command = ""
         id = id_of(ends)
         reason = f"line too long: {size} bytes came, the limit is {MAX_LINE} bytes"
-        self._refuse(command, id if isinstance(id, str) else "", reason)
+        known = (command, id if isinstance(id, str) else "")
+        said = failure(*known, reason)
+        if self._shell is None:
+            self.link.send(said)
+        else:
+            self._shell.say(said, self.link.send, known)
 
     def ended(self) -> None:
         self.has_ended = True
@@ -104,80 +125,22 @@ class ZotHearer:
         if self._present and self.desk.door is not None:
             self.desk.door.visitors.exit(self, self._who)
 
-    # --- one line ---
-
-    def _line(self, line: bytes, envelope: Envelope | None) -> None:
-        if envelope is None:
-            line = line.strip()
-            if not line:
-                return
-            if not is_utf8(line):
-                line = mend_text(line)
-            try:
-                envelope = _decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
-                line, found = _second_look(line, trouble)
-                if isinstance(found, str):
-                    self._refuse("", "", f"malformed json: {found}")
-                    return
-                envelope = found
-        command = envelope.type or ""
-        request_id = envelope.id or ""
-        if not command or not request_id:
-            if any(spelling in line for spelling in _SPELLINGS):
-                line, envelope = _lower_keys(line, envelope)
-                command, request_id = envelope.type or "", envelope.id or ""
-        if not self._trusted:
-            self._greet(command, request_id, line)
-        else:
-            self._command(command, request_id, line)
-
-    def _greet(self, command: str, request_id: str, line: bytes) -> None:
+    def _greet(self, line: bytes) -> None:
         """The first command of a client that must show a token."""
         from .faults import AUTH_REQUIRED, INVALID_TOKEN
 
-        if command == "hello" and _token_fits(line, self.desk.settings.token):
-            self._trusted = True
-            self._command(command, request_id, line)
-            return
-        reason = INVALID_TOKEN if command == "hello" else AUTH_REQUIRED
-        self.desk.failure = self.desk.failure or "rpc: bad auth token"
-        self.link.send(failure(command, request_id, reason))
-        self._leave()
-
-    def _command(self, command: str, request_id: str, line: bytes) -> None:
-        from .verbs import VERBS
-
-        verb = VERBS.get(command)
-        if verb is None:
-            from .faults import UNKNOWN_COMMAND
-
-            self._refuse(command, request_id, UNKNOWN_COMMAND)
-            return
-        if verb.read is not None and self._is_working():
-            try:
-                verb.read(line)
-            except (ValueError, RecursionError) as problem:
-                from dragoman.wire.verbs import bad_params
-
-                from .faults import explained
-
-                self._refuse(command, request_id, explained(command, bad_params(problem)))
-                return
-        self.shell.take(verb, (command, request_id), line, self.link.send)
-
-    def _is_working(self) -> bool:
-        """Whether a command that came before is not answered yet."""
-        return self._shell is not None and self._shell.working > 0
-
-    def _refuse(self, command: str, request_id: str, reason: str) -> None:
-        """Say what is wrong with a line, behind the answers to those before it."""
-        if not self._is_working():
-            self.link.send(failure(command, request_id, reason))
-            return
-        from .verbs import REFUSE
-
-        self.shell.take(REFUSE, (command, request_id), reason.encode(), self.link.send)
+        for one in read([line]):
+            if isinstance(one, Odd):
+                self.link.send(failure("", "", one.text))
+                continue
+            if one.method == "hello" and _token_fits(one.params, self.desk.settings.token):
+                self._trusted = True
+                self.shell.hear([line])
+                continue
+            reason = INVALID_TOKEN if one.method == "hello" else AUTH_REQUIRED
+            self.desk.failure = self.desk.failure or "rpc: bad auth token"
+            self.link.send(failure(*one.id, reason))
+            self._leave()
 
     @property
     def shell(self) -> "Shell":
@@ -190,12 +153,18 @@ class ZotHearer:
             self._shell.ended = self.has_ended
         return self._shell
 
-    # --- wire.serve.Party ---
+    # --- wire.link.Party ---
 
-    def failure(self, verb: "Verb | None", id: tuple[str, str], problem: BaseException) -> bytes:
+    def failure(
+        self, verb: "Verb | None", id: tuple[str, str] | None, problem: BaseException
+    ) -> bytes:
         from .faults import explained
 
-        return failure(*id, explained(id[0], problem))
+        known = id or ("", "")  # of a line that is no command
+        return failure(*known, explained(known[0], problem))
+
+    def invalid(self, message: Odd) -> bytes:
+        return failure("", "", message.text)
 
     def trouble(self, verb: "Verb | None", problem: BaseException) -> None:
         if self.desk.door is not None:
@@ -209,7 +178,7 @@ class ZotHearer:
         named = self.desk.settings.session
         return self.desk.door is not None and (self.seat is not None or not named)
 
-    async def ready(self) -> None:
+    async def prepare(self) -> None:
         from dragoman.engine.faults import Fault
 
         if self.desk.door is None:
@@ -257,6 +226,35 @@ class ZotHearer:
         self.link.close()
 
 
+def read(lines: list[bytes]) -> list[ZotCommand | Odd]:
+    """What each line is; an empty one is nothing."""
+    found: list[ZotCommand | Odd] = []
+    for line in lines:
+        try:
+            envelope = _decode(line) if line.isascii() else None
+        except (msgspec.DecodeError, RecursionError):
+            envelope = None  # looked at once more, to say what is wrong
+        if envelope is None:
+            line = line.strip()
+            if not line:
+                continue
+            if not is_utf8(line):
+                line = mend_text(line)
+            try:
+                envelope = _decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
+                line, looked = _second_look(line, trouble)
+                if isinstance(looked, str):
+                    found.append(Odd(f"malformed json: {looked}"))
+                    continue
+                envelope = looked
+        if not (envelope.type and envelope.id) and any(name in line for name in _SPELLINGS):
+            line, envelope = _lower_keys(line, envelope)
+        command = envelope.type or ""
+        found.append(ZotCommand(command, (command, envelope.id or ""), line))
+    return found
+
+
 def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str]:
     """A line that did not decode: `null`, broken text that can be mended, or malformed."""
     if line == b"null":
@@ -282,13 +280,16 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
 def _lower_keys(line: bytes, envelope: Envelope) -> tuple[bytes, Envelope]:
     """Field names are matched whatever their case; an exact one wins."""
     try:
-        fields = msgspec.json.decode(line)
-        lowered = {key.lower(): value for key, value in fields.items()}
-        lowered.update((key, value) for key, value in fields.items() if key == key.lower())
-        changed = msgspec.json.encode(lowered)
+        changed = msgspec.json.encode(lowered(msgspec.json.decode(line)))
         return changed, _decode(changed)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return line, envelope
+
+
+def lowered(fields: dict[str, Any]) -> dict[str, Any]:
+    """Names in small letters; an exact one wins over one in another case."""
+    folded = {key.lower(): value for key, value in fields.items()}
+    return folded | {key: value for key, value in fields.items() if key == key.lower()}
 
 
 def _token_fits(line: bytes, token: str) -> bool:

@@ -27,6 +27,7 @@ from . import shapes
 from .blocks import message, usage
 from .faults import BUSY
 from .frames import clock_time, success
+from .hear import ZotCommand, lowered, read
 from .seat import ZotSeat, new_session
 from .speak import EVENTS, request
 
@@ -380,23 +381,13 @@ def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) 
     return Verb(run, order="serial", direct=direct, read=read and _mending(read), takes=takes)
 
 
-def refuse(hearer: "ZotHearer", reason: str) -> None:
-    raise BadInput(reason)
-
-
 def _folded(line: bytes) -> bytes:
     """The line with its fields' names, and its pictures', in small letters: zot does not mind."""
-    fields = _lowered(msgspec.json.decode(line))
+    fields = lowered(msgspec.json.decode(line))
     pictures = fields.get("images")
     if isinstance(pictures, list):
-        fields["images"] = [_lowered(one) if isinstance(one, dict) else one for one in pictures]
+        fields["images"] = [lowered(one) if isinstance(one, dict) else one for one in pictures]
     return msgspec.json.encode(fields)
-
-
-def _lowered(fields: dict[str, Any]) -> dict[str, Any]:
-    """An exact name wins over one in another case."""
-    folded = {key.lower(): value for key, value in fields.items()}
-    return folded | {key: value for key, value in fields.items() if key == key.lower()}
 
 
 def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
@@ -416,7 +407,6 @@ def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     return mended
 
 
-REFUSE = Verb(refuse, order="serial", read=bytes.decode)  # of a line that cannot be a command
 VERBS: dict[str, Verb] = {
     "abort": _verb(abort),
     "approve": _verb(approve, shapes.Approve),
@@ -443,4 +433,7 @@ def _answer(hearer: "ZotHearer", verb: Verb, id: tuple[str, str], value: Any) ->
     return success(*id, value)
 
 
-TABLE = Table(VERBS, answer=_answer, expected=(Fault,), prepares=True, waiting=4_095)
+TABLE = Table(
+    VERBS, read=read, request=ZotCommand, answer=_answer, expected=(Fault,), strict=True,
+    may_overtake=True, prepares=True, waiting=4_095,
+)  # fmt: skip

@@ -8,7 +8,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.host import OpenSpec
 from dragoman.wire.codec import is_deep, mend_text, safe_encode
-from dragoman.wire.link import Link
+from dragoman.wire.link import Link, Party
 from dragoman.wire.serve import Shell
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
@@ -43,8 +43,8 @@ def _answer(hearer: "PiHearer", verb: Verb, id: Id, value: Any) -> bytes:
 TABLE = Table(VERBS, answer=_answer, expected=(Fault,))
 
 
-class PiHearer:
-    """Implements `wire.link.Hearer` and `wire.serve.Party`."""
+class PiHearer(Party):
+    """Implements `wire.link.Hearer` and `wire.link.Party`."""
 
     max_line = MAX_LINE
     limit_counts_newline = False
@@ -116,7 +116,7 @@ class PiHearer:
         if self.place is not None:
             self.place.leave()
 
-    # --- wire.serve.Party ---
+    # --- wire.link.Party ---
 
     def rested(self) -> None:
         """At the end of input: on stdio the turn is over as well, elsewhere it goes on."""
