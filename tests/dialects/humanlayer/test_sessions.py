@@ -78,6 +78,7 @@ async def test_what_a_launch_sets_reaches_the_engine(tmp_path):
         "humanlayer": {"run_id": child["run_id"]},
         "waiver": extra["waiver"],
         "given": {key: value for key, value in extra["given"].items() if key != "max_steps"},
+        "continues": {"sessions": [started["session_id"]]},  # its turns can be undone there
     }
     await desk.close()
 
