@@ -130,7 +130,8 @@ def _told(db: Database, others: Sequence[FileChange], space: str) -> list[tuple[
     trouble = []
     for one in others:
         data = db.get(one.after.hash) if one.after.hash is not None else None
-        trouble.append((one.path, _difference(db, one, one.after, data, space)))
+        theirs = _difference(db, one, one.after, data, space, "as they left it")
+        trouble.append((one.path, theirs))
     return trouble
 
 
@@ -195,7 +196,12 @@ def _prune(directory: str, space: str) -> None:
 
 
 def _difference(
-    db: Database, change: FileChange, now: State, data: bytes | None, space: str
+    db: Database,
+    change: FileChange,
+    now: State,
+    data: bytes | None,
+    space: str,
+    when: str = "now",
 ) -> str:
     """What somebody made of a file, as a diff against what the turn left."""
     name = _short(change.path, space)
@@ -211,7 +217,7 @@ def _difference(
     old, new = (_lines(one) for one in (left, data))
     return "\n".join(
         difflib.unified_diff(
-            old, new, f"{name} (as the turn left it)", f"{name} (now)", "", "", 2, ""
+            old, new, f"{name} (as the turn left it)", f"{name} ({when})", "", "", 2, ""
         )
     )
 
