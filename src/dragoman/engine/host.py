@@ -12,14 +12,13 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-import msgspec
-
 from . import events as ev
 from . import hooks as hooked
 from .arrivals import Arrivals
 from .ask import Rule
 from .content import Image, Prompt, Text, ToolCall, text_of
 from .ending import DRAFTS
+from .entries import body_of, read, stalled
 from .events import ACTIVE, Event, Who
 from .faults import (
     BadInput,
@@ -41,7 +40,7 @@ from .losses import Losses
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
 from .opening import directory, launch_dir, whole_path
-from .ports import Agents, Budget, Clock, Entry, Judgement, Models, Store
+from .ports import Agents, Budget, Clock, Judgement, Models, Store
 from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
 from .rules import Rules
@@ -182,7 +181,7 @@ class Host:
         if self.stopping:
             raise stopping()
         if self.store.stalled:
-            raise _stalled(self.store)
+            raise stalled(self.store)
         if said.startswith("/"):
             async with self.arrivals.turn(session_id):  # what comes behind it stays behind it
                 session = await self._bring(session_id)
@@ -221,7 +220,7 @@ class Host:
     async def open(self, spec: OpenSpec, by: Who | None) -> Session:
         """Make a session."""
         if self.store.stalled:
-            raise _stalled(self.store)
+            raise stalled(self.store)
         await self._make_room()
         if self.stopping:
             raise stopping()
@@ -371,15 +370,7 @@ class Host:
         while True:
             page = await self.store.entries(session_id, state.seq, _PAGE)
             for entry in page:
-                try:
-                    body = ev.decode_body(entry.body)
-                except msgspec.MsgspecError as error:
-                    raise StoreFailed(
-                        f"Entry {entry.seq} of session {session_id} cannot be read: {error}",
-                        "`dragoman sessions tail` shows the others.",
-                        session=session_id,
-                    ) from error
-                state.apply(body, entry.at)
+                state.apply(body_of(session_id, entry), entry.at)
             if len(page) < _PAGE:
                 break
         if state.seq == 0:
@@ -419,20 +410,11 @@ class Host:
 
     async def read(self, session_id: str, after: int, limit: int) -> Sequence[Event]:
         page = await self.store.entries(session_id, after, limit)
-        return [Event(session_id, e.at, self._body(session_id, e), e.seq, e.gseq) for e in page]
+        return [read(session_id, entry, self.trouble) for entry in page]
 
     async def read_all(self, after: int, limit: int) -> Sequence[Event]:
         page = await self.store.entries_since(after, limit)
-        return [Event(e.session, e.at, self._body(e.session, e), e.seq, e.gseq) for e in page]
-
-    def _body(self, session_id: str, entry: Entry) -> ev.Kept:
-        """What an entry says; of one that cannot be read, that it cannot: it hides no other."""
-        try:
-            return ev.decode_body(entry.body)
-        except msgspec.MsgspecError as error:
-            self.trouble("an entry cannot be read", error, session=session_id, seq=entry.seq)
-            said = f"Entry {entry.seq} of this session is damaged: {error}"
-            return ev.Noted("error", "An entry cannot be read", said)
+        return [read(entry.session, entry, self.trouble) for entry in page]
 
     async def catch_up(self) -> int:
         """Tell those who watch all sessions what other processes wrote; returns how far it goes."""
@@ -612,8 +594,3 @@ class Host:
             task.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=1.0)
-
-
-def _stalled(store: Store) -> StoreFailed:
-    """No turn begins while nothing can be written."""
-    return StoreFailed(f"Stalled: {store.stalled}", "Nothing is begun until the database is back.")
