@@ -25,7 +25,6 @@ from .faults import (
     Busy,
     Fault,
     InUse,
-    StoreFailed,
     TooMany,
     UnknownAgent,
     UnknownSession,
