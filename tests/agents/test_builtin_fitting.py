@@ -113,3 +113,45 @@ async def test_compacting_by_hand_says_it_in_our_words() -> None:
     await (await door.prompt(session, (Text("go"),), ME)).done
     done = await (await door.compact(session, ME)).done
     assert done.outcome == "failed" and "does not fit" in done.error
+
+
+def test_squeezing_cuts_what_was_said_and_given_before() -> None:
+    much = "z" * 50_000
+    messages = [
+        Message("user", (Text(much), Image("image/png", b"x"))),
+        Message("assistant", (Text(much), ToolCall("1", "write", {"a": [{"content": much}]}))),
+        Message("tool", (ToolResult("1", (Text("ok"),), name="write"),)),
+        Message("user", (Text(much),)),
+        Message("assistant", (Text(much), ToolCall("2", "write", {"content": much}))),
+        Message("tool", (ToolResult("2", (Text("ok"),), name="write"),)),
+    ]
+    made = squeezed(messages)
+    assert made[3:] == tuple(messages[3:])  # the last prompt and the last step stay whole
+    assert len(str(made[:3])) < 5_000 and str(made[:3]).count("left out to make room") == 4
+    first, second = made[1].content
+    assert isinstance(second, ToolCall) and second.args is not None
+    assert second.args["a"][0]["content"].startswith("zzz") and second.id == "1"
+    ended = squeezed([*messages, Message("user", (Text("and now"),))])
+    assert len(str(ended[3:5])) < 60_000  # the call of the last step stays
+
+
+async def test_a_prompt_that_does_not_fit_keeps_nobody_from_going_on() -> None:
+    full = fail("context_full", "prompt is too long: 9 tokens > 8")
+    script = Scripted([full, full, full, say("here")])
+    door = memory_door(script, [], mode="full")
+    session = (await door.open(OpenSpec(cwd="/"), ME)).id
+    done = await (await door.prompt(session, (Text("word " * 50_000),), ME)).done
+    assert done.outcome == "failed" and "does not fit" in done.error
+    done = await (await door.prompt(session, (Text("are you there?"),), ME)).done
+    assert done.text == "here"
+    sent = str(script.requests[-1].messages)
+    assert len(sent) < 5_000 and "are you there?" in sent
+
+
+async def test_a_model_that_gives_no_summary_goes_on_all_the_same() -> None:
+    full = fail("context_full", "prompt is too long: 9 tokens > 8")
+    script = Scripted([*[call("look")] * 8, full, say(""), say("done")])
+    door = memory_door(script, [_large(4_000)], mode="full", auto_compact=0.9)
+    session = (await door.open(OpenSpec(cwd="/"), ME)).id
+    done = await (await door.prompt(session, (Text("go"),), ME)).done
+    assert done.text == "done" and sizes(script.requests[-1].messages)[0] < 1_000

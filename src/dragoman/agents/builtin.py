@@ -172,7 +172,7 @@ class BuiltinAgent:
         try:
             await summarise(turn, provider, model, automatic=True)
         except ProviderFailed as failure:
-            if failure.kind != "context_full":
+            if failure.kind not in ("context_full", "refused"):
                 raise
             return False  # squeezing may still help
         return True
@@ -261,9 +261,41 @@ def fitted(messages: Sequence[Message], used: int, window: int) -> tuple[Message
 
 
 def squeezed(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """As little as possible: every large result but those of the last step, and half of those."""
+    """As little as possible: every large result but those of the last step, and half of those.
+
+    What was said before the last prompt, and what calls before the last step were given, is cut,
+    too: one text that does not fit must not keep a session from going on.
+    """
     last = max((n for n, one in enumerate(messages) if one.role == "assistant"), default=0)
-    return shortened(shortened(messages, last, _LEFT), len(messages), 16_000)
+    asked = max((n for n, one in enumerate(messages) if one.role == "user"), default=0)
+    made = shortened(shortened(messages, last, _LEFT), len(messages), 16_000)
+    return tuple(
+        _said_less(one, n < asked, n < last) if n < max(asked, last) else one
+        for n, one in enumerate(made)
+    )
+
+
+def _said_less(message: Message, texts: bool, calls: bool) -> Message:
+    if message.role == "tool":
+        return message
+    blocks: list[Any] = []
+    for block in message.content:
+        if texts and isinstance(block, Text | Image):
+            block = _short(block, _LARGE)
+        elif calls and isinstance(block, ToolCall) and block.args:
+            block = replace(block, args={k: _less(v) for k, v in block.args.items()}, raw="")
+        blocks.append(block)
+    return replace(message, content=tuple(blocks))
+
+
+def _less(value: Any) -> Any:
+    """What a call was given, with long texts cut."""
+    if isinstance(value, str) and len(value) > _LARGE:
+        left = len(value) - 2 * _LEFT
+        return f"{value[:_LEFT]}... [{left} characters left out to make room] ...{value[-_LEFT:]}"
+    if isinstance(value, dict):
+        return {name: _less(one) for name, one in value.items()}
+    return [_less(one) for one in value] if isinstance(value, list) else value
 
 
 def shortened(messages: Sequence[Message], until: int, large: int) -> tuple[Message, ...]:

@@ -67,7 +67,7 @@ async def _summarise(
             if room < _LEAST:
                 raise too_much() from failure
     if not summary:
-        raise ProviderFailed("empty summary from model", "server")
+        raise ProviderFailed("empty summary from model", "refused")
     await turn.compacted(summary, keep, usage, model.cost(usage), automatic=automatic)
     return summary
 
