@@ -270,3 +270,22 @@ async def test_a_word_that_comes_while_a_turn_is_superseded_is_said_once(reopen)
     await work.done
     await door.idle(sid)
     assert said(door, sid).count("steered") == 1
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+async def test_what_was_stopped_while_it_waited_does_not_run_after_a_kill(reopen, interrupt):  # noqa: F811
+    door, sid, tape, _, ask = await asking(reopen)
+    second = await door.prompt(sid, (Text("second"),), ME, keep=True)
+    third = await door.prompt(sid, (Text("third"),), ME, keep=True)
+    inbox = host_of(door).live[sid].inbox
+    assert inbox.stop(second, "client", interrupt=interrupt) == second.turn
+    await door.kept(sid)
+    finished = await second.done
+    assert finished.outcome == ("interrupted" if interrupt else "cancelled")
+    assert not third.done.done()
+    await kill(door)
+    door = await reopen(Scripted(["a", "b", "c"]), [EchoTool()])
+    await host_of(door).recover()
+    await door.answer(ask.id, "allow", ME)
+    await door.idle(sid)
+    assert said(door, sid) == ["first", "third"]

@@ -132,6 +132,40 @@ async def test_mirror_cancels_and_retracts_what_is_there(far: Any) -> None:
         await work.done
 
 
+async def test_mirror_has_kept_what_its_owner_has(far: Any, monkeypatch: Any) -> None:
+    mirror, way, _ = far
+    mirror.inbox.put(Work("prompt", "t1", (), None, key="k"), limit=9, wait=None)
+    asked, ask = asyncio.Event(), way.ask
+
+    async def slow(session: str, command: Any) -> Any:
+        await asked.wait()
+        return await ask(session, command)
+
+    monkeypatch.setattr(way, "ask", slow)
+    mirror.inbox.cancel()
+    kept = asyncio.ensure_future(mirror.inbox.kept())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not kept.done()
+    asked.set()
+    await kept
+    assert words.Cancel("t1", "client") in way.asked
+    way.result = InUse("the node is away")
+    mirror.inbox.retract("k")
+    with pytest.raises(InUse):
+        await mirror.inbox.kept()
+
+
+async def test_what_was_stopped_before_it_began_is_cancelled_and_not_failed(far: Any) -> None:
+    mirror, way, _ = far
+    work = Work("prompt", "t1", (), None)
+    mirror.inbox.put(work, limit=9, wait=None)
+    mirror.inbox.cancel()
+    await mirror.inbox.kept()
+    _hear(work, ev.Dropped("t1", "It was cancelled."))
+    assert work.done.result().outcome == "cancelled"
+
+
 async def test_mirror_answers_and_configures_through_its_owner(far: Any) -> None:
     mirror, way, _ = far
     settled = ev.Settled("a1", "allow")

@@ -301,7 +301,7 @@ class Door:
         """Wait until all that was done to a session is stored: it may be acknowledged then."""
         session = self._host.live.get(session_id)
         if session is not None:
-            await session.ledger.told()
+            await session.inbox.kept()
 
     def cancel(self, session_id: str, cause: str = "client") -> str:
         """Stop the running turn at once; returns its id. Raises NothingRunning, UnknownSession."""
@@ -323,7 +323,9 @@ class Door:
         """Like cancel, but the session rests as `interrupted` and tells so."""
         session = await self._host.get(session_id)
         if not session.own:
-            return session.inbox.cancel("interrupt", interrupt=True)
+            turn_id = session.inbox.cancel("interrupt", interrupt=True)
+            await session.inbox.kept()
+            return turn_id
         state = session.state
         left = session.ledger.turn is None and state.turn  # since before a restart
         turn_id = session.inbox.cancel("interrupt", interrupt=True)

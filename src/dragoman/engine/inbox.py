@@ -449,9 +449,7 @@ class Inbox:
     def _cancel_ahead(self, cause: str, interrupt: bool) -> str:
         """Stop what was asked for and has not begun, or what waits since before a restart."""
         if self.waiting and not self._left:
-            work = self.waiting[0]
-            work.stopped = work.stopped or (cause, interrupt)
-            return work.turn
+            return self.stop(self.waiting[0], cause, interrupt=interrupt)
         ledger = self._ledger
         state = ledger.state
         if not state.turn:
@@ -465,6 +463,26 @@ class Inbox:
         self.go_on()
         return turn_id
 
+    def stop(self, work: Work, cause: str, *, interrupt: bool) -> str:
+        """Stop what waits; what is in the store would run after a crash, so it goes from there."""
+        if not work.stored:
+            work.stopped = work.stopped or (cause, interrupt)
+        elif work in self.waiting:
+            outcome: ev.Outcome = "interrupted" if interrupt else "cancelled"
+            self._take_out(
+                work, "It was cancelled.", Finished(work.turn, outcome, "aborted", cause=cause)
+            )
+        return work.turn
+
+    async def kept(self) -> None:
+        """Wait until all that was done to the session is stored."""
+        await self._ledger.told()
+
+    def _take_out(self, work: Work, why: str, finished: Finished) -> None:
+        self.waiting.remove(work)
+        self._drop(work, why, finished.outcome)
+        work.finish(finished)
+
     def retract(self, key: str) -> str:
         """Take a prompt back: out of the inbox, or by stopping its turn. Raises NothingRunning."""
         turn = self._ledger.turn
@@ -472,9 +490,8 @@ class Inbox:
             return self.cancel()
         for work in self.waiting:
             if key and work.key == key:
-                self.waiting.remove(work)
-                self._drop(work, "It was taken back.")
-                work.finish(Finished(work.turn, "cancelled", "aborted", cause="client"))
+                finished = Finished(work.turn, "cancelled", "aborted", cause="client")
+                self._take_out(work, "It was taken back.", finished)
                 return work.turn
         raise NothingRunning("That prompt neither waits nor runs.")
 

@@ -89,8 +89,7 @@ def _cancel(session: Session, command: words.Cancel) -> str:
     inbox, turn = session.inbox, session.ledger.turn
     for work in inbox.waiting:
         if work.turn == command.turn:
-            work.stopped = work.stopped or (command.cause, command.interrupt)
-            return command.turn
+            return inbox.stop(work, command.cause, interrupt=command.interrupt)
     if command.turn != (turn.id if turn is not None else session.state.turn):
         return ""
     try:

@@ -148,6 +148,9 @@ def _hear(work: "Work", body: ev.Kept) -> None:
     elif isinstance(body, ev.Queued) and body.id == work.turn:
         work.keep()
     elif isinstance(body, ev.Dropped) and body.id == work.turn:
-        work.fail(Busy(body.reason))
+        if work.stopped is None:
+            work.fail(Busy(body.reason))
+        else:
+            work.finish(Finished(work.turn, "cancelled", "aborted", cause=work.stopped[0]))
     elif isinstance(body, ev.TurnEnded) and body.turn == work.turn:
         work.finish(Finished(body.turn, body.outcome, body.stop, body.text, body.error, body.cause))

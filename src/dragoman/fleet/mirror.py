@@ -5,7 +5,7 @@ happens there is read from the log, and what is to be done there becomes a comma
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.engine import events as ev
@@ -122,9 +122,10 @@ class FarLedger(Ledger):
 class FarInbox:
     """What this node's clients want done; the owner has the inbox."""
 
-    __slots__ = ("_ledger", "_way", "last_used", "task", "waiting")
+    __slots__ = ("_asking", "_ledger", "_way", "last_used", "task", "waiting")
 
     def __init__(self, ledger: FarLedger, way: Way) -> None:
+        self._asking: set[asyncio.Task[Any]] = set()  # what its owner does not have yet
         self._ledger = ledger
         self._way = way
         self.waiting: list[Work] = []  # sent from here, not begun
@@ -204,12 +205,25 @@ class FarInbox:
             raise NothingRunning(
                 "No active turn for this session", status=self._ledger.state.status
             )
-        self._ledger.home.spawn(self._stop(cause, interrupt))
+        self._ask(self._stop(cause, interrupt))
         return turn
+
+    def _ask(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = self._ledger.home.spawn(work)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def kept(self) -> None:
+        """Wait until the owner has done what it was asked. Raises what it says against it."""
+        for task in tuple(self._asking):
+            await asyncio.shield(task)
+        await self._ledger.told()
 
     async def _stop(self, cause: str, interrupt: bool) -> None:
         await self._way.catch_up(self._ledger.id)  # what runs now is meant
         if turn := self._turn():
+            if self.waiting and self.waiting[0].turn == turn:
+                self.waiting[0].stopped = (cause, interrupt)  # so that its end is no failure
             await self._way.ask(self._ledger.id, words.Cancel(turn, cause, interrupt))
 
     def _turn(self) -> str:
@@ -219,7 +233,7 @@ class FarInbox:
         turn = self.taken(key) if key else ""
         if not turn:
             raise NothingRunning("That prompt neither waits nor runs.")
-        self._ledger.home.spawn(self._way.ask(self._ledger.id, words.Retract(key)))
+        self._ask(self._way.ask(self._ledger.id, words.Retract(key)))
         return turn
 
     def leave_waiting(self) -> None:

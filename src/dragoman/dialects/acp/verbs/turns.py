@@ -150,11 +150,18 @@ def _result(session_id: str, stop: str, text: str) -> dict[str, Any]:
     return {"sessionId": session_id, "stopReason": stop, "content": text}
 
 
-def cancel(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
+def cancel(conn: "AcpHearer", params: ForSession) -> Any:
     """Stop the running turn. Nothing running, or no such session: nothing to do."""
     attachment = conn.attached.get(params.session_id) or conn.child(params.session_id)
-    if attachment is not None:
-        attachment.cancel()
+    if attachment is None:
+        return {}
+    attachment.cancel()
+    return _kept(conn, attachment.id)
+
+
+async def _kept(conn: "AcpHearer", session_id: str) -> dict[str, Any]:
+    """Acknowledged is what a crash cannot undo."""
+    await conn.door.kept(session_id)
     return {}
 
 
