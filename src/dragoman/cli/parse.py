@@ -8,6 +8,7 @@ from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
 
 class Usage(Exception):
@@ -152,7 +153,7 @@ class Args:
         self.path = tuple(command.full_name.split())
         self.values = values
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> "Any":
         try:
             return self.__dict__["values"][name]
         except KeyError:

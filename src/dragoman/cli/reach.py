@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dragoman.cli.local.offline import Offline
+    from dragoman.cli.parse import Args
 
     Host = Plain | Offline
 
@@ -20,12 +21,12 @@ _PAGE = 1_000
 _PAGES = 20
 
 
-def daemon(args: "Any") -> Plain:
+def daemon(args: "Args") -> Plain:
     """A connection to the running daemon. Raises NotRunning, which says how to start it."""
     return Plain(socket_path(args.config_dir), f"dragoman {args.verb}")
 
 
-def reload(args: "Any") -> None:
+def reload(args: "Args") -> None:
     """Return when a running daemon has read again what was written."""
     try:
         with daemon(args) as there:
@@ -36,7 +37,7 @@ def reload(args: "Any") -> None:
         say.warn(f"The running daemon goes on with what it had: {fault}")
 
 
-def host(args: "Any") -> "Host":
+def host(args: "Args") -> "Host":
     """The running daemon, or the same answers out of the store when none runs."""
     try:
         return daemon(args)

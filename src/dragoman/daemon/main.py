@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.listening import Listening
@@ -414,7 +414,16 @@ def _listen_to_signals(daemon: Daemon) -> None:
     loop.add_signal_handler(signal.SIGHUP, daemon.reload)
 
 
-async def serve(args: Any) -> int:
+class DaemonFlags(Protocol):
+    """What the command line says of a daemon."""
+
+    config_dir: str | None
+    ephemeral: bool
+    no_gateway: bool
+    native: bool
+
+
+async def serve(args: DaemonFlags) -> int:
     """Run a daemon until it is told to stop; returns the exit code."""
     composed = await compose(config_dir=args.config_dir, for_daemon=True)
     for notice in composed.notices:
@@ -437,6 +446,6 @@ async def serve(args: Any) -> int:
     return 0
 
 
-def main(args: Any) -> int:
+def main(args: DaemonFlags) -> int:
     """Run until SIGTERM, SIGINT, or, when ephemeral, until the last client has left."""
     return run(serve(args))

@@ -25,12 +25,13 @@ from dragoman.wire.link import Blob, Hearer, Link, Opener, Peer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.cli.parse import Args
     from dragoman.host.compose import Composed
 
 _PATIENCE = 3.0  # seconds that a daemon which was there may be away before we go on alone
 
 
-def main(args: Any, path: str = "", begun: Begun | None = None) -> int:
+def main(args: "Args", path: str = "", begun: Begun | None = None) -> int:
     """Serve until the input ends; returns the exit code. `path`: of the daemon's socket, if any."""
     wire = stdio.claim_stdout()  # before anything else can print on it
     flags: dict[str, Any] = {}

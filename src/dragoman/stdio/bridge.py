@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import Fault
 from dragoman.host import tokens
@@ -13,6 +13,9 @@ from dragoman.stdio.relay import Relay
 from dragoman.transports import stdio
 from dragoman.transports.loop import run
 from dragoman.wire.link import Link, Opener
+
+if TYPE_CHECKING:
+    from dragoman.cli.parse import Args
 
 _PATIENCE = 60.0  # seconds that a gateway which was there may be away
 
@@ -42,7 +45,7 @@ class GatewayWay:
         return None
 
 
-def main(args: Any) -> int:
+def main(args: "Args") -> int:
     """Run until the editor has left and has all its answers."""
     wire = stdio.claim_stdout()
     try:

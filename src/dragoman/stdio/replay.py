@@ -6,13 +6,16 @@ import sys
 from collections import deque
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
 from dragoman.testing.score import PlayedConnection, Score, load
 from dragoman.testing.talk import TalkError
 from dragoman.transports.loop import run
 from dragoman.wire.link import Hearer, Link
+
+if TYPE_CHECKING:
+    from dragoman.cli.parse import Args
 
 _MAX_LINE = 64 * 1024 * 1024
 
@@ -108,7 +111,7 @@ class _Playing:
             self._link.close()
 
 
-async def _serve(args: Any) -> int:
+async def _serve(args: "Args") -> int:
     try:
         score = load(Path(args.file))
         player = Player(score, args.connection, args.strict)
@@ -147,6 +150,6 @@ async def _on_socket(player: Player, path: str) -> None:
         held.release()
 
 
-def main(args: Any) -> int:
+def main(args: "Args") -> int:
     """Play until the client leaves, or, on a socket, until interrupted."""
     return run(_serve(args))

@@ -4,7 +4,7 @@ import gc
 import os
 import shlex
 import sys
-from typing import Any
+from typing import Protocol
 
 from dragoman.engine.faults import BadInput
 
@@ -13,7 +13,24 @@ from .curtain import Curtain
 from .wish import Wish
 
 
-def begin(args: Any) -> int:
+class TerminalFlags(Protocol):
+    """What the command line says of the terminal, and `continue`, which Python cannot name."""
+
+    prompt: list[str] | None
+    resume: bool
+    cwd: str | None
+    config_dir: str | None
+    agent: str | None
+    model: str | None
+    mode: str | None
+    worktree: bool
+    vi: bool
+    plain: bool
+    light: bool
+    dark: bool
+
+
+def begin(args: TerminalFlags) -> int:
     """Run the terminal; returns the exit code."""
     wish = wish_of(args)
     if args.plain or os.environ.get("TERM", "dumb") in ("dumb", ""):
@@ -46,7 +63,7 @@ def way_back(session: str, config_dir: str | None) -> str:
     return f"come back with: dragoman{where} -r {session[:8]}"
 
 
-def wish_of(args: Any) -> Wish:
+def wish_of(args: TerminalFlags) -> Wish:
     """What the words of the command line mean. Raises BadInput."""
     words = list(args.prompt or ())
     prompt = " ".join(words).encode(errors="replace").decode()

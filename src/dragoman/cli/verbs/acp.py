@@ -8,10 +8,10 @@ from dragoman import TYPE_CHECKING
 from ..quiet import begin
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Join the running daemon, or serve from here; the server is imported only then."""
     if args.login:
         return _log_in(args)
@@ -35,12 +35,12 @@ def run(args: "Any") -> int:
     return begin(serve)
 
 
-def _log_in(args: "Any") -> int:
+def _log_in(args: "Args") -> int:
     """Editors add the word `login` to the command that they know."""
     if args.login != "login":
         print(f"dragoman acp: Unknown word: {args.login}. Did you mean login?", file=sys.stderr)
         return 2
     from . import login
 
-    args.provider = ""
+    args.values["provider"] = ""
     return login.run(args)

@@ -5,15 +5,15 @@ from dragoman import TYPE_CHECKING
 from .. import reach, say
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Run one sub-command."""
     return _show(args) if args.sub == "show" else _list(args)
 
 
-def _list(args: "Any") -> int:
+def _list(args: "Args") -> int:
     """Print one row per agent."""
     with reach.host(args) as host:
         found = host.call("dragoman/agents")
@@ -34,7 +34,7 @@ def _list(args: "Any") -> int:
     return 0
 
 
-def _show(args: "Any") -> int:
+def _show(args: "Args") -> int:
     """Print one agent, or with --prompt what its model gets in this folder."""
     from ..local.prompts import given
 

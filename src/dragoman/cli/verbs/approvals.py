@@ -14,10 +14,12 @@ from ..times import ago
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
+
 LASTS = ("session", "project", "agent")
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """List them, show one, or stay; or list and withdraw what is remembered."""
     if args.sub == "show":
         return _show(args)
@@ -40,7 +42,7 @@ def run(args: "Any") -> int:
     return 0
 
 
-def _show(args: "Any") -> int:
+def _show(args: "Args") -> int:
     """One question, whole."""
     from dragoman.engine.visible import visible
 
@@ -65,7 +67,7 @@ def _show(args: "Any") -> int:
     return 0
 
 
-def _rules(args: "Any") -> int:
+def _rules(args: "Args") -> int:
     with reach.host(args) as host:
         found = host.call("dragoman/rules", {})["rules"]
     if args.json:
@@ -97,7 +99,7 @@ def on_one_line(text: str) -> str:
     return on_a_line(text)
 
 
-def _remove(args: "Any") -> int:
+def _remove(args: "Args") -> int:
     if not args.id:
         raise BadInput("Which rule?", "List them: dragoman approvals rules.")
     with reach.host(args) as host:
@@ -124,7 +126,7 @@ def _answer(one: "dict[str, Any]") -> str:
     return on_one_line(f"{settled['verdict']} by {by}{comment}{kept}")
 
 
-def _watch(args: "Any") -> int:
+def _watch(args: "Args") -> int:
     with reach.daemon(args) as host:
         host.call("dragoman/watch", {})
         questions = QuestionQueue(host)
@@ -148,7 +150,7 @@ def _watch(args: "Any") -> int:
                 _went(args, questions, event, typing)
 
 
-def _came(args: "Any", questions: QuestionQueue, ask: "dict[str, Any]", typing: bool) -> None:
+def _came(args: "Args", questions: QuestionQueue, ask: "dict[str, Any]", typing: bool) -> None:
     if args.json:
         say.plain_json({"asked": ask}, indent=None)
     elif typing:
@@ -158,7 +160,7 @@ def _came(args: "Any", questions: QuestionQueue, ask: "dict[str, Any]", typing: 
     sys.stdout.flush()
 
 
-def _went(args: "Any", questions: QuestionQueue, event: "dict[str, Any]", typing: bool) -> None:
+def _went(args: "Args", questions: QuestionQueue, event: "dict[str, Any]", typing: bool) -> None:
     by = who(event.get("by"), "the host")
     if args.json:
         say.plain_json({"settled": event}, indent=None)

@@ -11,15 +11,17 @@ from ..screen import ROOM, ask_of
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Answer, and say what was answered."""
     keep = args.always or args.scope or getattr(args, "for")
     more = {"scope": args.scope or "", "lasts": getattr(args, "for") or ""}
     return settle(args, "allow_always" if keep else "allow", args.comment or "", more)
 
 
-def settle(args: "Any", verdict: str, comment: str, more: "dict[str, str] | None" = None) -> int:
+def settle(args: "Args", verdict: str, comment: str, more: "dict[str, str] | None" = None) -> int:
     """Give one verdict to the daemon."""
     with reach.daemon(args) as host:
         ask = reach.ask_id(host, args.id)

@@ -11,15 +11,17 @@ from ..places import find, warn
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Do what the second word says."""
     warn(args.config_dir)
     verbs = {"list": _list, "add": _add, "remove": _remove, "logs": _logs, "restart": _restart}
     return verbs.get(args.sub, _permissions)(args)
 
 
-def _states(args: "Any") -> "dict[str, Any]":
+def _states(args: "Args") -> "dict[str, Any]":
     """What a running daemon says of its apps."""
     from dragoman.client.problems import NotRunning
 
@@ -30,7 +32,7 @@ def _states(args: "Any") -> "dict[str, Any]":
         return {"kept": [], "connected": []}
 
 
-def _list(args: "Any") -> int:
+def _list(args: "Args") -> int:
     from dragoman.cli.local import app_folders
 
     found = app_folders.entries(find(args.config_dir))
@@ -64,7 +66,7 @@ def _list(args: "Any") -> int:
     return 0
 
 
-def _add(args: "Any") -> int:
+def _add(args: "Args") -> int:
     from dragoman.cli.local import app_folders
 
     where = find(args.config_dir)
@@ -102,7 +104,7 @@ def _show(asked: "Any", granted: "dict[str, tuple[str, ...]]") -> None:
         say.out(f"  network      {say.clean(name)} (said by the app; it is not held to it)")
 
 
-def _remove(args: "Any") -> int:
+def _remove(args: "Args") -> int:
     from dragoman.cli.local import app_folders
 
     app_folders.remove(find(args.config_dir), args.id)
@@ -110,21 +112,21 @@ def _remove(args: "Any") -> int:
     return 0
 
 
-def _restart(args: "Any") -> int:
+def _restart(args: "Args") -> int:
     with reach.daemon(args) as host:
         host.call("dragoman/apps/restart", {"id": args.id})
     _done(args, "restarted")
     return 0
 
 
-def _done(args: "Any", what: str) -> None:
+def _done(args: "Args", what: str) -> None:
     if args.json:
         say.plain_json({what: args.id})
     else:
         say.out(f"{what.capitalize()} {say.clean(args.id)}.")
 
 
-def _logs(args: "Any") -> int:
+def _logs(args: "Args") -> int:
     """The newest lines of the daemon's log that are about an app."""
     from .logs import log_file, newest
 
@@ -145,7 +147,7 @@ def _logs(args: "Any") -> int:
     return 0
 
 
-def _permissions(args: "Any") -> int:
+def _permissions(args: "Args") -> int:
     from dragoman.cli.local import app_folders
 
     where = find(args.config_dir)

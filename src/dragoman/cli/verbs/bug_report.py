@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput, Fault
 
@@ -11,11 +11,14 @@ from .. import say
 from ..places import find
 from .logs import log_file, newest
 
+if TYPE_CHECKING:
+    from dragoman.cli.parse import Args
+
 _OURS = ("dragoman", "msgspec", "uvloop", "httptools", "textual", "websockets", "mcp")
 _CELL = 64 * 1024  # characters of one part
 
 
-def run(args: Any) -> int:
+def run(args: "Args") -> int:
     """Show the report, then write it when its owner agrees."""
     text = "\n".join(f"== {title} ==\n{body}\n" for title, body in parts(args))
     say.out(text)
@@ -42,7 +45,7 @@ def _agreed(path: str) -> bool:
     return input(f"Write this to {path}? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def parts(args: Any) -> Iterator[tuple[str, str]]:
+def parts(args: "Args") -> Iterator[tuple[str, str]]:
     """Titles and texts, without secrets."""
     from dragoman.observe.redact import scrub
 
@@ -94,7 +97,7 @@ def _configuration(where: Any) -> str:
     return json.dumps(redact(loaded.settings), indent=1, ensure_ascii=False, default=str)
 
 
-def _running(args: Any) -> str:
+def _running(args: "Args") -> str:
     import json
 
     from dragoman.client.problems import NotRunning
@@ -108,6 +111,6 @@ def _running(args: Any) -> str:
         return "no daemon runs"
 
 
-def _log(args: Any) -> str:
+def _log(args: "Args") -> str:
     """The log has neither prompts nor answers in it."""
     return "\n".join(newest(log_file(args), args.lines)) or "empty"

@@ -1,13 +1,16 @@
 """`dragoman completion bash|zsh|fish`: a completion script made from the table."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import say, table
 from ..parse import Command, Flag
 
+if TYPE_CHECKING:
+    from dragoman.cli.parse import Args
 
-def run(args: Any) -> int:
+
+def run(args: "Args") -> int:
     """Print the script for one shell."""
     commands = table.commands()
     script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](commands)

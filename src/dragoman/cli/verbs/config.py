@@ -8,17 +8,16 @@ from .. import reach, say
 from ..places import find
 
 if TYPE_CHECKING:
-    from typing import Any
-
+    from dragoman.cli.parse import Args
     from dragoman.settings.load import Loaded
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Run one sub-command."""
     return int(_SUBS[args.sub](args))
 
 
-def _load(args: "Any") -> "Loaded":
+def _load(args: "Args") -> "Loaded":
     from dragoman.settings.load import load
 
     loaded = load(find(args.config_dir).config_file)
@@ -27,7 +26,7 @@ def _load(args: "Any") -> "Loaded":
     return loaded
 
 
-def _warn(args: "Any") -> None:
+def _warn(args: "Args") -> None:
     """The key is written, but the whole may not be right: say so now, not at the next start."""
     from dragoman.settings.load import BadSettings
 
@@ -38,7 +37,7 @@ def _warn(args: "Any") -> None:
             say.warn(text)
 
 
-def _path(args: "Any") -> int:
+def _path(args: "Args") -> int:
     where = find(args.config_dir)
     exists = os.path.exists(where.config_file)
     if args.json:
@@ -48,7 +47,7 @@ def _path(args: "Any") -> int:
     return 0
 
 
-def _get(args: "Any") -> int:
+def _get(args: "Args") -> int:
     from dragoman.observe.redact import redact
     from dragoman.settings.explain import value_of
     from dragoman.settings.redact import plain
@@ -72,7 +71,7 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _set(args: "Any") -> int:
+def _set(args: "Args") -> int:
     from dragoman.settings.redact import HIDDEN, is_secret
     from dragoman.settings.write import render, set_key
 
@@ -88,7 +87,7 @@ def _set(args: "Any") -> int:
     return 0
 
 
-def _unset(args: "Any") -> int:
+def _unset(args: "Args") -> int:
     from dragoman.engine.faults import BadInput
     from dragoman.settings.write import unset_key
 
@@ -104,7 +103,7 @@ def _unset(args: "Any") -> int:
     return 0
 
 
-def _explain(args: "Any") -> int:
+def _explain(args: "Args") -> int:
     from dragoman.settings.explain import explain
     from dragoman.settings.write import render
 
@@ -131,7 +130,7 @@ def _explain(args: "Any") -> int:
     return 0
 
 
-def _schema(args: "Any") -> int:
+def _schema(args: "Args") -> int:
     from dragoman.settings.schema import schema
 
     say.json(schema())

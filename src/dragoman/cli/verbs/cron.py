@@ -11,8 +11,10 @@ from ..times import ago, interval
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Add, list, remove, run now, or tell of runs."""
     return {
         "add": _add,
@@ -24,7 +26,7 @@ def run(args: "Any") -> int:
     }.get(args.sub, _list)(args)
 
 
-def _add(args: "Any") -> int:
+def _add(args: "Args") -> int:
     prompt = " ".join(args.prompt)
     given = {name: getattr(args, name) or "" for name in ("at", "every", "cron", "tz", "name")}
     params = {
@@ -39,7 +41,7 @@ def _add(args: "Any") -> int:
     return _told(args, job, f"{job['id']}  {_next(job)}")
 
 
-def _list(args: "Any") -> int:
+def _list(args: "Args") -> int:
     with reach.daemon(args) as host:
         jobs = host.call("dragoman/schedules", {})["schedules"]
     if args.json:
@@ -55,27 +57,27 @@ def _list(args: "Any") -> int:
     return 0
 
 
-def _remove(args: "Any") -> int:
+def _remove(args: "Args") -> int:
     with reach.daemon(args) as host:
         job = host.call("dragoman/removeSchedule", {"id": args.id})
     return _told(args, job, f"removed: {job['id']}")
 
 
-def _switch(args: "Any") -> int:
+def _switch(args: "Args") -> int:
     params = {"id": args.id, "enabled": args.sub == "resume"}
     with reach.daemon(args) as host:
         job = host.call("dragoman/enableSchedule", params)
     return _told(args, job, f"{args.sub}d: {job['id']}  {_next(job)}")
 
 
-def _trigger(args: "Any") -> int:
+def _trigger(args: "Args") -> int:
     with reach.daemon(args) as host:
         ran = host.call("dragoman/triggerSchedule", {"id": args.id})
     _told(args, ran, say.clean(ran["output"]) or ran["status"])
     return 0 if ran["status"] == "ok" else 1
 
 
-def _runs(args: "Any") -> int:
+def _runs(args: "Args") -> int:
     limit = args.limit if args.limit is not None else 20
     if limit < 1:
         raise BadInput("The limit is at least 1.")
@@ -91,7 +93,7 @@ def _runs(args: "Any") -> int:
     return 0
 
 
-def _told(args: "Any", value: "dict[str, Any]", text: str) -> int:
+def _told(args: "Args", value: "dict[str, Any]", text: str) -> int:
     if args.json:
         say.plain_json(value)
     else:

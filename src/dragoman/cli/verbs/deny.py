@@ -5,9 +5,9 @@ from dragoman import TYPE_CHECKING
 from .approve import settle
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Answer, and say what was answered."""
     return settle(args, "deny", args.reason or "")

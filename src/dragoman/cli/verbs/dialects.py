@@ -12,10 +12,11 @@ from ..places import find
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
     from dragoman.dialects.descriptor import Dialect
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Print what is spoken; no daemon needs to run."""
     where = find(args.config_dir)
     rows = [_row(one, where) for one in REGISTRY.all()]

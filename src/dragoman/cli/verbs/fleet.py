@@ -8,14 +8,16 @@ from ..places import warn
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Run one sub-command."""
     warn(args.config_dir)
     return int(_SUBS[args.sub](args))
 
 
-def _list(args: "Any") -> int:
+def _list(args: "Args") -> int:
     from dragoman.cli.local.fleets import nodes
 
     found = nodes(args.config_dir)
@@ -46,7 +48,7 @@ def _row(one: "Any") -> "tuple[str, ...]":
     )
 
 
-def _drain(args: "Any") -> int:
+def _drain(args: "Args") -> int:
     from dragoman.cli.local.fleets import drain
 
     drain(args.config_dir, args.node, back=args.back)
@@ -61,7 +63,7 @@ def _drain(args: "Any") -> int:
     return 0
 
 
-def _move(args: "Any") -> int:
+def _move(args: "Args") -> int:
     from dragoman.cli.local.fleets import move
 
     session = move(args.config_dir, args.session, args.node)
@@ -72,7 +74,7 @@ def _move(args: "Any") -> int:
     return 0
 
 
-def _grant(args: "Any") -> int:
+def _grant(args: "Args") -> int:
     from dragoman.cli.local.fleets import grant
 
     grant(args.config_dir, args.role, args.kind)

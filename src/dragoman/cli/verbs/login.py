@@ -9,12 +9,12 @@ from .. import reach, say
 from ..places import find
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 _LONGEST = 4096
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Ask in the terminal, or take provider and key from the command line and standard input."""
     from dragoman.engine.faults import Fault
     from dragoman.settings import login

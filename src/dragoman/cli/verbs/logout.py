@@ -6,10 +6,10 @@ from .. import reach, say
 from ..places import find
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     from dragoman.settings import login
 
     from ..local.login import plain_name

@@ -13,10 +13,12 @@ from ..places import find
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
+
 _CHUNK = 65536
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Print lines; with `-f` stay, and let the daemon tell what it logs."""
     if not args.follow:
         for line in newest(log_file(args), args.lines):
@@ -42,7 +44,7 @@ def run(args: "Any") -> int:
     return 1
 
 
-def log_file(args: "Any") -> str:
+def log_file(args: "Args") -> str:
     """Where the daemon writes its log. A configuration that cannot be read is told, no obstacle."""
     from dragoman.settings.load import load
 

@@ -6,10 +6,10 @@ from .. import say
 from ..places import warn
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Show the servers, or sign in to one."""
     from dragoman.cli.local import mcp_login
 

@@ -8,10 +8,10 @@ from ..places import warn
 from ..times import ago
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Read the memories; they are files that several processes may share."""
     from dragoman.cli.local import memories
 

@@ -9,8 +9,10 @@ from .. import reach, say
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Print one row per model."""
     with reach.host(args) as host:
         params = {"provider": args.provider} if args.provider else {}

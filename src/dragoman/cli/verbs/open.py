@@ -10,7 +10,7 @@ from .. import reach, say
 from ..places import find
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -21,7 +21,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Ask the daemon for a link and hand it to the browser."""
     with reach.daemon(args) as host:
         found = host.call("dragoman/pair", {"link": True})
@@ -37,7 +37,7 @@ def run(args: "Any") -> int:
     return 0
 
 
-def _opened(args: "Any", link: str) -> bool:
+def _opened(args: "Args", link: str) -> bool:
     import webbrowser
     from pathlib import Path
 

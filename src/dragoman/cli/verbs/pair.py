@@ -9,8 +9,10 @@ from ..places import warn
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def new_code(args: "Any") -> "dict[str, Any]":
+
+def new_code(args: "Args") -> "dict[str, Any]":
     """Of the running daemon, over its own socket; without one straight into the store."""
     try:
         with reach.daemon(args) as host:
@@ -25,7 +27,7 @@ def new_code(args: "Any") -> "dict[str, Any]":
         return {"code": code, "address": tokens.address(where, settings), "expires_in": 600}
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Print the code and where to use it."""
     found = new_code(args)
     code, place = found["code"], found["address"]

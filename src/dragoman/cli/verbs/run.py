@@ -3,10 +3,10 @@
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Hand over to the host; it is imported only now."""
     from dragoman.cli.run.terminal import main
 

@@ -8,9 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import say
+
+if TYPE_CHECKING:
+    from dragoman.cli.parse import Args
 
 _WITHIN = 30.0
 
@@ -181,7 +184,7 @@ class Trial:
         self.end("wait")
 
 
-def run(args: Any) -> int:
+def run(args: "Args") -> int:
     """One row per part; goes on after a failure."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:

@@ -5,10 +5,10 @@ from dragoman import TYPE_CHECKING
 from ..quiet import begin
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Hand over to the server; it is imported only now."""
 
     def serve() -> int:

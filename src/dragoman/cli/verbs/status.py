@@ -9,8 +9,10 @@ from ..times import span
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Ask the daemon and print what it says."""
     try:
         with reach.daemon(args) as host:

@@ -7,8 +7,10 @@ from .. import say
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def run(args: "Any") -> int:
+
+def run(args: "Args") -> int:
     """Copy, telling how far it is."""
     from dragoman.cli.local.stores import copied
 

@@ -13,10 +13,12 @@ from ..times import clock
 if TYPE_CHECKING:
     from typing import Any, TextIO
 
+    from dragoman.cli.parse import Args
+
 _COLOURS = ("cyan", "magenta", "green", "blue", "yellow")
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Show lines until interrupted."""
     record = _recording(args.record)
     try:
@@ -60,7 +62,7 @@ def _write(file: "TextIO", row: "dict[str, Any]") -> None:
     file.flush()
 
 
-def _show(args: "Any", row: "dict[str, Any]", colours: "dict[str, str]") -> None:
+def _show(args: "Args", row: "dict[str, Any]", colours: "dict[str, str]") -> None:
     if args.json:
         say.plain_json(row, indent=None)
     else:

@@ -6,10 +6,10 @@ from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Open it; everything that draws is imported only now."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(

@@ -6,16 +6,16 @@ from .. import say
 from ..places import warn
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Run one sub-command."""
     warn(args.config_dir)
     return int(_SUBS[args.sub](args))
 
 
-def _new(args: "Any") -> int:
+def _new(args: "Args") -> int:
     from dragoman.host.tokens import new_token
 
     token, secret = new_token(args.config_dir, args.name or "")
@@ -27,7 +27,7 @@ def _new(args: "Any") -> int:
     return 0
 
 
-def _list(args: "Any") -> int:
+def _list(args: "Args") -> int:
     from time import localtime, strftime
 
     from dragoman.host.tokens import list_tokens
@@ -47,7 +47,7 @@ def _list(args: "Any") -> int:
     return 0
 
 
-def _revoke(args: "Any") -> int:
+def _revoke(args: "Args") -> int:
     from dragoman.engine.faults import BadInput
     from dragoman.host.tokens import revoke_token
 

@@ -1,7 +1,7 @@
 """`dragoman upgrade-check`: can this version take over what is there? Reads only."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 import dragoman
 from dragoman.engine.faults import Fault
@@ -9,8 +9,11 @@ from dragoman.engine.faults import Fault
 from .. import say
 from ..places import find
 
+if TYPE_CHECKING:
+    from dragoman.cli.parse import Args
 
-def run(args: Any) -> int:
+
+def run(args: "Args") -> int:
     """One row per part. Exit code 1 when something has to be done first."""
     from ..local.upgrades import examine_store
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 _MODULES = {
     "list": "rows",
@@ -19,7 +19,7 @@ _MODULES = {
 }
 
 
-def run(args: "Any") -> int:
+def run(args: "Args") -> int:
     """Run one sub-command."""
     module = import_module(f"{__name__}.{_MODULES.get(args.sub, 'changing')}")
     return int(getattr(module, args.sub)(args))

@@ -9,8 +9,10 @@ from ...screen import brief
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def cancel(args: "Any") -> int:
+
+def cancel(args: "Args") -> int:
     """Stop the turn that runs."""
     with reach.daemon(args) as host:
         session = reach.session_id(host, args.session)
@@ -19,7 +21,7 @@ def cancel(args: "Any") -> int:
     return 0
 
 
-def rename(args: "Any") -> int:
+def rename(args: "Args") -> int:
     """Give a session a title."""
     title = " ".join(args.title)
     found = _change(args, "dragoman/rename", title=title)
@@ -27,7 +29,7 @@ def rename(args: "Any") -> int:
     return 0
 
 
-def archive(args: "Any") -> int:
+def archive(args: "Args") -> int:
     """Take a session out of the list, or put it back."""
     back = bool(args.undo)
     found = _change(args, "dragoman/archive", archived=not back)
@@ -35,14 +37,14 @@ def archive(args: "Any") -> int:
     return 0
 
 
-def fork(args: "Any") -> int:
+def fork(args: "Args") -> int:
     """A new session that begins with what was said in another."""
     found = _change(args, "dragoman/fork")
     _say(args, found, found["id"])
     return 0
 
 
-def delete(args: "Any") -> int:
+def delete(args: "Args") -> int:
     """Remove a session and its history for good."""
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
@@ -53,13 +55,13 @@ def delete(args: "Any") -> int:
     return 0
 
 
-def _change(args: "Any", method: str, **params: "Any") -> "Any":
+def _change(args: "Args", method: str, **params: "Any") -> "Any":
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
         return host.call(method, {"session_id": session, **params})["session"]
 
 
-def _say(args: "Any", found: object, text: str) -> None:
+def _say(args: "Args", found: object, text: str) -> None:
     if args.json:
         say.plain_json(found)
     else:

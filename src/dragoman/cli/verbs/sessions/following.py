@@ -13,8 +13,10 @@ from ...screen import Screen, who
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def tail(args: "Any") -> int:
+
+def tail(args: "Args") -> int:
     """The events of a session after a sequence number; with `-f` also those to come."""
     screen = Screen(numbered=True)
 
@@ -42,7 +44,7 @@ def tail(args: "Any") -> int:
     return 0
 
 
-def send(args: "Any") -> int:
+def send(args: "Args") -> int:
     """Send a prompt and show the turn; approvals are asked here when there is a terminal."""
     at_terminal = sys.stdin.isatty()
     rule = args.approve or ("ask" if at_terminal else "none")
@@ -109,7 +111,7 @@ def _turn(event: "dict[str, Any]") -> str:
     return str(found)
 
 
-def _end(args: "Any", screen: Screen, finished: "dict[str, Any]") -> int:
+def _end(args: "Args", screen: Screen, finished: "dict[str, Any]") -> int:
     screen.fresh_line()
     if args.json:
         say.plain_json({"finished": finished}, indent=None)

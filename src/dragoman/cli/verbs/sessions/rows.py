@@ -11,8 +11,10 @@ from ...times import ago, span, stamp
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.cli.parse import Args
 
-def list(args: "Any") -> int:
+
+def list(args: "Args") -> int:
     """Sessions, newest first."""
     query: dict[str, Any] = {"limit": min(args.limit + 1, 1_000)}
     if args.status:
@@ -77,7 +79,7 @@ def _begun_by(host: "Any", row: "dict[str, Any]") -> str:
     return say.clean((by or {}).get("name") or row["origin"])
 
 
-def show(args: "Any") -> int:
+def show(args: "Args") -> int:
     """One session: what it is, who is attached, what waits."""
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)

@@ -6,22 +6,22 @@ from ... import reach, say
 from ...times import ago
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def undo(args: "Any") -> int:
+def undo(args: "Args") -> int:
     """Put files back to before a turn, or show the turns that changed some."""
     if args.list:
         return _listed(args)
     return _restored(args, "dragoman/undo", "undone", turn=args.turn or "")
 
 
-def redo(args: "Any") -> int:
+def redo(args: "Args") -> int:
     """Take the last undo back."""
     return _restored(args, "dragoman/redo", "redone")
 
 
-def worktree(args: "Any") -> int:
+def worktree(args: "Args") -> int:
     """End a session's worktree."""
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
@@ -33,7 +33,7 @@ def worktree(args: "Any") -> int:
     return 0
 
 
-def _restored(args: "Any", method: str, verb: str, **params: str) -> int:
+def _restored(args: "Args", method: str, verb: str, **params: str) -> int:
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
         done = host.call(method, {"session_id": session, **params})
@@ -48,7 +48,7 @@ def _restored(args: "Any", method: str, verb: str, **params: str) -> int:
     return 0
 
 
-def _listed(args: "Any") -> int:
+def _listed(args: "Args") -> int:
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
         found = host.call("dragoman/checkpoints", {"session_id": session})["checkpoints"]

@@ -9,10 +9,10 @@ from dragoman.engine.faults import BadInput
 from ... import reach, say
 
 if TYPE_CHECKING:
-    from typing import Any
+    from dragoman.cli.parse import Args
 
 
-def export(args: "Any") -> int:
+def export(args: "Args") -> int:
     """Write the session to stdout or a file of our user's own."""
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
