@@ -18,7 +18,7 @@ from dragoman.engine.faults import BadInput, Busy, Changed
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import Outcome
 from dragoman.testing.host import EchoTool, host_of, memory_door
-from dragoman.testing.script import Scripted, call, say, turn
+from dragoman.testing.script import Scripted, call, hang, say, turn
 
 
 class Shell(EchoTool):
@@ -111,6 +111,25 @@ async def test_a_cancelled_call_can_be_undone(tmp_path: Path) -> None:
     await work.done
     await scene.door.undo(session)
     assert scene.text == "one"
+
+
+async def test_what_somebody_does_while_the_model_thinks_is_not_undone(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path,
+        changing("printf two > a.txt"),
+        [hang(), *changing("printf ' and more' >> a.txt")],
+        [say("done")],
+    )
+    session = await scene.open()
+    work = await scene.door.prompt(session, (Text("go"),), ME)
+    await scene.script.hanging.wait()
+    (scene.work / "a.txt").write_text("two, mine")
+    scene.script.release()
+    await work.done
+    with pytest.raises(Changed, match=r"\+two, mine"):
+        await scene.door.undo(session)
+    assert scene.text == "two, mine and more"
+    assert "while that turn worked" in (await scene.say(session, "/undo")).text
 
 
 async def test_work_goes_on_where_nothing_can_be_kept(tmp_path: Path) -> None:
