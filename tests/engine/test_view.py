@@ -52,3 +52,17 @@ async def test_a_stored_view_has_nothing_that_lives() -> None:
         ),
     ]
     assert [one.id for one in view.running()] == ["c"]
+
+
+async def test_a_stored_view_is_as_busy_as_the_live_one() -> None:
+    door = memory_door(Scripted([call("echo", text="x"), "ok"]), [EchoTool()])
+    sid = (await door.open(OpenSpec(cwd="/"), ME)).id
+    tape = Tape()
+    await door.watch(sid, ME, tape, lambda said: None)
+    await door.prompt(sid, (Text("one"),), ME)
+    await tape.until(ev.Asked)
+    await door.prompt(sid, (Text("two"),), ME, keep=True)
+    await door.steer(sid, (Text("a word"),), ME)
+    live, stored = await door.look(sid), SessionView(Read(await host_of(door).rebuild(sid)))
+    assert (stored.live, stored.busy, stored.waiting) == (False, live.busy, live.waiting)
+    assert (stored.busy, stored.waiting) == (True, 1)

@@ -76,15 +76,18 @@ class SessionView:
         state = self._holder.state
         return [call for call in state.unanswered() if state.journal[call.id][1]]
 
+    @property
+    def busy(self) -> bool:
+        """Something runs, waits or is about to begin, here or with the process that has it."""
+        if self._session is None:
+            return bool(self.turn or self.waiting)
+        return self._session.inbox.busy
+
     # --- what only a live one has ---
 
     @property
     def live(self) -> bool:
         return self._session is not None
-
-    @property
-    def busy(self) -> bool:
-        return self._session is not None and self._session.inbox.busy
 
     @property
     def works_on(self) -> str:
@@ -112,7 +115,9 @@ class SessionView:
     @property
     def waiting(self) -> int:
         """How many prompts wait for their turn."""
-        return len(self._session.inbox.waiting) if self._session is not None else 0
+        if self._session is None:
+            return sum(not one.steers for one in self._holder.state.queued.values())
+        return len(self._session.inbox.waiting)
 
     @property
     def closing(self) -> bool:

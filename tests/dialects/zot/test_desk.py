@@ -9,7 +9,10 @@ import pytest
 
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.dialects.zot.frames import clock_time, money
+from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput
+from dragoman.engine.host import OpenSpec
+from dragoman.store.memory import MemoryStore
 from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, hang, turn
 from dragoman.transports.memory import Client
@@ -164,3 +167,18 @@ def test_times_and_sums_are_written_as_zot_writes_them(monkeypatch):
     time.tzset()
     assert (money(0.0), money(2.0), money(0.25)) == (0, 2, 0.25)
     assert isinstance(money(0.0), int)
+
+
+async def test_a_session_that_another_process_has_is_busy_when_it_is():
+    store = MemoryStore()
+    other = memory_door(Scripted([hang()]), store=store, mode="full")
+    sessions = [(await other.open(OpenSpec(cwd="/"))).id for _ in range(2)]
+    work = await other.prompt(sessions[0], (Text("hi"),))
+    await work.started
+    client = Client(Desk(memory_door(Scripted([]), store=store), Settings(cwd="/")).hearer)
+    client.send(b'{"id":"1","type":"list_sessions"}')
+    answer = json.loads(await client.receive())
+    busy = {row["id"]: row["busy"] for row in answer["data"]["sessions"]}
+    assert busy == {sessions[0]: True, sessions[1]: False}
+    other.cancel(sessions[0])
+    await work.done

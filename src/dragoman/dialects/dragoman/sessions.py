@@ -53,12 +53,11 @@ async def listed(conn: "Caller", params: Sessions) -> answers.Sessions:
 async def facts(conn: "Caller", params: OfSession) -> answers.Facts:
     door = conn.door
     state = await conn.desk.state(params.session_id)
-    live = door.live(params.session_id)
     return answers.Facts(
         state.info(),
-        live is not None,
-        live is not None and live.busy,
-        live.waiting if live is not None else 0,
+        state.live,
+        state.busy,
+        state.waiting,
         door.present(params.session_id),
         tuple(state.asks.values()),
         tuple(state.plan),

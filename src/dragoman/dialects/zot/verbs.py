@@ -15,7 +15,7 @@ from dragoman import __version__
 from dragoman.engine.content import Image, Text, Usage
 from dragoman.engine.content import Prompt as Content
 from dragoman.engine.door import EFFORTS, Door
-from dragoman.engine.events import Verdict
+from dragoman.engine.events import ACTIVE, Verdict
 from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownModel
 from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.view import SessionView
@@ -333,7 +333,7 @@ def _row(hearer: "ZotHearer", info: SessionInfo) -> dict[str, Any]:
     session = door_of(hearer).live(info.id)
     return {
         "agent": info.agent,
-        "busy": session is not None and session.busy,
+        "busy": info.status in ACTIVE if session is None else session.busy,
         "cwd": info.cwd,
         "id": info.id,
         "message_count": info.messages,
