@@ -157,6 +157,31 @@ def test_zot_join_opens_the_session_or_says_why_not(
     assert zot_join._opened(ours) == (rest, why)
 
 
+def test_zot_join_means_our_folder_by_a_relative_one(
+    pair: tuple[socket.socket, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = os.getcwd()
+    passes = [
+        b'{"id":"1","type":"prompt","message":"what is cwd?"}', b'{"cwd":"/x",  "type":"open"}',
+        b'{"type":"open","cwd":""}', b'{"type":"open","cwd":5}', b'["cwd"]', b'{"cwd', b"\xffcwd",
+    ]  # fmt: skip
+    said = [*passes, b'{"type":"open","cwd":"."}', b'{"type":"list_sessions","CWD":"a/../in"}']
+    chunks = [b"\n".join(said)[:30], b"\n".join(said)[30:], b""]
+    monkeypatch.setattr(zot_join.os, "read", lambda fd, size: chunks.pop(0))
+    ours, daemon = pair
+    zot_join._say(ours, threading.Event(), Owed())
+    heard = b""
+    while data := daemon.recv(4096):
+        heard += data
+    lines = heard.split(b"\n")
+    assert lines[:-2] == passes
+    assert [json.loads(line) for line in lines[-2:]] == [
+        {"type": "open", "cwd": here},
+        {"type": "list_sessions", "CWD": os.path.join(here, "in")},
+    ]
+
+
 def test_zot_join_a_daemon_that_breaks_off_is_told(
     pair: tuple[socket.socket, socket.socket], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,7 @@
 """`dragoman rpc --session ID` beside a running daemon: its lines go to the daemon's own socket.
 
-So the session stays the daemon's, and every other client sees it, too. Bytes pass unchanged, after
-one command of our own that opens the session.
+So the session stays the daemon's, and every other client sees it, too. Lines pass unchanged, after
+one command of our own that opens the session; only a relative folder is made whole.
 """
 
 import json
@@ -149,14 +149,33 @@ def _say(sock: socket.socket, said_all: threading.Event, owed: Owed) -> None:
     part = b""
     try:
         while data := os.read(0, CHUNK):
-            whole, _, part = (part + data).rpartition(b"\n")
-            for line in whole.split(b"\n"):
-                if line.strip():
-                    owed.said(line)
-            sock.sendall(data)
+            whole, newline, part = (part + data).rpartition(b"\n")
+            if newline:
+                lines = whole.split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        owed.said(line)
+                sock.sendall(b"".join(_in_our_folder(line) + b"\n" for line in lines))
         if part.strip():
             owed.said(part)
+            sock.sendall(_in_our_folder(part))
         said_all.set()
         sock.shutdown(socket.SHUT_WR)
     except OSError:
         return  # the other side has told the end
+
+
+def _in_our_folder(line: bytes) -> bytes:
+    """A relative `cwd` is the client's, which is ours: the daemon's folder is another one."""
+    if b"cwd" not in line.lower():
+        return line
+    try:
+        command = json.loads(line)
+    except ValueError:
+        return line  # refused by the daemon
+    whole = {
+        name: os.path.abspath(os.path.expanduser(cwd))
+        for name, cwd in (command.items() if isinstance(command, dict) else ())
+        if name.lower() == "cwd" and isinstance(cwd, str) and cwd and not os.path.isabs(cwd)
+    }
+    return json.dumps({**command, **whole}).encode() if whole else line
