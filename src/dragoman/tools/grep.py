@@ -25,6 +25,14 @@ MAX_BYTES = 51_200
 _LARGEST = 16 * 1024 * 1024  # larger files are left out
 _SECONDS = 20
 _PROGRAM = os.path.join(os.path.dirname(__file__), "scan.py")
+# By its loader, because what is run by name is compiled anew each time.
+_START = """
+from importlib.machinery import SourceFileLoader
+from sys import argv
+about = {"__name__": "scan", "__file__": argv[1]}
+exec(SourceFileLoader("scan", argv[1]).get_code("scan"), about)
+about["main"]()
+"""
 
 
 class GrepArgs(msgspec.Struct):
@@ -174,7 +182,7 @@ def _closed(fd: int) -> int:
 
 async def _start(fd: int, named: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", "-B", "-X", "utf8", _PROGRAM),
+        *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, _PROGRAM),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
