@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ from tests.cli.living import Living
 from tests.engine.tape import Tape
 
 from dragoman.client import connect
-from dragoman.daemon.telemetry import Telemetry
+from dragoman.daemon.telemetry import Telemetry, _providers
 from dragoman.engine import events
 from dragoman.engine.events import Who
 from dragoman.engine.opening import OpenSpec
@@ -35,6 +37,22 @@ class Kept:
         traces = TracerProvider()
         traces.add_span_processor(SimpleSpanProcessor(self.spans))
         self.telemetry = Telemetry(traces, MeterProvider([self.reader]))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts /proc")
+def test_a_child_on_its_way_to_a_command_has_no_thread_of_the_sdk() -> None:
+    """With one, an ordinary user's command could have no sandbox, and was refused."""
+    traces, figures = _providers("http://127.0.0.1:9")
+
+    def count() -> None:
+        os.write(1, str(len(os.listdir("/proc/self/task"))).encode())
+
+    done = subprocess.run(["true"], preexec_fn=count, stdout=subprocess.PIPE, timeout=30)
+    assert done.stdout == b"1"
+    register = os.register_at_fork
+    assert register.__module__ == "posix"  # given back
+    for one in (traces, figures):
+        one.shutdown()
 
 
 async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:

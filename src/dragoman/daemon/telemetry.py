@@ -6,7 +6,9 @@ answers and results never leave.
 """
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.metrics import MeterProvider
@@ -233,6 +235,25 @@ def _providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
     spans = OTLPSpanExporter(endpoint=f"{base}/v1/traces") if base else OTLPSpanExporter()
     figures = OTLPMetricExporter(endpoint=f"{base}/v1/metrics") if base else OTLPMetricExporter()
     resource = Resource.create({"service.name": "dragoman", "service.version": __version__})
-    traces = TracerProvider(resource=resource)
-    traces.add_span_processor(BatchSpanProcessor(spans))
-    return traces, MeterProvider([PeriodicExportingMetricReader(figures)], resource=resource)
+    with _in_this_process_alone():
+        traces = TracerProvider(resource=resource)
+        traces.add_span_processor(BatchSpanProcessor(spans))
+        return traces, MeterProvider([PeriodicExportingMetricReader(figures)], resource=resource)
+
+
+@contextlib.contextmanager
+def _in_this_process_alone() -> Iterator[None]:
+    """Let nothing that is made here ask to be begun anew in forked children.
+
+    The SDK starts its threads again in each of them. Ours are about to become commands, and the
+    kernel gives no user namespace, so no sandbox, to a process that has a second thread.
+    """
+    ask = getattr(os, "register_at_fork", None)
+    if ask is None:  # nothing forks here
+        yield
+        return
+    os.register_at_fork = lambda **_: None
+    try:
+        yield
+    finally:
+        os.register_at_fork = ask

@@ -10,6 +10,7 @@ users can wherever the system lets them have user namespaces.
 import ctypes
 import os
 import struct
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -158,7 +159,9 @@ def _above(path: str) -> Iterator[str]:
 def _separate(libc: Any) -> None:
     uid, gid = os.geteuid(), os.getegid()
     if libc.unshare(_NEWNS | _NEWIPC | (0 if uid == 0 else _NEWUSER)) != 0:
-        raise OSError(ctypes.get_errno(), "unshare")
+        # Who has a second thread gets no user namespace: some library began one in the child.
+        names = ", ".join(one.name for one in threading.enumerate())
+        raise OSError(ctypes.get_errno(), f"unshare, with the threads {names}")
     if uid != 0:
         _map(uid, gid)
     mount(libc, "none", "/", "", _REC | _PRIVATE)
