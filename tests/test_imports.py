@@ -44,7 +44,12 @@ MAY: dict[str, tuple[str, ...]] = {
     "sandbox": BEHIND_PORTS,
     "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
     "checkpoints": (*BEHIND_PORTS, "policy.opening", "tools.trees"),
-    "settings": (*PORTS, "observe", "dialects.descriptor"),  # sockets are named by descriptors
+    "settings": (
+        *PORTS,
+        "engine.points",
+        "observe",
+        "dialects.descriptor",
+    ),  # sockets are named by descriptors
     "schedules": ("engine", "observe"),  # their runs go through the door, like any prompt
     "client": ("wire", "transports", "settings", "observe", "dialects.dragoman.answers", *FACTS),
     "gateway": (

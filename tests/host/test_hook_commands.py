@@ -13,8 +13,8 @@ import pytest
 from dragoman.checkpoints.keeper import Keeper
 from dragoman.engine.content import Text, ToolResult
 from dragoman.engine.events import Who
-from dragoman.engine.hooks import OBSERVABLE
 from dragoman.engine.host import OpenSpec
+from dragoman.engine.points import OBSERVABLE
 from dragoman.host.compose import Composed, compose
 from dragoman.host.hook_commands import _fitting
 from dragoman.settings.kinds import HookPoint

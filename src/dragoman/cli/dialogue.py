@@ -6,10 +6,11 @@ scope: the menu is made of what the question offers.
 
 import contextlib
 import os
+import sys
 from typing import NamedTuple, TextIO
 
 from dragoman.engine import shown
-from dragoman.engine.ask import LASTING, Ask, Lasts, Scope, Verdict
+from dragoman.engine.ask import Ask, Verdict
 from dragoman.engine.visible import visible
 
 _HELD = 4  # lines of the screen that a page leaves free
@@ -46,7 +47,7 @@ class Dialogue:
         self._pages = pages(head(ask) + body(ask), size)
         self._at = 0
         self._choosing = False
-        self._options = options(ask)
+        self._options = shown.options(ask)
 
     def prompt(self) -> str:
         """What to print before the next line is typed."""
@@ -113,13 +114,12 @@ class Dialogue:
         return None
 
 
-def options(ask: Ask) -> list[tuple[str, Scope, Lasts]]:
-    """What can be remembered and for how long, in words."""
-    return [
-        (f"{words}, {LASTING[lasts]}", scope, lasts)
-        for words, scope in shown.offers(ask)
-        for lasts in scope.lasts
-    ]
+def screen_size() -> tuple[int, int] | None:
+    """Columns and lines of the terminal that questions are asked at; None when it is none."""
+    if not sys.stderr.isatty():
+        return None
+    size = os.get_terminal_size(sys.stderr.fileno())
+    return (size.columns, size.lines) if size.lines else None
 
 
 def head(ask: Ask) -> list[str]:

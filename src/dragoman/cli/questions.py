@@ -73,7 +73,7 @@ class QuestionQueue:
         ask = next(iter(self._open.values()))
         self._shown = ask["id"]
         if self._dialogue is None or self._dialogue.ask.id != ask["id"]:
-            from .dialogue import Dialogue
+            from .dialogue import Dialogue, screen_size
 
             self._dialogue = Dialogue(ask_of(ask), screen_size(), may_skip=True)
         from .dialogue import put
@@ -110,13 +110,6 @@ class QuestionQueue:
             return
         if settled.get("scope"):
             say.err(f"  remembered: {say.clean(settled['scope'])}")
-
-
-def screen_size() -> "tuple[int, int] | None":
-    if not sys.stderr.isatty():
-        return None
-    size = os.get_terminal_size(sys.stderr.fileno())
-    return (size.columns, size.lines) if size.lines else None
 
 
 def ruled(ask: "dict[str, Any]", rule: str) -> tuple[str, str]:

@@ -130,6 +130,16 @@ def text_of(content: tuple[Block, ...]) -> str:
     return "".join(block.text for block in content if isinstance(block, Text))
 
 
+def not_streamed(text: str, streamed: str) -> tuple[str, bool]:
+    """What of a text was not streamed; whether it goes on where the stream ended.
+
+    Words in passing may be lost, what is kept may not: when some in the middle are missing, it is
+    the whole text.
+    """
+    follows = text.startswith(streamed)
+    return text[len(streamed) :] if follows else text, follows
+
+
 def picture_type(head: bytes) -> str:
     """The type that a picture's first bytes tell, of those that models see; empty: none of them."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):

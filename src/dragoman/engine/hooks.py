@@ -13,28 +13,12 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from .events import Outcome
+from .points import INTERCEPTABLE
 from .state import State
 from .traits import Correspondent
 
 REMEMBER_SECONDS = 60.0  # in which apps come back after a start
 _MOST_REMEMBERED = 256
-
-INTERCEPTABLE = frozenset({"message_sending", "tool_executing"})
-OBSERVABLE = INTERCEPTABLE | {
-    "message_received",
-    "agent_starting",
-    "agent_completed",
-    "tool_completed",
-    "message_sent",
-    "session_start",
-    "session_end",
-    "llm_input",
-    "llm_output",
-    "before_compaction",
-    "after_compaction",
-    "gateway_start",
-    "gateway_stop",
-}
 
 
 class HookContext(msgspec.Struct, frozen=True):

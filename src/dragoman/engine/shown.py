@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from .ask import Ask, Change, Scope
+from .ask import LASTING, Ask, Change, Lasts, Scope
 from .visible import on_a_line, visible
 
 COMMANDS = frozenset({"command", "cmd", "script"})
@@ -94,6 +94,15 @@ def line(ask: Ask, room: int = 160) -> tuple[str, int]:
 def offers(ask: Ask) -> Sequence[tuple[str, Scope]]:
     """What can be remembered, with its words made safe to show."""
     return [(on_a_line(scope.words), scope) for scope in ask.scopes]
+
+
+def options(ask: Ask) -> list[tuple[str, Scope, Lasts]]:
+    """What can be remembered and for how long, in words."""
+    return [
+        (f"{words}, {LASTING[lasts]}", scope, lasts)
+        for words, scope in offers(ask)
+        for lasts in scope.lasts
+    ]
 
 
 def _label(change: Change) -> str:

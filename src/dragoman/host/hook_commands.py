@@ -21,7 +21,6 @@ import msgspec
 from dragoman.engine.content import Text
 from dragoman.engine.faults import Fault
 from dragoman.engine.hooks import (
-    INTERCEPTABLE,
     Block,
     Executed,
     Executing,
@@ -31,6 +30,7 @@ from dragoman.engine.hooks import (
 )
 from dragoman.engine.host import Host
 from dragoman.engine.keeping import NOTHING, Keeping
+from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.agents import PromptTurn
 from dragoman.engine.ports.tools import LOOKING
 from dragoman.engine.session import Session

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from dragoman.engine.points import HookPoint as HookPoint
+
 
 def says(text: str) -> Meta:
     """The explanation of a key, shown by `dragoman config explain` and in the JSON Schema."""
@@ -28,20 +30,3 @@ MODES = "readonly: only looks; plan: looks and plans; supervised: asks first; fu
 Effort = Literal["", "off", "minimum", "low", "medium", "high", "xhigh", "max"]
 Words = tuple[str, ...]
 Limit = Annotated[float, Meta(gt=0, le=600)]
-HookPoint = Literal[
-    "message_sending",
-    "tool_executing",
-    "message_received",
-    "agent_starting",
-    "agent_completed",
-    "tool_completed",
-    "message_sent",
-    "session_start",
-    "session_end",
-    "llm_input",
-    "llm_output",
-    "before_compaction",
-    "after_compaction",
-    "gateway_start",
-    "gateway_stop",
-]

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.engine.faults import BadInput
 
-from .work import insist, settled
+from .work import end_started, insist
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "extract.py")
 _SECONDS = 30.0
@@ -35,18 +35,11 @@ async def extracted(kind: str, data: bytes, most: int, shown: str) -> str:
     except TimeoutError:
         raise BadInput(f"{shown}: reading it took longer than {_SECONDS:g} s.") from None
     finally:
-        await insist(_stop(starting))
+        await insist(end_started(starting))
     if process.returncode != 0:
         why = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it took too long"]
         raise BadInput(f"{shown} cannot be read as {kind.upper()}: {why[0][:300]}.")
     return said.decode("utf-8", "replace")
-
-
-async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
-    await settled(starting)
-    if starting.exception() is None and (process := starting.result()).returncode is None:
-        process.kill()
-        await process.communicate()
 
 
 def notebook(data: bytes, shown: str) -> str:

@@ -19,7 +19,7 @@ from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
 from .ripgrep import MOST, Tree, feed, only, wider
 from .trees import rules_above
-from .work import in_thread, insist, settled
+from .work import end_started, in_thread, insist
 
 MAX_BYTES = 51_200
 _LARGEST = 16 * 1024 * 1024  # larger files are left out
@@ -165,7 +165,7 @@ async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | N
     finally:
         for end in (named, given):
             _closed(end)
-        await insist(_stop(starting))
+        await insist(end_started(starting))
     if process.returncode != 0:
         if process.returncode is None or process.returncode < 0:
             return None  # out of processor time
@@ -190,14 +190,6 @@ async def _start(fd: int, named: int) -> asyncio.subprocess.Process:
         env={},
         start_new_session=True,
     )
-
-
-async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
-    """End the process, also when the caller was cancelled while it started."""
-    await settled(starting)
-    if starting.exception() is None and (process := starting.result()).returncode is None:
-        process.kill()
-        await process.communicate()
 
 
 def _shown(found: _Found) -> str:

@@ -106,3 +106,11 @@ async def settled(future: "asyncio.Future[T]") -> None:
             continue  # the first cancellation is re-raised by the caller
     if not future.cancelled():
         future.exception()
+
+
+async def end_started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
+    """End a process, also when the caller was cancelled while it started."""
+    await settled(starting)
+    if starting.exception() is None and (process := starting.result()).returncode is None:
+        process.kill()
+        await process.communicate()

@@ -11,8 +11,9 @@ import sys
 from dragoman.client import attachments
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine import events as ev
+from dragoman.engine import shown
 from dragoman.engine.ask import Ask, Verdict
-from dragoman.engine.content import ToolCall, text_of
+from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 from dragoman.engine.reading import counted
@@ -22,7 +23,7 @@ from .begin import way_back
 from .desk import ShownSession
 from .link import ScreenLink
 from .paint import told
-from .question import ask_rows, options
+from .question import ask_rows
 from .rows import safe
 from .story import noted
 from .wish import Wish
@@ -169,7 +170,7 @@ class PlainScreen:
         elif word in ("y", "yes"):
             await self._settle(ask, "allow")
         elif word[:1] == "a" and (number := counted(word[1:].strip())) is not None:
-            found = options(ask)
+            found = shown.options(ask)
             if not 0 < number <= len(found):
                 self._say(f"there is no a{number}; nothing was answered")
                 return
@@ -217,13 +218,12 @@ class PlainScreen:
                 self._say(f"note: {safe(noted(body))}")
 
     def _rest_of(self, text: str) -> None:
-        """Say what was not streamed: words in passing may be lost, what is kept may not."""
-        streamed, self._streamed = self._streamed, ""
-        if not text.startswith(streamed):  # something in the middle is missing
+        rest, follows = not_streamed(text, self._streamed)
+        self._streamed = ""
+        if not follows:
             self._fresh()
-            streamed = ""
-        if text != streamed:
-            self._stream("agent: ", text[len(streamed) :])
+        if rest:
+            self._stream("agent: ", rest)
 
     def _settled(self, ask_id: str, how: str) -> None:
         first = next(iter(self._asks), "")
@@ -248,7 +248,7 @@ class PlainScreen:
             self._say(f"  {row.shown.plain}")
         for number, choice in enumerate(ask.choices, 1):
             self._say(f"  {number}. {on_a_line(choice)}")
-        for number, (words, _, _) in enumerate(options(ask), 1):
+        for number, (words, _, _) in enumerate(shown.options(ask), 1):
             self._say(f"  a{number}: always {words}")
         if self._inviting is not None:
             self._inviting.cancel()

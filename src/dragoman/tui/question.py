@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dragoman.engine import shown
-from dragoman.engine.ask import LASTING, Ask, Lasts, Scope
+from dragoman.engine.ask import Ask, Lasts, Scope
 from dragoman.engine.visible import on_a_line, visible
 
 from .rows import Row, beside, wrap
@@ -190,7 +190,7 @@ class Question(Widget, can_focus=True):
         return found
 
     def _options(self, ask: Ask) -> list[tuple[str, Scope, Lasts]]:
-        return options(ask)[:_LONGEST_MENU]
+        return shown.options(ask)[:_LONGEST_MENU]
 
     # --- keys ---
 
@@ -260,15 +260,6 @@ def _key(text: Text, key: str, words: str) -> None:
         text.append("   ")
     text.append(f" {key} ", "reverse")
     text.append(f" {words}")
-
-
-def options(ask: Ask) -> list[tuple[str, Scope, Lasts]]:
-    """What can be remembered and for how long, in words."""
-    return [
-        (f"{words}, {LASTING[lasts]}", scope, lasts)
-        for words, scope in shown.offers(ask)
-        for lasts in scope.lasts
-    ]
 
 
 def ask_rows(ask: Ask, width: int) -> list[Row]:

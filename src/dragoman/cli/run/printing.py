@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import ToolCall, text_of
+from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
 from dragoman.engine.visible import harmless, visible
 
@@ -186,14 +186,13 @@ class Screen:
             self._spinner.wait()
 
     def _rest_of(self, text: str) -> None:
-        """Print what was not streamed: words in passing may be lost, what is kept may not."""
-        streamed, self._streamed = self._streamed, ""
-        if not text.startswith(streamed):  # something in the middle is missing
+        rest, follows = not_streamed(text, self._streamed)
+        self._streamed = ""
+        if not follows:
             self.fresh_line()
-            streamed = ""
-        if text != streamed:
+        if rest:
             self._end_thought()
-            self._prose.write(text[len(streamed) :])
+            self._prose.write(rest)
 
     def _one(self, body: ev.Body) -> None:
         match body:

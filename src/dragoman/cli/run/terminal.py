@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.dialogue import Decision, Dialogue, put
+from dragoman.cli.dialogue import Decision, Dialogue, put, screen_size
 from dragoman.cli.run.printing import Ink, JsonLines, Screen
 from dragoman.cli.run.turns import RunSession, Wish, seat
 from dragoman.client import attachments
@@ -110,7 +110,7 @@ class Human:
 
     async def _converse(self, ask: Ask) -> Decision:
         """Show all of it, then take an answer."""
-        dialogue = Dialogue(ask, _screen_size())
+        dialogue = Dialogue(ask, screen_size())
         while True:
             decided = dialogue.typed(await self._type(dialogue.prompt()))
             if decided is not None:
@@ -145,13 +145,6 @@ class Human:
             return await typed_line
         finally:
             loop.remove_reader(0)
-
-
-def _screen_size() -> tuple[int, int] | None:
-    if not sys.stderr.isatty():
-        return None
-    size = os.get_terminal_size(sys.stderr.fileno())
-    return (size.columns, size.lines) if size.lines else None
 
 
 async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:

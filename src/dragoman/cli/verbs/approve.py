@@ -55,8 +55,7 @@ def _seen(host: "Any", ask_id: str) -> str:
             f"This question is longer than the list shows: {left:,} characters were left out.",
             f"Read it with `dragoman approvals show {ask_id}`, then approve it with --digest.",
         )
-    from ..dialogue import Dialogue
-    from ..questions import screen_size
+    from ..dialogue import Dialogue, screen_size
 
     dialogue = Dialogue(ask, screen_size())
     while True:

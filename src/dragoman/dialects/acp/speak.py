@@ -5,7 +5,7 @@ differs between connections (who typed the prompt, how much text one has seen al
 their attachments: a `Said` carries the encoded lines and the fact they stand for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,55 @@ class Said:
         self.thought_size = len(words) if thought else 0
 
 
-class Speaker:
+class Teller:
+    """What the speakers of both versions do alike; each has a table of its own (`tells`)."""
+
+    tells: Mapping[type, Callable[..., Said | None]] = {}
+
+    def __init__(self, door: Door, session_id: str, parent: str) -> None:
+        self._door = door
+        self._parent = parent
+        self.id = session_id
+        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
+        self._head = head + encode(session_id) + b',"update":'
+
+    def line(self, update: dict[str, Any]) -> bytes:
+        return self._head + to_safe(encode(update)) + b"}}"
+
+    def text(self, text: str, id: str) -> bytes:
+        """A piece of the message with this id."""
+        raise NotImplementedError
+
+    def thought(self, text: str, id: str) -> bytes:
+        raise NotImplementedError
+
+    def place(self, seq: int, texts: int, thoughts: int) -> bytes:
+        """How far a client of our own has come: it gives that back when it comes again."""
+        params = {"sessionId": self.id, "seq": seq, "texts": texts, "thoughts": thoughts}
+        return notification("_dragoman/place", params)
+
+    def speak(self, events: Sequence[Event]) -> list[Said] | None:
+        said: list[Said] = []
+        tells = self.tells
+        for event in events:
+            tell = tells.get(type(event.body))
+            if tell is not None:
+                one = tell(self, event.body, event)
+                if one is not None:
+                    one.seq = event.seq
+                    said.append(one)
+        return said or None
+
+    def _delta(self, body: ev.TextDelta, event: Event) -> Said:
+        id = said_id(body.turn, body.step)
+        return Said((self.text(body.text, id),), words=body.text, id=id)
+
+    def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
+        id = said_id(body.turn, body.step)
+        return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
+
+
+class Speaker(Teller):
     """Implements `engine.hub.Shape` for one session."""
 
     def __init__(
@@ -82,16 +130,12 @@ class Speaker:
         booleans: bool = False,
         parent: str = "",
     ) -> None:
-        self._door = door
-        self._parent = parent
-        self.id = session_id
+        super().__init__(door, session_id, parent)
         self._quirks = quirks
         self._notices = notices
         self._compaction = compaction
         self._plans = plans
         self._booleans = booleans
-        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
-        self._head = head + encode(session_id) + b',"update":'
         chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
         self._text_head = self._head + chunk % b"agent_message"
         self._thought_head = self._head + chunk % b"agent_thought"
@@ -99,9 +143,6 @@ class Speaker:
         self._tails = ("\0", b"")
 
     # --- lines ---
-
-    def line(self, update: dict[str, Any]) -> bytes:
-        return self._head + to_safe(encode(update)) + b"}}"
 
     def text(self, text: str, id: str, *, cut: bool = False) -> bytes:
         """A piece of the message with this id; `cut`: the message was not finished."""
@@ -119,11 +160,6 @@ class Speaker:
             update["messageId"] = id
         return self.line(update)
 
-    def place(self, seq: int, texts: int, thoughts: int) -> bytes:
-        """How far a client of our own has come: it gives that back when it comes again."""
-        params = {"sessionId": self.id, "seq": seq, "texts": texts, "thoughts": thoughts}
-        return notification("_dragoman/place", params)
-
     def _tail(self, id: str) -> bytes:
         """What closes a chunk; the same for all chunks of one message."""
         known = self._tails
@@ -133,25 +169,6 @@ class Speaker:
         return known[1]
 
     # --- events ---
-
-    def speak(self, events: Sequence[Event]) -> list[Said] | None:
-        said: list[Said] = []
-        for event in events:
-            tell = _TELL.get(type(event.body))
-            if tell is not None:
-                one = tell(self, event.body, event)
-                if one is not None:
-                    one.seq = event.seq
-                    said.append(one)
-        return said or None
-
-    def _delta(self, body: ev.TextDelta, event: Event) -> Said:
-        id = said_id(body.turn, body.step)
-        return Said((self.text(body.text, id),), words=body.text, id=id)
-
-    def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
-        id = said_id(body.turn, body.step)
-        return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
         if self._parent and is_given(body):
@@ -487,7 +504,7 @@ def _rough(messages: Sequence[Message]) -> int:
     return size // 4
 
 
-_TELL: dict[type, Any] = {
+Speaker.tells = {
     ev.TextDelta: Speaker._delta,
     ev.ThoughtDelta: Speaker._thinking,
     ev.TurnBegan: Speaker._began,

@@ -25,12 +25,12 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Event
 from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode, to_safe
-from dragoman.wire.jsonrpc import notification
 
 from . import calls, options
 from .changes import diff_of
 from .speak import (
     Said,
+    Teller,
     compacting,
     compaction_update,
     given,
@@ -51,15 +51,11 @@ _CANCEL: Fields = {"capabilities": {"cancel": {}}}
 _STATUS = {"done": "completed", "cancelled": "cancelled"}
 
 
-class Speaker2:
+class Speaker2(Teller):
     """Implements `engine.hub.Shape` for one session."""
 
     def __init__(self, door: Door, session_id: str, parent: str = "") -> None:
-        self._door = door
-        self._parent = parent
-        self.id = session_id
-        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
-        self._head = head + encode(session_id) + b',"update":'
+        super().__init__(door, session_id, parent)
         chunk = b'{"sessionUpdate":"%s_chunk","messageId":'
         self._text_head = self._head + chunk % b"agent_message"
         self._thought_head = self._head + chunk % b"agent_thought"
@@ -68,9 +64,6 @@ class Speaker2:
         self._spent = Usage()  # by the model in this turn
 
     # --- lines ---
-
-    def line(self, update: Fields) -> bytes:
-        return self._head + to_safe(encode(update)) + b"}}"
 
     def text(self, text: str, id: str) -> bytes:
         return self._chunk(self._text_head, text, id)
@@ -97,11 +90,6 @@ class Speaker2:
         """Whether a call runs a command now."""
         return bool(self._terminals.get(call_id))
 
-    def place(self, seq: int, texts: int, thoughts: int) -> bytes:
-        """How far a client of our own has come: it gives that back when it comes again."""
-        params = {"sessionId": self.id, "seq": seq, "texts": texts, "thoughts": thoughts}
-        return notification("_dragoman/place", params)
-
     def state(self, state: str, **more: Any) -> bytes:
         return self.line({"sessionUpdate": "state_update", "state": state, **more})
 
@@ -110,25 +98,6 @@ class Speaker2:
         return self.state(**state_of(self._door.live(self.id)))
 
     # --- events ---
-
-    def speak(self, events: Sequence[Event]) -> list[Said] | None:
-        said: list[Said] = []
-        for event in events:
-            tell = _TELL.get(type(event.body))
-            if tell is not None:
-                one = tell(self, event.body, event)
-                if one is not None:
-                    one.seq = event.seq
-                    said.append(one)
-        return said or None
-
-    def _delta(self, body: ev.TextDelta, event: Event) -> Said:
-        id = said_id(body.turn, body.step)
-        return Said((self.text(body.text, id),), words=body.text, id=id)
-
-    def _thinking(self, body: ev.ThoughtDelta, event: Event) -> Said:
-        id = said_id(body.turn, body.step)
-        return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
         lines = [self.prompt(body), self.state("running")]
@@ -506,7 +475,7 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-_TELL: dict[type, Any] = {
+Speaker2.tells = {
     ev.TextDelta: Speaker2._delta,
     ev.ThoughtDelta: Speaker2._thinking,
     ev.TurnBegan: Speaker2._began,

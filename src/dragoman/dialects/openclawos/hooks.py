@@ -6,8 +6,6 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.hooks import (
-    INTERCEPTABLE,
-    OBSERVABLE,
     Block,
     Executed,
     Executing,
@@ -17,6 +15,7 @@ from dragoman.engine.hooks import (
     Payload,
     Session,
 )
+from dragoman.engine.points import INTERCEPTABLE, OBSERVABLE
 
 from .faults import reported
 
