@@ -124,10 +124,12 @@ def nobody(link: Any) -> Any:
 async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     way = Way()
     made, editor = await begun(way)
-    made.heard([line(1, "initialize", a=1), line(2, "session/new", cwd="rel")])
+    listed = line(9, "session/list", cwd="rel")
+    made.heard([line(1, "initialize", a=1), line(2, "session/new", cwd="rel"), listed])
     whole = way.links[0].said()[1]["params"]["cwd"]
+    assert way.links[0].said()[2]["params"]["cwd"] == whole
     assert whole == os.path.abspath("rel")  # the daemon's folder is another one
-    made.told([answer(1), answer(2, sessionId="s1")])
+    made.told([answer(1), answer(2, sessionId="s1"), answer(9)])
     made.heard([line(3, "session/prompt", sessionId="s1")])
     way.links[0].sent.clear()
     made.host_gone()
@@ -140,7 +142,7 @@ async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     ]  # fmt: skip
     assert again[2]["params"]["sessionId"] == "s1" and again[2]["params"]["cwd"] == whole
     made.told([answer(3), answer(4)])
-    assert [one["id"] for one in editor.said()] == [1, 2, 3, 4] and made._open == {}
+    assert [one["id"] for one in editor.said()] == [1, 2, 9, 3, 4] and made._open == {}
 
 
 async def test_relay_gives_up_on_a_request_that_ends_the_host_each_time() -> None:

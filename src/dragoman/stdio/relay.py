@@ -38,6 +38,7 @@ _MOST_WAITING = 64 * 1024 * 1024
 _LAST_WORDS = 5.0
 _OWN = "dragoman-relay-"
 _PLACES = ("session/new", "session/load", "session/resume", "session/fork")
+_WITH_FOLDER = (*_PLACES, "session/list")
 _FAILED, _TOO_LONG = -32603, -32600
 
 
@@ -220,7 +221,7 @@ class Relay:
     def heard(self, lines: list[bytes]) -> None:
         for line in lines:
             head = read(line)
-            if head is not None and head.method in _PLACES:
+            if head is not None and head.method in _WITH_FOLDER:
                 line = _with_whole_path(line, head)
                 head = read(line)  # as it is resumed later
             asks = head is not None and head.id is not UNSET and head.method is not UNSET
