@@ -418,6 +418,8 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     text = " ".join(str(error).split())
+    if not text and type(error).__name__ in _GONE:
+        return "the connection broke off"
     return text[:500] if text else type(error).__name__
 
 
