@@ -96,7 +96,10 @@ async def test_sessions_of_other_protocols_are_seen_and_driven():
     talker = await app(desk)
     info = await desk.door.open(OpenSpec(cwd="/"), ME)
     await (await desk.door.prompt(info.id, (Text("hi"),), ME)).done
-    assert (await talker.call("session.get", {"key": info.id}))["session"]["messageCount"] == 2
+    found = (await talker.call("session.get", {"key": info.id}))["session"]
+    assert found["messageCount"] == 2 and "mode" not in found
+    await desk.door.set_mode(info.id, "plan")
+    assert (await talker.call("session.get", {"key": info.id}))["session"]["mode"] == "plan"
     await talker.call("agent.queue", {"sessionKey": info.id, "text": "more"})
     await desk.door.idle(info.id)
     assert (await desk.door.info(info.id)).messages == 4

@@ -41,6 +41,8 @@ def entry(info: SessionInfo) -> dict[str, Any]:
     made["createdAt"] = info.created_at
     made["lastActiveAt"] = info.updated_at
     made["messageCount"] = info.messages
+    if info.mode in ("plan", "readonly"):  # ours, and only where it is not what was always so
+        made["mode"] = info.mode
     return made
 
 
