@@ -123,15 +123,15 @@ async def lists(folder: Path) -> None:
         best[1] = min(best[1], perf_counter() - began)
     row("a list of 100 sessions, known or read", *(one * 1e6 for one in best), "µs")
     desk = import_module("dragoman.dialects.humanlayer").Desk(door)
-    await desk.roster.rows()
+    await desk.session_rows.rows()
     best = [float("inf"), float("inf")]
     for _ in range(50):
-        await desk.roster.rows()
+        await desk.session_rows.rows()
         began = perf_counter()
-        assert desk.roster.line() is not None
+        assert desk.session_rows.line() is not None
         best[0] = min(best[0], perf_counter() - began)
         began = perf_counter()
-        await desk.roster.rows()
+        await desk.session_rows.rows()
         best[1] = min(best[1], perf_counter() - began)
     row("humanlayer `listSessions`, without and with a look", *(one * 1e6 for one in best), "µs")
     await desk.close()

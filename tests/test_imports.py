@@ -5,6 +5,7 @@ the programs it starts from inside a function.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -321,3 +322,39 @@ def test_lazy_relative_and_dynamic_imports_are_seen(tmp_path: Path) -> None:
     found = [one for node in ast.walk(tree) for one in _targets(node, "cli.verbs")]
     assert set(found) >= {"store.sqlite", "tui"}
     assert any(one.startswith("cli.engine") for one in found)
+
+
+def _page() -> dict[str, set[str]]:
+    """The table of the page: folder -> what it may import, `observe` left out."""
+    found: dict[str, set[str]] = {}
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for line in page.partition("## Folders")[2].partition("## What holds")[0].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("| `") or len(cells) != 3:
+            continue
+        for folder in re.findall(r"`([^`]+)`", cells[0]):
+            name = folder.removesuffix("/<name>").replace("/", ".")
+            first, *also = re.split(r"; (?=`|inside a function)", cells[2])
+            may = _named(first)
+            for one in also:
+                if one.startswith(f"`{folder}` also"):
+                    may |= _named(one.partition("also")[2])
+            found[name] = may
+    return found
+
+
+def _named(text: str) -> set[str]:
+    names = set(MAY["host"]) if "*inside*" in text else set()
+    if inner := re.search(r"`engine` \(([^)]*)\)", text):
+        names |= {f"engine.{name}" for name in inner.group(1).split(", ")}
+        text = text.replace(inner.group(0), "")
+    return names | set(re.findall(r"`([^`]+)`", text.partition(", to ")[0]))
+
+
+def test_the_page_has_this_table() -> None:
+    page = _page()
+    known = {name: {*may} - {"observe"} for name, may in MAY.items() if name}
+    for name in known | page:
+        assert page.get(name, set()) - {"observe"} == known.get(name), name
+    unseen = {name for name, may in MAY.items() if "observe" not in may} - {"", "tui", "cli"}
+    assert unseen == {"engine", "wire", "observe", "markup", "http", "apps"}

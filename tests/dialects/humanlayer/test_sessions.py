@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.dialects.humanlayer.desk import Client, Refused, make, pending
 
-from dragoman.dialects.humanlayer import roster as rosters
+from dragoman.dialects.humanlayer import session_rows
 from dragoman.dialects.humanlayer.rows import summary_of
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
@@ -202,14 +202,14 @@ async def test_an_unchanged_list_is_the_same_bytes_and_a_changed_one_encodes_one
     listed = (await client.call("listSessions"))["sessions"]
     assert {row["id"] for row in listed} == set(ids)
     encoded = []
-    real = rosters.row_of
+    real = session_rows.row_of
 
     def counted(info, now):
         encoded.append(info.id)
         return real(info, now)
 
-    monkeypatch.setattr(rosters, "row_of", counted)
-    assert await desk.roster.rows() is await desk.roster.rows()
+    monkeypatch.setattr(session_rows, "row_of", counted)
+    assert await desk.session_rows.rows() is await desk.session_rows.rows()
     assert not encoded
     await (await door.prompt(ids[7], (Text("hi"),), ME)).done
     listed = (await client.call("listSessions"))["sessions"]
@@ -218,9 +218,9 @@ async def test_an_unchanged_list_is_the_same_bytes_and_a_changed_one_encodes_one
     await door.delete(ids[3], ME)
     listed = (await client.call("listSessions"))["sessions"]
     assert len(listed) == 199 and ids[3] not in {row["id"] for row in listed}
-    desk.roster._used -= 3_600
-    desk.roster._let_go()
-    assert not desk.roster._entries and desk.roster._all is None
+    desk.session_rows._used -= 3_600
+    desk.session_rows._let_go()
+    assert not desk.session_rows._entries and desk.session_rows._all is None
     assert len((await client.call("listSessions"))["sessions"]) == 199
     await desk.close()
 

@@ -1,4 +1,4 @@
-"""What all connections of this protocol share: settings, the roster, subscriptions' encodings."""
+"""What all connections of this protocol share: settings, rows of sessions, encodings."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
 
-from .roster import Roster
+from .session_rows import SessionRows
 
 if TYPE_CHECKING:
     from .rest.table import Rest
@@ -53,7 +53,7 @@ class Desk:
     def __init__(self, door: Door, settings: Configured | None = None) -> None:
         self.door = door
         self.settings = settings or Settings()
-        self.roster = Roster(door)
+        self.session_rows = SessionRows(door)
         self._waiting: Waiting | None = None
         self._rest: Rest | None = None
         self.subscriptions = 0
@@ -166,7 +166,7 @@ class Desk:
 
     async def close(self) -> None:
         """Stop every timer."""
-        self.roster.close()
+        self.session_rows.close()
         for timer in self._expiries.values():
             timer.cancel()
         self._expiries.clear()

@@ -14,8 +14,8 @@ from dragoman.wire.codec import encode
 from .approvals import EDITING, approve_pending
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
-from .roster import RosterEntry
 from .rows import state_of, status_of
+from .session_rows import SessionRow
 from .shapes import (
     Archive,
     BulkArchive,
@@ -49,7 +49,7 @@ async def found(
 
 
 async def list_sessions(desk: Desk, who: Who, params: NoParams) -> Raw:
-    return Raw(await desk.roster.rows())
+    return Raw(await desk.session_rows.rows())
 
 
 async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
@@ -59,7 +59,7 @@ async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
     elif params.include_archived is False:
         wanted = "unarchived"
 
-    def chosen(entry: RosterEntry, parents: frozenset[str]) -> bool:
+    def chosen(entry: SessionRow, parents: frozenset[str]) -> bool:
         if entry.id in parents:
             return False
         if wanted == "normal":
@@ -70,7 +70,7 @@ async def leaves(desk: Desk, who: Who, params: Leaves) -> Raw:
             return entry.status == "draft" and not entry.archived
         return wanted != "unarchived" or not entry.archived
 
-    return Raw(await desk.roster.chosen(chosen))
+    return Raw(await desk.session_rows.chosen(chosen))
 
 
 async def session_state(desk: Desk, who: Who, params: OfSession) -> Raw:
@@ -161,4 +161,4 @@ async def archive_many(desk: Desk, who: Who, params: BulkArchive) -> Success:
 async def recent_paths(desk: Desk, who: Who, params: Recent) -> dict[str, Any]:
     limit = params.limit or 0
     limit = min(limit, _MOST_RECENT) if limit > 0 else _RECENT
-    return {"paths": await desk.roster.paths(limit)}
+    return {"paths": await desk.session_rows.paths(limit)}

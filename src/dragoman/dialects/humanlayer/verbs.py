@@ -101,7 +101,7 @@ def health(conn: "HumanlayerHearer", _: None) -> dict[str, str]:
 
 def _listed(conn: "HumanlayerHearer") -> bytes | None:
     """The list of sessions when it is known; a look takes twice as long (decision 0073)."""
-    return conn.desk.roster.line()
+    return conn.desk.session_rows.line()
 
 
 VERBS: dict[str, Verb] = {

@@ -28,7 +28,7 @@ _CHANGES = 256
 _PAGE = 2_000
 
 
-class RosterEntry(msgspec.Struct, frozen=True, gc=False):
+class SessionRow(msgspec.Struct, frozen=True, gc=False):
     """What the lists need of one session."""
 
     updated_at: int
@@ -43,13 +43,13 @@ class RosterEntry(msgspec.Struct, frozen=True, gc=False):
     row: bytes
 
 
-class Roster:
+class SessionRows:
     """The sessions of the store, newest activity first."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._entries: dict[str, RosterEntry] = {}
-        self._order: list[RosterEntry] = []
+        self._entries: dict[str, SessionRow] = {}
+        self._order: list[SessionRow] = []
         self._all: bytes | None = None
         self._place = -1
         self._deletions = -1
@@ -78,7 +78,7 @@ class Roster:
             self._all = _result(entry.row for entry in self._order)
         return self._all
 
-    async def chosen(self, wanted: Callable[[RosterEntry, frozenset[str]], bool]) -> bytes:
+    async def chosen(self, wanted: Callable[[SessionRow, frozenset[str]], bool]) -> bytes:
         """The same for those entries that are wanted, given the ids of all parents."""
         await self._refresh()
         parents = frozenset(entry.parent for entry in self._order if entry.parent)
@@ -148,7 +148,7 @@ class Roster:
     async def _load(self) -> None:
         before = self._entries
         now = self._door.now_ms()
-        entries: dict[str, RosterEntry] = {}
+        entries: dict[str, SessionRow] = {}
         query = SessionQuery(limit=_PAGE)
         while True:
             page = await self._door.list(query)
@@ -183,15 +183,15 @@ class Roster:
             self._timer = None
 
 
-def _latest(entry: RosterEntry) -> tuple[int, int, bool, str]:
+def _latest(entry: SessionRow) -> tuple[int, int, bool, str]:
     # Within one millisecond: a child is younger than its parent.
     return entry.updated_at, entry.created_at, entry.parent is not None, entry.id
 
 
-def _entry(info: SessionInfo, now: int, before: RosterEntry | None) -> RosterEntry:
+def _entry(info: SessionInfo, now: int, before: SessionRow | None) -> SessionRow:
     if before is not None and before.seq == info.last_seq and not before.timed:
         return before
-    return RosterEntry(
+    return SessionRow(
         info.updated_at,
         info.created_at,
         info.id,
