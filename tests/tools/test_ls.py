@@ -272,6 +272,30 @@ async def test_running_a_sandbox_that_does_not_stand_is_a_refusal(tmp_path: Path
         await command(tmp_path, "/bin/true", preexec=breaks).run(5)
 
 
+@pytest.mark.parametrize(("failures", "begins"), [(0, True), (2, True), (3, False)])
+async def test_running_a_child_without_a_namespace_is_begun_again(
+    tmp_path: Path, failures: int, begins: bool
+) -> None:
+    from dragoman.engine.faults import Refused
+
+    tried = tmp_path / "tried"
+
+    def separates() -> None:
+        with tried.open("a") as file:
+            file.write("x")
+        if tried.stat().st_size <= failures:
+            raise OSError(22, "unshare, with the threads a, b")
+
+    run = command(tmp_path, "/bin/echo", "here", preexec=separates)
+    if begins:
+        await run.run(20)
+        assert (run.code, run.capture.text().strip()) == (0, "here")
+    else:
+        with pytest.raises(Refused, match="with the threads a, b"):
+            await run.run(20)
+    assert tried.stat().st_size == min(failures + 1, 3)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counts /proc")
 def test_running_counts_the_machine() -> None:
     assert running._population() >= 1

@@ -21,6 +21,11 @@ _SETATTR = 442  # mount_setattr, the same on every architecture
 _HERE, _RECURSIVE = -100, 0x8000
 _MOST = 64  # paths that can be written: with more, only what is forbidden is made read-only
 
+SEPARATING = "unshare"
+"""What failed, by its words, when the kernel gave no namespace.
+
+Who has a second thread gets no user namespace; some library may have begun one in the child.
+"""
 SHARED = ("/dev/pts", "/dev/ptmx", "/dev/shm", "/proc")
 """What a room has its own of."""
 
@@ -159,9 +164,8 @@ def _above(path: str) -> Iterator[str]:
 def _separate(libc: Any) -> None:
     uid, gid = os.geteuid(), os.getegid()
     if libc.unshare(_NEWNS | _NEWIPC | (0 if uid == 0 else _NEWUSER)) != 0:
-        # Who has a second thread gets no user namespace: some library began one in the child.
         names = ", ".join(one.name for one in threading.enumerate())
-        raise OSError(ctypes.get_errno(), f"unshare, with the threads {names}")
+        raise OSError(ctypes.get_errno(), f"{SEPARATING}, with the threads {names}")
     if uid != 0:
         _map(uid, gid)
     mount(libc, "none", "/", "", _REC | _PRIVATE)

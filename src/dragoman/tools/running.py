@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from dragoman.engine.faults import BadInput, Refused
 from dragoman.observe.log import get_log
-from dragoman.sandbox import brand, modes
+from dragoman.sandbox import brand, modes, room
 from dragoman.sandbox.launch import Launch
 
 from .group import Group
@@ -19,6 +19,7 @@ GRACE = 1.5  # seconds between SIGTERM and SIGKILL
 _LEFTOVER_GRACE = 0.5  # the same for what a finished command left in the background
 _DRAIN = 1.0  # seconds for output that is still in the pipe when everything has ended
 _PIECE = 1 << 16
+_TRIES = 3  # a library may have begun a thread in the child, now and then (see `room`)
 _WORDS = 1000  # bytes of why a child could not become the command
 _LOOK = 0.1  # seconds between two looks at how many processes there are
 
@@ -104,17 +105,7 @@ class CommandRun:
         # command itself must be seen nevertheless.
         self._pipe, write_end = os.pipe()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *launch.argv,
-                cwd=launch.cwd,
-                env=dict(launch.env),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                start_new_session=True,
-                preexec_fn=self._before_exec(),
-                pass_fds=launch.keep,
-            )
+            self._process = await self._begun(write_end)
             self._group = Group(self._process.pid, self.mark, self._brand)
         except (OSError, ValueError) as error:
             os.close(self._pipe)
@@ -126,7 +117,7 @@ class CommandRun:
                 ) from error
             raise BadInput(f"start: {error}", "Does the working directory exist?") from error
         except subprocess.SubprocessError as error:
-            why = _last_words(self._pipe)
+            why = f": {error}" if str(error) else ""
             os.close(self._pipe)
             raise Refused(
                 f"The sandbox could not be put up around the command{why}.",
@@ -139,6 +130,28 @@ class CommandRun:
             os.close(write_end)
             if launch.done is not None:
                 launch.done()
+
+    async def _begun(self, write_end: int) -> asyncio.subprocess.Process:
+        """The process; raises SubprocessError with its last words when it could not begin."""
+        launch = self.launch
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                return await asyncio.create_subprocess_exec(
+                    *launch.argv,
+                    cwd=launch.cwd,
+                    env=dict(launch.env),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=write_end,
+                    stderr=write_end,
+                    start_new_session=True,
+                    preexec_fn=self._before_exec(),
+                    pass_fds=launch.keep,
+                )
+            except subprocess.SubprocessError as error:
+                why = _last_words(self._pipe)
+                if not left or room.SEPARATING not in why:
+                    raise subprocess.SubprocessError(why) from error
+        raise AssertionError("the last try raises or returns")
 
     async def _count(self) -> None:
         """End the command when it has too many processes, where nothing else bounds them."""
@@ -207,10 +220,9 @@ def _last_words(pipe: int) -> str:
     """What a child said that ended before it became the command."""
     os.set_blocking(pipe, False)
     try:
-        said = os.read(pipe, _WORDS).decode(errors="replace").strip()
+        return os.read(pipe, _WORDS).decode(errors="replace").strip().rstrip(".")
     except BlockingIOError:
         return ""
-    return f": {said.rstrip('.')}" if said else ""
 
 
 def _population() -> int:
