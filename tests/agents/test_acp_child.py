@@ -261,23 +261,26 @@ async def test_serving_permission_is_asked_of_a_human() -> None:
 # --- acp_taking ---
 
 
+async def told(taking: Any, update: Any) -> None:
+    """What the hosted agent says of its session."""
+    await taking._update(update)
+
+
 async def test_taking_a_call_from_first_sight_to_its_end() -> None:
     made = taking()
     update = {"sessionUpdate": "tool_call", "toolCallId": "c1", "kind": "read", "title": "Read"}
     text = {"type": "content", "content": {"type": "text", "text": "body"}}
-    await made._update(
-        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "I"}}
+    await told(
+        made, {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "I"}}
     )
-    await made._update(update)
+    await told(made, update)
     more = {**update, "rawInput": {"path": "a"}, "status": "in_progress", "content": [text]}
-    await made._update(more)
-    await made._update(
-        {"toolCallId": "c1", "sessionUpdate": "tool_call_update", "status": "completed"}
+    await told(made, more)
+    await told(
+        made, {"toolCallId": "c1", "sessionUpdate": "tool_call_update", "status": "completed"}
     )
-    await made._update(
-        {"toolCallId": "c1", "sessionUpdate": "tool_call_update", "status": "failed"}
-    )
-    await made._update({"sessionUpdate": "tool_call", "toolCallId": 5})
+    await told(made, {"toolCallId": "c1", "sessionUpdate": "tool_call_update", "status": "failed"})
+    await told(made, {"sessionUpdate": "tool_call", "toolCallId": 5})
     names = made.turn.names()
     assert names.count("ended") == 1 and names.index("refined") < names.index("began")
     assert ("progress", "c1", "body") in made.turn.log
@@ -286,7 +289,7 @@ async def test_taking_a_call_from_first_sight_to_its_end() -> None:
 
 async def test_taking_closes_what_was_left_open() -> None:
     made = taking()
-    await made._update({"sessionUpdate": "tool_call", "toolCallId": "c1", "kind": "read"})
+    await told(made, {"sessionUpdate": "tool_call", "toolCallId": "c1", "kind": "read"})
     made.calls["no"] = HostedCall("no")
     made.calls["no"].refused = "not allowed"
     await made._close_calls()
@@ -300,9 +303,9 @@ async def test_taking_closes_what_was_left_open() -> None:
 async def test_taking_counts_what_the_agent_says_it_cost_once() -> None:
     made = taking()
     for amount in (0.5, 0.75, 0.6, "x"):
-        await made._update({"sessionUpdate": "usage_update", "cost": {"amount": amount}})
+        await told(made, {"sessionUpdate": "usage_update", "cost": {"amount": amount}})
     assert made._cost == 0.75 and made.seat.cost == 0.75
-    await made._update({"sessionUpdate": "unknown"})
+    await told(made, {"sessionUpdate": "unknown"})
 
 
 # --- acp_process ---

@@ -50,6 +50,26 @@ def app() -> Any:
     return made
 
 
+def kernel_of(app: Any) -> Any:
+    """What stands in for the kernel; `sent` is what it was told."""
+    return app._kernel
+
+
+def tell(app: Any, name: str, payload: Any) -> None:
+    """An event of the kernel."""
+    app._event(name, payload)
+
+
+def chunk(app: Any, watch: str, value: Any, last: bool) -> None:
+    """A piece of a stream that the app follows."""
+    app._chunk(watch, value, last)
+
+
+async def done(app: Any) -> None:
+    """Wait for what the app does of its own accord."""
+    await asyncio.gather(*app._tasks.values())
+
+
 # --- declare ---
 
 
@@ -99,7 +119,7 @@ def test_app_needs_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_channel_hands_in_what_somebody_wrote(app: Any) -> None:
     assert await app.channel("tg").received("42", "hello", topic="x") == "5"
-    assert app._kernel.sent[-1] == (
+    assert kernel_of(app).sent[-1] == (
         "agent.queue",
         {
             "sessionKey": "tg:42",
@@ -116,9 +136,9 @@ async def test_app_without_a_connection_says_so() -> None:
 
 async def test_app_asks_in_the_protocols_words(app: Any) -> None:
     assert await app.dispatch("k", "t", a=1) is False
-    app._kernel.answers |= {"config_get": {"value": 1}, "session_list": {"sessions": []}}
+    kernel_of(app).answers |= {"config_get": {"value": 1}, "session_list": {"sessions": []}}
     assert await app.config("a.b") == 1 and await app.sessions(agent="x") == []
-    assert app._kernel.sent[-1] == ("session.list", {"filter": {"agent": "x"}})
+    assert kernel_of(app).sent[-1] == ("session.list", {"filter": {"agent": "x"}})
 
 
 # --- app ---
@@ -131,8 +151,8 @@ async def test_app_delivers_in_turn_after_its_own_interceptors(app: Any) -> None
     app.intercept("message_sending")(lambda data, context: {"content": data["content"] + "!"})
     for text in ("one", "two"):
         data = {"channelId": "tg", "target": "42", "content": text}
-        app._event("hook:message_sending", {"eventId": "e", "data": data})
-    await asyncio.gather(*app._tasks.values())
+        tell(app, "hook:message_sending", {"eventId": "e", "data": data})
+    await done(app)
     assert [one.text for one in got] == ["one!", "two!"] and got[0].target == "42"
 
 
@@ -145,8 +165,8 @@ async def test_app_does_not_deliver_what_it_blocks_itself(app: Any) -> None:
     got: list[Message] = []
     app.channel("tg").deliver(lambda message: keep(got, message))
     app.intercept("message_sending")(lambda data, context: Block("no"))
-    app._event("hook:message_sending", {"data": {"channelId": "tg", "content": "x"}})
-    await asyncio.gather(*app._tasks.values())
+    tell(app, "hook:message_sending", {"data": {"channelId": "tg", "content": "x"}})
+    await done(app)
     assert got == []
 
 
@@ -162,18 +182,18 @@ async def test_app_answers_an_interception_and_forgets_the_rest_of_a_broken_lane
         if len(seen) == 1:
             raise ValueError("first breaks")
 
-    app._event("hook:before_tool_call", {"eventId": "e1", "data": {"a": 1}})
-    app._event("hook:agent_end", {"data": {"n": 1}})
-    app._event("hook:agent_end", {"data": {"n": 2}})
-    app._event("hook:unknown", {"data": None, "context": None})
-    await asyncio.gather(*app._tasks.values())
-    assert ("hook.result", {"eventId": "e1", "result": {"params": {}}}) in app._kernel.sent
+    tell(app, "hook:before_tool_call", {"eventId": "e1", "data": {"a": 1}})
+    tell(app, "hook:agent_end", {"data": {"n": 1}})
+    tell(app, "hook:agent_end", {"data": {"n": 2}})
+    tell(app, "hook:unknown", {"data": None, "context": None})
+    await done(app)
+    assert ("hook.result", {"eventId": "e1", "result": {"params": {}}}) in kernel_of(app).sent
     assert seen == [{"n": 1}, {"n": 2}] and "first breaks" in capsys.readouterr().err
 
 
 async def test_app_says_when_a_result_is_too_large(app: Any) -> None:
     app._sender("e1")("huge")
-    assert app._kernel.sent == [
+    assert kernel_of(app).sent == [
         (
             "hook.result",
             {"eventId": "e1", "result": {"error": {"message": "the message is too large"}}},
@@ -184,10 +204,10 @@ async def test_app_says_when_a_result_is_too_large(app: Any) -> None:
 async def test_app_tells_changes_of_the_configuration(app: Any) -> None:
     told: list[Any] = []
     app._watched["watch-0"] = lambda path, old, new: told.append((path, old, new))
-    app._chunk("watch-0", {"path": "a", "oldValue": 1, "newValue": 2}, False)
-    app._chunk("watch-0", None, True)
-    app._chunk("other", {"path": "b"}, False)
-    await asyncio.gather(*app._tasks.values())
+    chunk(app, "watch-0", {"path": "a", "oldValue": 1, "newValue": 2}, False)
+    chunk(app, "watch-0", None, True)
+    chunk(app, "other", {"path": "b"}, False)
+    await done(app)
     assert told == [("a", 1, 2)]
 
 
@@ -200,10 +220,10 @@ async def test_app_cancels_a_call_that_nobody_waits_for(app: Any) -> None:
         await asyncio.Event().wait()
         return ""
 
-    app._event("capability:invoke", {"eventId": "e1", "type": "tool", "name": "slow"})
+    tell(app, "capability:invoke", {"eventId": "e1", "type": "tool", "name": "slow"})
     await begun.wait()
     (task,) = app._tasks.values()
-    app._event("capability:cancel", {"eventId": "e1"})
+    tell(app, "capability:cancel", {"eventId": "e1"})
     with pytest.raises(asyncio.CancelledError):
         await task
     assert app._tasks == {}

@@ -91,6 +91,18 @@ class Way:
         self.closed = True
 
 
+def waiting(relay: Any) -> dict[Any, Any]:
+    """Requests of the editor that are not answered yet, by id."""
+    found: dict[Any, Any] = relay._open
+    return found
+
+
+async def returned(relay: Any) -> None:
+    """Wait until a relay that looks for its host has one."""
+    if relay._returning is not None:
+        await asyncio.wait_for(relay._returning, 30)
+
+
 async def begun(way: Way, **more: Any) -> tuple[Any, End]:
     made: Any = Relay("test", way, patience=0.2, **more)
     made._host = await way.connect(made.hostward, "n")
@@ -134,7 +146,7 @@ async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     way.links[0].sent.clear()
     made.host_gone()
     made.heard([line(4, "session/list"), b'{"method":"session/cancel","params":{}}'])
-    await made._returning
+    await returned(made)
     again = way.links[1].said()
     assert [one["method"] for one in again] == [
         "_dragoman/connection", "initialize", "session/resume", "session/prompt", "session/list",
@@ -142,7 +154,7 @@ async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     ]  # fmt: skip
     assert again[2]["params"]["sessionId"] == "s1" and again[2]["params"]["cwd"] == whole
     made.told([answer(3), answer(4)])
-    assert [one["id"] for one in editor.said()] == [1, 2, 9, 3, 4] and made._open == {}
+    assert [one["id"] for one in editor.said()] == [1, 2, 9, 3, 4] and waiting(made) == {}
 
 
 async def test_relay_gives_up_on_a_request_that_ends_the_host_each_time() -> None:
@@ -151,8 +163,7 @@ async def test_relay_gives_up_on_a_request_that_ends_the_host_each_time() -> Non
     made.heard([line(7, "poison")])
     for _ in range(3):
         made.host_gone()
-        if made._returning is not None:
-            await made._returning
+        await returned(made)
     (refused,) = editor.said()
     assert refused["id"] == 7 and "each time it got this" in refused["error"]["message"]
     made.leave()
@@ -173,14 +184,13 @@ async def test_relay_goes_to_the_spare_way_and_back_when_nothing_runs() -> None:
     made, _ = await begun(first, spare=spare)
     first.there = False
     made.host_gone()
-    await made._returning
+    await returned(made)
     assert made._way is spare and len(spare.links) == 1
     first.there = True
     looking = made._looking
     assert looking is not None
     await asyncio.wait_for(looking, 30)
-    if made._returning is not None:
-        await asyncio.wait_for(made._returning, 30)
+    await returned(made)
     assert spare.closed and made._way is first and made._ready
     made.leave()
 
@@ -222,7 +232,7 @@ async def test_relay_has_a_bound_for_what_waits(monkeypatch: pytest.MonkeyPatch)
 async def test_relay_adopts_a_conversation_that_began_without_it() -> None:
     made = Relay("test", Way(), patience=1)
     made.adopt([line(1, "initialize"), line(2, "session/new", cwd="/w")], [answer(1)])
-    assert made._hello is not None and list(made._open) == [2]
+    assert made._hello is not None and list(waiting(made)) == [2]
     made._answered(relay.read(answer(2, sessionId="s1")))
     assert made._sessions["s1"].cwd == "/w"
     made.adopt([line(3, "session/close", sessionId="s1")], [answer(3)])
@@ -236,16 +246,16 @@ async def test_relay_keeps_what_the_host_says_before_the_editor_is_there() -> No
     ear.hear([answer(1, protocolVersion=1)])
     editor = End()
     made.joined(editor)  # type: ignore[arg-type]
-    assert [one["id"] for one in editor.said()] == [1] and not made._open
+    assert [one["id"] for one in editor.said()] == [1] and not waiting(made)
 
 
 async def test_relay_knows_that_a_fraction_is_answered_without_it() -> None:
     made, editor = await begun(Way())
     made.heard([line(1.5, "session/list"), line(2, "session/list")])
     made.told([b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"},"id":null}'])
-    assert list(made._open) == [2] and len(editor.sent) == 1
+    assert list(waiting(made)) == [2] and len(editor.sent) == 1
     made.told([b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"},"id":null}'])
-    assert list(made._open) == [2]
+    assert list(waiting(made)) == [2]
 
 
 # --- acp ---
@@ -262,7 +272,7 @@ async def test_acp_goes_on_with_what_was_read_before(told: bytes, tmp_path: Path
     made.adopt([line(1, "initialize")], [])
     link = await acp.DaemonWay(str(tmp_path)).adopt(made.hostward, begun)
     for _ in range(100_000):
-        if not made._open:
+        if not waiting(made):
             break
         await asyncio.sleep(0)
     editor = End()
