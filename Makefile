@@ -105,6 +105,7 @@ covered: $(STAMP)
 
 # What failed the last time, one by one; it is an error when nothing did.
 test-again: $(STAMP)
+	@echo "A second try was needed: what failed beside others runs alone now. It is broken all the same."
 	$(PYTEST) -q -rs -m "not local" --last-failed --last-failed-no-failures none $(T)
 
 test-user: $(TEST_NEEDS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.lane import LONG, has, is_below
+from tests.lane import LONG, begins, has, is_below
 from tests.mounts import sweep
 
 from dragoman.testing.postgres import Server
@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     and the long lane, what takes long.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)  # parallel runs end together
+    items.sort(key=lambda item: begins(item.path, slow))  # parallel runs end together
     measured = config.getoption("--measured")
     left = [item for item in items if _is_out_of_reach(item, measured)]
     if left:

@@ -36,17 +36,33 @@ ONCE = {
     "tui": "an app without a terminal; those at a real one run as everybody",
     "wire": "bytes made of messages and back",
 }
-# The same of long tests in the other folders: their short ones show what a user minds.
+# The same of long tests in the other folders, whose short ones show what a user minds.
 ONCE_LONG = {
     "browser/test_fleet.py": "one page of the dashboard",
     "browser/test_hostile.py": "one page of the dashboard",
     "browser/test_rooms.py": "pages that test_tour.py goes through as well",
     "cross/fire/test_fire.py": "random clients: what they ask for, not who they are",
     "cross/test_soak.py": "memory of a daemon",
+    "cross/test_whole_questions.py": "what a question shows on every surface",
+    "daemon/test_run_together.py": "several programs on one store; test_run.py runs as everybody",
     "faults/test_kill.py": "a writer that is killed again and again",
     "fuzz/test_zot_lines.py": "many lines",
+    "gateway/test_openapi.py": "requests and answers, in this process",
+    "policy/test_shells.py": "what the judge reads and what shells run",
+    "store/test_conformance.py": "rows in and out",
     "store/test_crash.py": "a writer that is killed again and again",
+    "store/test_differential.py": "rows in and out",
 }
+# What takes long begins first, so that the workers of a parallel run end together.
+LONGEST = (
+    "daemon/test_run_together.py", "browser/test_rooms.py", "gateway/test_openapi.py",
+    "policy/test_ordinary_work.py", "fleet/test_proofs.py", "cli/test_everyday.py",
+    "cross/test_whole_questions.py", "daemon/test_bridge.py", "docs/test_pages.py",
+    "sandbox/test_guarded.py", "interop/test_acp_acpx.py", "daemon/test_acp_join.py",
+    "daemon/test_rpc_edges.py", "cli/test_field.py", "daemon/test_rpc.py",
+    "cross/test_acknowledged.py", "fleet/test_nodes.py", "daemon/test_acp.py",
+    "policy/test_shells.py", "store/test_conformance.py", "tools/test_hostile.py",
+)  # fmt: skip
 # A file of the folders above that speaks of one of these runs as everybody nevertheless.
 _MINDS = re.compile(
     r"subprocess|Popen|Living|daemon\.running|chmod|getuid|geteuid|os\.fork|Confine|Landlock|Bubblewrap"
@@ -70,6 +86,14 @@ def has(path: Path, mark: str) -> bool:
 def is_below(path: Path, folders: list[str]) -> bool:
     """Whether a path is in one of these folders, named as on the command line."""
     return any(path.is_relative_to(Path(folder).absolute()) for folder in folders)
+
+
+def begins(path: Path, slow: set[Path]) -> int:
+    """When a file's turn is: those that take long first, the longest before all."""
+    name = path.relative_to(TESTS).as_posix() if path.is_relative_to(TESTS) else ""
+    if name in LONGEST:
+        return LONGEST.index(name)
+    return len(LONGEST) + (path not in slow)
 
 
 def spared() -> list[Path]:

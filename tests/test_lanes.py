@@ -19,9 +19,18 @@ def test_who_starts_processes_is_not_spared() -> None:
     assert not {path.partition("/")[0] for path in others}.intersection(lane.AS_USER)
 
 
-def test_what_is_long_is_there_and_marked_slow() -> None:
-    for name in lane.ONCE_LONG:
-        assert lane.has(lane.TESTS / name, "slow"), name
+def test_what_is_long_is_there() -> None:
+    for name in (*lane.ONCE_LONG, *lane.LONGEST):
+        assert (lane.TESTS / name).is_file(), name
+        assert name.partition("/")[0] in lane.AS_USER, name
+
+
+def test_what_takes_long_begins_first() -> None:
+    longest, slow, short = (
+        lane.TESTS / name for name in (lane.LONGEST[0], "cross/test_soak.py", "wire/test_lines.py")
+    )
+    found = sorted((short, slow, longest), key=lambda path: lane.begins(path, {slow}))
+    assert found == [longest, slow, short]
 
 
 @pytest.mark.parametrize(
