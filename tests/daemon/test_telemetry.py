@@ -22,7 +22,7 @@ from tests.cli.living import Living
 from tests.engine.tape import Tape
 
 from dragoman.client import connect
-from dragoman.daemon.telemetry import Telemetry, _providers
+from dragoman.daemon.telemetry import Telemetry, _in_this_process_alone, _providers
 from dragoman.engine import events
 from dragoman.engine.events import Who
 from dragoman.engine.opening import OpenSpec
@@ -34,9 +34,11 @@ class Kept:
     def __init__(self) -> None:
         self.spans = InMemorySpanExporter()
         self.reader = InMemoryMetricReader()
-        traces = TracerProvider()
-        traces.add_span_processor(SimpleSpanProcessor(self.spans))
-        self.telemetry = Telemetry(traces, MeterProvider([self.reader]))
+        # Else every child of this process looked about in threads before it became its command.
+        with _in_this_process_alone():
+            traces = TracerProvider()
+            traces.add_span_processor(SimpleSpanProcessor(self.spans))
+            self.telemetry = Telemetry(traces, MeterProvider([self.reader]))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts /proc")

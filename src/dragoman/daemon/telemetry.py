@@ -245,8 +245,9 @@ def _providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
 def _in_this_process_alone() -> Iterator[None]:
     """Let nothing that is made here ask to be begun anew in forked children.
 
-    The SDK starts its threads again in each of them. Ours are about to become commands, and the
-    kernel gives no user namespace, so no sandbox, to a process that has a second thread.
+    The SDK starts its threads again in each of them, and looks for its resources in others. Ours
+    are about to become commands, and the kernel gives no user namespace, so no sandbox, to a
+    process that has a second thread.
     """
     ask = getattr(os, "register_at_fork", None)
     if ask is None:  # nothing forks here
