@@ -164,7 +164,11 @@ class Noting:
         self._turn = turn
         self._noted = (0, 0)  # step and characters
         self._writing: asyncio.Task[None] | None = None
-        self._rounds = _rounds_of(asyncio.get_running_loop())
+        global _rounds
+        loop = asyncio.get_running_loop()
+        if _rounds is None or _rounds.loop is not loop:
+            _rounds = _Rounds(loop)
+        self._rounds = _rounds
         self._due = 0.0
         self._rounds.add(self)
 
@@ -216,13 +220,6 @@ class _Rounds:
 
 
 _rounds: _Rounds | None = None
-
-
-def _rounds_of(loop: asyncio.AbstractEventLoop) -> _Rounds:
-    global _rounds
-    if _rounds is None or _rounds.loop is not loop:
-        _rounds = _Rounds(loop)
-    return _rounds
 
 
 async def _write(ledger: "Ledger", note: Note | None) -> None:

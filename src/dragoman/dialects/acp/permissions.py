@@ -132,12 +132,16 @@ class Questions:
             return self._permission2(ask)
         session = self._connection.door.live(ask.session)
         real = self._connection.quirks.real_call_ids and ask.call_id
+        summary = visible(ask.summary, strict=True)
+        raw: dict[str, Any] = {"tool": ask.tool, "summary": summary}
+        if list((ask.args or {}).values()) != [summary.removeprefix("$ ")]:
+            raw["input"] = ask.args or {}  # unless those are the summary
         call: dict[str, Any] = {
             "toolCallId": real or f"approval-{ask.id}",
             "title": shown.title(ask),
             "kind": calls.kind_of(ask.tool, session),
             "status": "pending",
-            "rawInput": _raw(ask),
+            "rawInput": raw,
             "content": calls.question_of(ask),
         }
         cwd = session.cwd if session is not None else ""
@@ -283,15 +287,6 @@ def options_of(ask: Ask) -> list[dict[str, str]]:
             found.append({"optionId": key, "name": name, "kind": always})
     never = f"Always reject {on_a_line(ask.tool)} ({LASTING['session']})"
     return [*found, _NO, {"optionId": "reject-always", "name": never, "kind": "reject_always"}]
-
-
-def _raw(ask: Ask) -> dict[str, Any]:
-    """The input: the tool, a summary, and the exact arguments unless those are the summary."""
-    summary = visible(ask.summary, strict=True)
-    said: dict[str, Any] = {"tool": ask.tool, "summary": summary}
-    if list((ask.args or {}).values()) != [summary.removeprefix("$ ")]:
-        said["input"] = ask.args or {}
-    return said
 
 
 def _meta(ask: Ask) -> dict[str, Any]:
