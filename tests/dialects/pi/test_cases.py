@@ -1,5 +1,6 @@
 """pi's RPC mode, case by case: framing, the order of events, queues, aborts, dialogs, sessions."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.testing.script import call, fail, hang, retry, say, think, turn
+from dragoman.transports.memory import Client
 
 from .talking import Pi, names
 
@@ -280,6 +282,47 @@ async def test_the_queue_can_be_cleared(pi: Make) -> None:
     await client.data("follow_up", message="later")
     assert await client.data("clear_queue") == {"steering": [], "followUp": ["later"]}
     assert (await client.data("get_state"))["pendingMessageCount"] == 0
+
+
+async def test_what_waits_survives_its_connection(pi: Make) -> None:
+    client = pi("a", "b", "c")
+    await client.data("follow_up", message="later")
+    await client.data("steer", message="kept")
+    session = (await client.data("get_state"))["sessionId"]
+    client.client.drop()
+    await asyncio.sleep(0)
+    client.client = Client(client.desk.hearer)
+    await client.data("switch_session", sessionPath=f"{session}.jsonl")
+    assert (await client.data("get_state"))["pendingMessageCount"] == 2
+    await client.run("go")
+    said = [
+        one["message"]["content"][0]["text"]
+        for one in client.seen
+        if one["type"] == "message_end" and one["message"]["role"] == "user"
+    ]
+    assert said == ["go", "kept", "later"]
+    assert await client.door.shelf.pairs("pi.queue") == []
+
+
+@pytest.mark.parametrize("command", ["follow_up", "steer"])
+async def test_nothing_is_called_queued_before_it_is_stored(
+    pi: Make, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    client = pi()
+    await client.data("get_state")
+    may, put = asyncio.Event(), client.door.shelf.put
+
+    async def slow(*row: Any) -> None:
+        await may.wait()
+        await put(*row)
+
+    monkeypatch.setattr(client.door.shelf, "put", slow)
+    client.send({"type": command, "id": "x", "message": "later"})
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not [line for line in client.client.received() if b'"response"' in line]
+    may.set()
+    assert (await client.until(lambda m: m.get("id") == "x"))["success"]
 
 
 # --- dialogs ---

@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
+
+import msgspec
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Prompt, text_of
+from dragoman.engine.content import Image, Prompt, Text, text_of
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownSession
@@ -18,10 +21,19 @@ from dragoman.wire.serve import Pause
 from .speak import Speaker
 
 _QUEUE = 256
+_SPACE = "pi.queue"
+_here: set[str] = set()  # the places that there are; what others left is whoever's comes next
 BUSY = (
     "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the "
     "message."
 )
+
+
+class Waits(msgspec.Struct):
+    """What was acknowledged and not given to the session yet, as it is stored."""
+
+    steering: list[tuple[Text | Image, ...]]
+    following: list[tuple[Text | Image, ...]]
 
 
 class Place:
@@ -40,6 +52,7 @@ class Place:
         self.compacted: ev.Compacted | None = None  # the last one that somebody asked for
         self.rested: Callable[[], None] = lambda: None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._name = uuid4().hex
         self._watch: Watch
         self.speaker: Speaker
 
@@ -55,13 +68,39 @@ class Place:
         place._watch = await door.watch(
             session_id, who, speaker, link.send_blob, Pause(link, place._resume), exact=True
         )
+        await place._adopt()
         return place
+
+    async def _adopt(self) -> None:
+        """Take up what was acknowledged here before: it goes on behind the next prompt."""
+        _here.add(self._name)
+        shelf = self.door.shelf
+        for key, raw in sorted(await shelf.pairs(_SPACE)):
+            session, _, name = key.rpartition(".")
+            if session != self.id or name in _here:
+                continue
+            left = msgspec.json.decode(raw, type=Waits)
+            self.steering += left.steering
+            self.following += left.following
+            await self._store()
+            await shelf.put(_SPACE, key, None)
+        if self.steering or self.following:
+            self.tell_queue()
+
+    async def _store(self) -> None:
+        """Have the store know what waits here: then it may be acknowledged."""
+        said = [] if self.busy else self.steering  # else the session has it
+        raw = None
+        if said or self.following:
+            raw = safe_encode(Waits([*map(tuple, said)], [*map(tuple, self.following)]))
+        await self.door.shelf.put(_SPACE, f"{self.id}.{self._name}", raw)
 
     def _resume(self) -> None:
         if not self.link.closed and not self._watch.closed:
             self._watch.resume()
 
     def leave(self) -> None:
+        _here.discard(self._name)
         self._watch.close()
 
     def then(self, act: Callable[[], None]) -> None:
@@ -84,7 +123,7 @@ class Place:
             if not behaviour:
                 raise BadInput(BUSY)
             if behaviour == "followUp":
-                self.follow(content)
+                await self.follow(content)
             else:
                 await self.steer(content)
             return "queued"
@@ -92,14 +131,18 @@ class Place:
         if self.following:  # left by an abort: they run behind this one
             self.tell_queue()
         await self._begin(content, kept)
+        if kept:
+            await self._store()
         return "started"
 
-    async def _begin(self, content: Prompt, kept: list[Prompt]) -> None:
+    async def _begin(self, content: Prompt, kept: list[Prompt], *, keep: bool = False) -> None:
         work = await self.door.prompt(self.id, content, self.who, limit=_QUEUE)
         self.works[work.turn] = work
         if kept:
             work.started.add_done_callback(lambda _: self._spawn(self._hand_over(kept)))
         work.done.add_done_callback(lambda _: self._done(work))
+        if keep:
+            await asyncio.shield(work.kept)
 
     async def _hand_over(self, kept: list[Prompt]) -> None:
         for content in kept:
@@ -108,15 +151,25 @@ class Place:
     async def steer(self, content: Prompt) -> None:
         self.steering.append(content)
         self.tell_queue()
-        if self.busy:
-            try:
+        try:
+            if self.busy:
                 await self.door.steer(self.id, content, self.who)
-            except NothingRunning:
-                return  # it stays for the next prompt
+                return
+        except NothingRunning:
+            pass  # it stays for the next prompt
+        await self._store()
 
-    def follow(self, content: Prompt) -> None:
+    async def follow(self, content: Prompt) -> None:
         self.following.append(content)
         self.tell_queue()
+        await self._store()
+
+    async def clear(self) -> None:
+        if not self.busy:
+            self.steering.clear()
+        self.following.clear()
+        self.tell_queue()
+        await self._store()
 
     def queue(self) -> dict[str, Any]:
         return {
@@ -159,7 +212,11 @@ class Place:
         else:
             return
         self.tell_queue()
-        self._spawn(self._begin(content, []))
+        self._spawn(self._next(content))
+
+    async def _next(self, content: Prompt) -> None:
+        await self._begin(content, [], keep=True)
+        await self._store()  # the session has it now
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

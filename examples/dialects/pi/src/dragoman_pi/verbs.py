@@ -114,7 +114,7 @@ async def steer(conn: "PiHearer", said: Said) -> dict[str, Any]:
 
 
 async def follow_up(conn: "PiHearer", said: Said) -> dict[str, Any]:
-    (await conn.here()).follow(_content(said))
+    await (await conn.here()).follow(_content(said))
     return {"disposition": "queued"}
 
 
@@ -130,10 +130,7 @@ async def abort(call: "Call", _: Nothing) -> None:
 async def clear_queue(conn: "PiHearer", _: Nothing) -> dict[str, Any]:
     place = await conn.here()
     found = place.queue()
-    if not place.busy:
-        place.steering.clear()
-    place.following.clear()
-    place.tell_queue()
+    await place.clear()
     return found
 
 
