@@ -157,6 +157,28 @@ async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     assert [one["id"] for one in editor.said()] == [1, 2, 9, 3, 4] and waiting(made) == {}
 
 
+async def test_relay_never_gives_up_on_a_prompt_that_has_begun() -> None:
+    way = Way()
+    made, editor = await begun(way)
+    made.heard([line(1, "initialize"), line(2, "session/new", cwd="/w")])
+    made.told([answer(1), answer(2, sessionId="s1")])
+    made.heard([line(3, "session/prompt", sessionId="s1"), line(4, "poison")])
+    place = {"jsonrpc": "2.0", "method": "_dragoman/place"}
+    made.told(
+        [
+            json.dumps(
+                {**place, "params": {"sessionId": "s1", "seq": 4}}, separators=(",", ":")
+            ).encode()
+        ]
+    )
+    for _ in range(5):  # each time at once: others end the host
+        made.host_gone()
+        await returned(made)
+    made.told([answer(3)])
+    assert [one["id"] for one in editor.said()] == [1, 2, 4, 3]
+    assert "result" in editor.said()[-1]
+
+
 async def test_relay_gives_up_on_a_request_that_ends_the_host_each_time() -> None:
     way = Way()
     made, editor = await begun(way)

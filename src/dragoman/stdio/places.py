@@ -17,6 +17,48 @@ _THOUGHT = b'"sessionUpdate":"agent_thought_chunk"'
 _MOST = 4096  # lines that are kept uncounted
 
 
+_MOST_TRIES = 3  # sends of one request that each ended the connection
+_AT_ONCE = 2.0  # seconds in which a lost connection is the request's fault
+
+
+class Head(msgspec.Struct):
+    """What the relay reads of a message."""
+
+    id: int | str | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class Open(msgspec.Struct):
+    """A request of the editor that has no answer yet."""
+
+    line: bytes
+    head: Head
+    sent: float = 0.0
+    ended: int = 0  # connections in a row that ended at once after they got it
+    since: int = -1  # the place of its session when it was first sent
+
+    def lost(self, now: float) -> bool:
+        """The connection is lost; True: so often at once that the request is to blame.
+
+        One that a host has worked on for a while is not, however often its hosts go.
+        """
+        self.ended = self.ended + 1 if now - self.sent < _AT_ONCE else 0
+        return self.ended >= _MOST_TRIES
+
+
+_head = msgspec.json.Decoder(Head)
+
+
+def read(line: bytes) -> Head | None:
+    try:
+        return _head.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 class ResumePoint(msgspec.Struct):
     """What is needed to resume a session."""
 
@@ -101,6 +143,12 @@ class Places:
             if len(self._since) >= _MOST:
                 self._count()
         return False
+
+    def since(self, one: Open) -> int:
+        """The newest place of a request's session: a prompt that has begun moves it."""
+        point = place_of(one.head.params)
+        had = self._had.get(point.sessionId or point.session_id)
+        return had.since if had is not None else 0
 
     def _count(self) -> None:
         """Count the words of what came since."""

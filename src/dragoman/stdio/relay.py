@@ -19,10 +19,10 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
 from dragoman.engine.faults import Fault
-from dragoman.stdio.places import Places, ResumePoint, place_of
+from dragoman.stdio.places import Head, Open, Places, ResumePoint, place_of, read
 from dragoman.transports import stdio
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Blob, Link, Opener
@@ -31,8 +31,6 @@ MAX_LINE = 16 * 1024 * 1024  # what every transport of the protocol takes
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _LOOK_EVERY = 1.0  # seconds between two looks for the first way, while on the spare one
 _DOUBT = 1.0  # seconds before a loss is noticed in which lines may have been lost
-_MOST_TRIES = 3  # sends of one request that each ended the connection
-_AT_ONCE = 2.0  # seconds in which a lost connection is the request's fault
 _MOST_RECENT = 64
 _MOST_WAITING = 64 * 1024 * 1024
 _LAST_WORDS = 5.0
@@ -74,43 +72,6 @@ class Way(Protocol):
     async def close(self) -> None:
         """Leave it for good."""
         ...
-
-
-class Head(msgspec.Struct):
-    """What the relay reads of a message."""
-
-    id: int | str | float | None | UnsetType = UNSET
-    method: str | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
-
-class Open(msgspec.Struct):
-    """A request of the editor that has no answer yet."""
-
-    line: bytes
-    head: Head
-    sent: float = 0.0
-    ended: int = 0  # connections in a row that ended at once after they got it
-
-    def lost(self, now: float) -> bool:
-        """The connection is lost; True: so often at once that the request is to blame.
-
-        One that a host has worked on for a while is not, however often its hosts go.
-        """
-        self.ended = self.ended + 1 if now - self.sent < _AT_ONCE else 0
-        return self.ended >= _MOST_TRIES
-
-
-_head = msgspec.json.Decoder(Head)
-
-
-def read(line: bytes) -> Head | None:
-    try:
-        return _head.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _is_taken(answer: Head) -> bool:
@@ -243,6 +204,8 @@ class Relay:
     def _repeat(self, one: Open) -> None:
         assert self._host is not None
         one.sent = monotonic()
+        if one.since < 0:
+            one.since = self._places.since(one)
         self._host.send(one.line)
 
     def _wait(self, line: bytes) -> None:
@@ -361,7 +324,7 @@ class Relay:
             done.cancel()
         self._own.clear()
         for id, one in tuple(self._open.items()):
-            if one.lost(now):
+            if one.lost(now) and self._places.since(one) == one.since:  # else it has begun
                 del self._open[id]
                 self._refuse(id, f"{self._way.label} ended the connection each time it got this.")
         if self._ended and self._way.half_closes and not self._open:
