@@ -164,12 +164,12 @@ async def test_who_watches_a_lost_session_sees_on_when_it_cannot_be_read_at_once
     async def reluctant(*given: Any) -> int:
         nonlocal tries
         tries -= 1
-        if tries >= 0:
+        if tries >= 0 or session not in b.host.live:  # else a would have it again
             raise StoreFailed("The database cannot be reached.", stalled=True)
         return await take(*given)
 
     monkeypatch.setattr(a.store, "take", reluctant)
-    monkeypatch.setattr(a.node.desk, "claim", lambda *given: asyncio.sleep(0, ()))  # b has it
+    monkeypatch.setattr(a.node.desk, "claim", lambda *given: asyncio.sleep(0, ()))  # b takes it
     a.node._give_up("a test")
     await until(lambda: "TurnEnded" in seen.kinds, 20)
     assert tries < 0 and seen.kinds.count("TurnEnded") == 1

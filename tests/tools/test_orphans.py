@@ -86,8 +86,8 @@ async def test_a_python_without_descriptors_of_processes_ends_them_too(
 async def test_without_descriptors_the_end_of_processes_is_seen_by_looking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    process = await asyncio.create_subprocess_exec("sleep", "600")  # asyncio has one of its own
     monkeypatch.delattr(os, "pidfd_open", raising=False)
-    process = await asyncio.create_subprocess_exec("sleep", "600")
     loop = asyncio.get_running_loop()
     loop.call_later(0.1, process.kill)
     began = loop.time()
