@@ -16,7 +16,7 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from .markdown import is_ours, names, read, split, upward
 
 FOLDERS = (".dragoman", ".agents", ".claude")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _MOST = 200
 _LARGEST = 256 * 1024  # characters of a SKILL.md
 _DESCRIPTION = 1_024
@@ -106,10 +106,10 @@ def _read(path: str, entry: str, notes: list[str]) -> Skill | None:
     if problem_said:
         notes.append(f"The skill {path}: {problem_said}.")
     name = facts.get("name") or entry
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         notes.append(f"The skill {path} has an unusable name; it is called {entry}.")
         name = entry
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         notes.append(f"The skill {path} is left out: its folder's name is unusable, too.")
         return None
     first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), name)

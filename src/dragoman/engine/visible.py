@@ -36,11 +36,12 @@ _ALIKE = (
     "\ufe10-\ufe19\ufe4d-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe8"
 )
 # What steers a terminal, or turns the order of what is around it; all else is somebody's text.
-_STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufff0-\ufffb\ud800-\udfff\U000e0001]"
+_STEERING = (
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufff0-\ufffb"
+    "\ud800-\udfff\U000e0001]"
 )
-_wide = re.compile(r" {64,}|(?: *\t){16,} *")
-_empty = re.compile(r"\n(?:[ \t]*\n){12,}")
+_WIDE = r" {64,}|(?: *\t){16,} *"
+_EMPTY = r"\n(?:[ \t]*\n){12,}"
 
 
 @cache
@@ -56,9 +57,9 @@ def visible(text: str, *, strict: bool = False) -> str:
     too, beside themselves. Long stretches of blanks, which push the rest out of sight, are counted.
     """
     if text.isascii() and text.isprintable():
-        return _wide.sub(_spaces, text) if len(text) >= 64 else text
+        return re.sub(_WIDE, _spaces, text) if len(text) >= 64 else text
     shown = _hiding(strict).sub(_written, text)
-    return _empty.sub(_lines, _wide.sub(_spaces, shown))
+    return re.sub(_EMPTY, _lines, re.sub(_WIDE, _spaces, shown))
 
 
 def harmless(text: str) -> str:
@@ -66,7 +67,7 @@ def harmless(text: str) -> str:
 
     For reading, not for judging: spaces, joiners and signs of every language stay as they are.
     """
-    return text if text.isprintable() else _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+    return text if text.isprintable() else re.sub(_STEERING, "\N{REPLACEMENT CHARACTER}", text)
 
 
 def on_a_line(text: str) -> str:

@@ -56,7 +56,7 @@ _AT_HOME = tuple(
 )
 GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
 _LOCKED = ("config", "config.worktree", "hooks", "info", "commondir")
-_HOOKS_PATH = re.compile(rb'^\s*hookspath\s*=\s*"?([^"\n#;]+?)"?\s*$', re.IGNORECASE | re.MULTILINE)
+_HOOKS_PATH = rb'(?im)^\s*hookspath\s*=\s*"?([^"\n#;]+?)"?\s*$'
 _CONFIGURATION = 65_536  # bytes of it that are read
 _MODULES = 128  # folders that are looked through for submodules
 
@@ -90,7 +90,7 @@ def led(root: str) -> Iterator[str]:
                 if (inside or is_guarded(entry.name, folder)) and entry.is_symlink():
                     yield from _in(root, entry.path)
     with contextlib.suppress(OSError), open(f"{root}/.git/config", "rb") as file:
-        for said in _HOOKS_PATH.findall(file.read(_CONFIGURATION)):
+        for said in re.findall(_HOOKS_PATH, file.read(_CONFIGURATION)):
             yield from _in(root, os.path.join(root, os.fsdecode(said)))
 
 

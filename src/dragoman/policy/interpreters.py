@@ -7,9 +7,9 @@ commands. `pyvenv.cfg` could name any folder, so only one that is a Python insta
 import os
 import re
 
-_HOME = re.compile(r"^home\s*=\s*(.+?)\s*$", re.MULTILINE)
+_HOME = r"(?m)^home\s*=\s*(.+?)\s*$"
 _NAMES = (".venv", "venv", "env", ".env")
-_PYTHON = re.compile(r"python(3(\.\d+)?t?)?")
+_PYTHON = r"python(3(\.\d+)?t?)?"
 
 
 def environment(program: str) -> str:
@@ -22,7 +22,7 @@ def installation(environment: str) -> str:
     """The prefix of the Python installation behind a virtual environment; empty: not known."""
     try:
         with open(os.path.join(environment, "pyvenv.cfg"), encoding="utf-8") as file:
-            found = _HOME.search(file.read(4096))
+            found = re.search(_HOME, file.read(4096))
     except (OSError, UnicodeError):
         return ""
     if not found or not os.path.isabs(found.group(1)):
@@ -40,7 +40,7 @@ def _is_python(prefix: str) -> bool:
         versions = [n for n in os.listdir(os.path.join(prefix, "lib")) if n.startswith("python3")]
     except OSError:
         return False
-    runs = any(_PYTHON.fullmatch(name) for name in names)
+    runs = any(re.fullmatch(_PYTHON, name) for name in names)
     return runs and any(os.path.isfile(f"{prefix}/lib/{name}/os.py") for name in versions)
 
 

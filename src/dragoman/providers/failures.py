@@ -8,13 +8,12 @@ import msgspec
 
 from dragoman.engine.faults import ProviderFailed
 
-_FULL = re.compile(
-    r"prompt is too long|context[_ ]length|context[_ ]window|maximum context|exceed_context_size"
-    r"|input token count|maximum number of tokens|too many tokens|input is too long"
-    r"|reduce the length|exceeds? the (?:model's )?(?:available )?context",
-    re.IGNORECASE,
+_FULL = (  # compiled when something fails
+    r"(?i)prompt is too long|context[_ ]length|context[_ ]window|maximum context"
+    r"|exceed_context_size|input token count|maximum number of tokens|too many tokens"
+    r"|input is too long|reduce the length|exceeds? the (?:model's )?(?:available )?context"
 )
-_AUTH = re.compile(r"api key not valid|invalid api key|api_key_invalid|incorrect api key", re.I)
+_AUTH = r"(?i)api key not valid|invalid api key|api_key_invalid|incorrect api key"
 _SHOWN = 500
 _BY_TYPE = {
     "overloaded_error": "overloaded",
@@ -70,7 +69,7 @@ def from_event(provider: str, error: ErrorBody | str, secret: str = "") -> Provi
     kind = _kind_of_type(error)
     if isinstance(error.code, int) and error.code >= 400:
         kind = _kind_of_status(error.code, error, text)
-    elif kind in (None, "bad_request") and _FULL.search(text):
+    elif kind in (None, "bad_request") and re.search(_FULL, text):
         kind = "context_full"
     return _failed(provider, kind or "server", text, None, _retry_after({}, error), secret)
 
@@ -120,9 +119,9 @@ def _kind_of_type(error: ErrorBody) -> str | None:
 
 def _kind_of_status(status: int, error: ErrorBody, text: str) -> str:
     named = _kind_of_type(error)
-    if status in (401, 402, 403) or named == "auth" or (status == 400 and _AUTH.search(text)):
+    if status in (401, 402, 403) or named == "auth" or (status == 400 and re.search(_AUTH, text)):
         return "auth"
-    if named == "context_full" or (status in (400, 413, 422, 500) and _FULL.search(text)):
+    if named == "context_full" or (status in (400, 413, 422, 500) and re.search(_FULL, text)):
         return "context_full"
     if status == 413:
         return "context_full"

@@ -9,8 +9,8 @@ import msgspec
 from dragoman.engine.faults import BadInput
 
 T = TypeVar("T")
-_MISSING = re.compile(r"missing required field `([^`]+)`(?: - at `\$\.?(.*)`)?")
-_WRONG = re.compile(r"(.*?) - at `\$\.?(.*)`$")
+_MISSING = r"missing required field `([^`]+)`(?: - at `\$\.?(.*)`)?"
+_WRONG = r"(.*?) - at `\$\.?(.*)`$"
 
 
 def decode(kind: type[T], args: Mapping[str, Any], aliases: Mapping[str, str] | None = None) -> T:
@@ -31,10 +31,10 @@ def decode(kind: type[T], args: Mapping[str, Any], aliases: Mapping[str, str] | 
 
 
 def _sentence(message: str) -> str:
-    if match := _MISSING.search(message):
+    if match := re.search(_MISSING, message):
         name, where = match.groups()
         return f"{where}.{name} is required" if where else f"{name} is required"
-    if match := _WRONG.fullmatch(message):
+    if match := re.fullmatch(_WRONG, message):
         reason, where = match.groups()
         return f"{where}: {reason[0].lower()}{reason[1:]}"
     return message
