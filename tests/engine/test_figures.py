@@ -11,7 +11,9 @@ from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
+from dragoman.engine.faults import BadInput
 from dragoman.engine.host import OpenSpec
+from dragoman.store.sqlite import open_store
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say
 
@@ -54,6 +56,37 @@ async def test_a_thousand_idle_sessions_are_small_and_have_no_task():
     assert len(host_of(door).live) == 1_001
     assert len(asyncio.all_tasks()) == tasks
     assert used < 20 * 1024 * 1024, f"{used / 1e6:.1f} MB"
+
+
+async def test_a_session_that_never_worked_is_less_than_a_kilobyte(tmp_path):
+    store, _ = open_store(str(tmp_path / "idle.db"))
+    door = memory_door(Scripted(["ok"]), store=store)
+    for _ in range(50):
+        await door.open(OpenSpec(cwd="/"), ME)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(1_000):
+            await door.open(OpenSpec(cwd="/"), ME)
+        gc.collect()
+        used = tracemalloc.get_traced_memory()[0] / 1_000
+    finally:
+        tracemalloc.stop()
+        await host_of(door).stop()
+        await store.close()
+    assert used < 1024, used
+
+
+async def test_an_agent_that_cannot_run_leaves_no_session_behind():
+    door = memory_door(Scripted(["ok"]))
+
+    def lacks(profile):
+        raise BadInput("agents.default has no command.")
+
+    host_of(door).agents.backend = lacks
+    with pytest.raises(BadInput):
+        await door.open(OpenSpec(cwd="/"), ME)
+    assert not (await door.list()).sessions
 
 
 async def test_nothing_but_the_history_grows_with_the_number_of_turns():

@@ -392,7 +392,7 @@ async def test_a_prompt_that_could_not_be_kept_is_refused() -> None:
     store.post = full
     with pytest.raises(StoreFailed, match="full"):
         await host.prompt(sid, (Text("later"),), ME, keep=True)
-    assert host.live[sid].inbox.waiting == []
+    assert host.live[sid].inbox.waiting == ()
 
 
 async def test_efforts_and_servers_are_checked() -> None:

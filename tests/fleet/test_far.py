@@ -74,7 +74,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> tuple[Mirror, Way, list[Any]]:
     monkeypatch.setattr(FarLedger, "_tell", lambda ledger, events: told.extend(events))
     monkeypatch.setattr(FarLedger, "emit", lambda ledger, body: told.append(body))
     monkeypatch.setattr(FarLedger, "stream", stream)
-    return Mirror(home, State("s1"), None, way, False), way, told
+    return Mirror(home, State("s1"), None, way), way, told
 
 
 # --- mirror ---
@@ -234,7 +234,7 @@ async def test_following_reads_others_and_settles_those_who_wait() -> None:
     rows = [entry(1, OPENED)]
     store = Store(rows)
     home: Any = host_of(memory_door(Scripted([])))
-    mirror = Mirror(home, State("s1"), None, Way(), False)
+    mirror = Mirror(home, State("s1"), None, Way())
     hub = SimpleNamespace(watches=[], emit_kept=lambda events: told.extend(events))
     told: list[Any] = []
     host: Any = SimpleNamespace(live={"s1": mirror}, store=store, hub=hub)

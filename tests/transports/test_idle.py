@@ -60,7 +60,7 @@ async def test_a_silent_connection_holds_little(dialect: str) -> None:
         size = (tracemalloc.get_traced_memory()[0] - before) / MANY
     finally:
         tracemalloc.stop()
-    assert size < 640, f"{size:.0f} bytes"
+    assert size < 500, f"{size:.0f} bytes"
     assert guests.count == len(made._door.visitors.clients) == MANY + 10
     for pump in (*first, *pumps):
         pump.connection_lost(None)

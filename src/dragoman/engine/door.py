@@ -388,7 +388,6 @@ class Door:
         model = self.model(ref, session.state.agent)
         if model.ref != session.state.model:
             await session.ledger.put(ev.ModelSet(model.ref, by))
-            session.gear.vision = model.vision
         return model.ref
 
     async def set_mode(self, session_id: str, mode: str, by: Who | None = None) -> None:
@@ -417,7 +416,7 @@ class Door:
         session = await self._host.get(session_id)
         change = trait.of(session.state.extra).changed(fields)
         await session.ledger.put(ev.ExtraSet({trait.NAME: change}, by))
-        session.gear.configure()
+        session.configure()
 
     async def note(
         self, session_id: str, level: Literal["info", "warning", "error"], title: str,

@@ -7,12 +7,21 @@ from typing import Any
 
 import msgspec
 
-from .ledger import Ledger
+from .faults import Fault
+from .ledger import Home, Ledger
 from .ports import Agent, AgentProfile, Files, Policy, Terminals, Toolbox
-from .state import NONE
+from .state import NONE, State
 from .traits import Given
 
 _CLOSING_SECONDS = 5.0
+
+
+def sees(home: Home, state: State) -> bool:
+    """Whether a session's model takes images."""
+    try:
+        return home.models.resolve(state.model, state.agent)[1].vision
+    except Fault:  # gone from the configuration, or its key: told when a turn needs it
+        return False
 
 
 class Gear:
@@ -20,10 +29,10 @@ class Gear:
 
     __slots__ = (
         "_equipping", "_ledger", "_profile", "agent", "files", "policy", "roots", "servers",
-        "terminals", "toolbox", "variables", "vision",
+        "terminals", "toolbox", "variables",
     )  # fmt: skip
 
-    def __init__(self, ledger: Ledger, *, vision: bool = False) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.toolbox: Toolbox | None = None
         # MCP servers that a client gave. Not kept with the session: they may carry secrets.
@@ -33,7 +42,6 @@ class Gear:
         self.terminals: Terminals | None = None
         self.variables: Mapping[str, str] = NONE  # of the client; not kept: there are secrets
         self._profile: tuple[tuple[Any, ...], AgentProfile] | None = None  # and what made it
-        self.vision = vision
         self.configure()
 
     def configure(self) -> None:
@@ -43,6 +51,10 @@ class Gear:
         self.policy: Policy = agents.policy(profile)
         self.agent: Agent = agents.backend(profile)
         self.roots: Sequence[str] = Given.of(self._ledger.state.extra).roots
+
+    @property
+    def vision(self) -> bool:
+        return sees(self._ledger.home, self._ledger.state)
 
     def profile(self) -> AgentProfile:
         """The agent's profile with what this session was opened with on top."""

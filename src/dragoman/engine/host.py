@@ -231,6 +231,7 @@ class Host:
                 f"Name one of: {names}; or choose a default agent.",
             )
         profile = self.agents.profile(alias)
+        self.agents.backend(profile)  # raises when it lacks something: no prompt should meet that
         cwd = whole_path(spec.cwd, self._launch_dir, relative=not self.shared)
         if spec.check_cwd:
             cwd = directory(cwd)
@@ -302,10 +303,6 @@ class Host:
         from .session import Session
 
         session = Session(self, state, epoch, self._hubs.pop(state.id, None))
-        try:
-            session.gear.vision = self.models.resolve(state.model, state.agent)[1].vision
-        except Fault:  # gone from the configuration, or its key: told when a turn needs it
-            session.gear.vision = False
         self.live[state.id] = session
         return session
 

@@ -31,16 +31,24 @@ OWN = "own"  # `knows` of a shape that does not tell a client what it said itsel
 class Inbox:
     """What a session is to do, and what it does."""
 
-    __slots__ = ("_asks", "_doing", "_gear", "_ledger", "last_used", "task", "waiting")
+    __slots__ = ("_asks", "_doing", "_ledger", "gear_made", "last_used", "task", "waiting")
 
-    def __init__(self, ledger: Ledger, asks: Asks, gear: Gear) -> None:
+    def __init__(self, ledger: Ledger, asks: Asks) -> None:
         self._ledger = ledger
         self._asks = asks
-        self._gear = gear
-        self.waiting: list[Work] = []  # short: it is bounded
+        self.gear_made: Gear | None = None  # once it was needed
+        # Short: it is bounded. Replaced, never changed in place: most sessions share the empty one.
+        self.waiting: tuple[Work, ...] = ()
         self.task: asyncio.Task[None] | None = None
         self._doing: Work | None = None
         self.last_used = ledger.home.clock.monotonic()
+
+    @property
+    def gear(self) -> Gear:
+        """What the session works with, made when it is first needed: most sessions only wait."""
+        if self.gear_made is None:
+            self.gear_made = Gear(self._ledger)
+        return self.gear_made
 
     @property
     def busy(self) -> bool:
@@ -93,14 +101,14 @@ class Inbox:
                 work.timer = loop.call_later(wait, self._give_up, work)
             if keep:
                 self._store(work)
-        self.waiting.append(work)
+        self.waiting += (work,)
         self.last_used = ledger.home.clock.monotonic()
         self.go_on()
 
     def resume(self) -> None:
         """Go on with the turn that was left, before all that waits; it may be ended meanwhile."""
         if turn := self._ledger.state.turn:
-            self.waiting.insert(0, Work("resume", turn))
+            self.waiting = (Work("resume", turn), *self.waiting)
         self.go_on()
 
     def restore(self) -> None:
@@ -109,7 +117,7 @@ class Inbox:
             if not one.steers:
                 work = Work("prompt", one.id, one.content, one.by, one.key, one.metadata)
                 work.stored = True
-                self.waiting.append(work)
+                self.waiting += (work,)
         self.go_on()
 
     def go_on(self) -> None:
@@ -136,8 +144,7 @@ class Inbox:
         if error is None:
             work.keep()
             return
-        if work in self.waiting:
-            self.waiting.remove(work)
+        self.remove(work)
         work.fail(error)
 
     def _drop(self, work: Work, reason: str, outcome: ev.Outcome = "cancelled") -> None:
@@ -167,24 +174,33 @@ class Inbox:
 
     def _give_up(self, work: Work) -> None:
         if work in self.waiting:
-            self.waiting.remove(work)
+            self.remove(work)
             error = Busy(
                 f"Session {self._ledger.id} was busy for too long.", gave_up=self._ledger.id
             )
             self._drop(work, str(error))
             work.fail(error)
 
+    def _first(self) -> Work:
+        work, *rest = self.waiting
+        self.waiting = tuple(rest)
+        return work
+
+    def remove(self, work: Work) -> None:
+        """Have it wait no longer, without a word."""
+        self.waiting = tuple(other for other in self.waiting if other is not work)
+
     def fail_waiting(self, error: Fault) -> None:
         """Nothing that waits will run: say so to whoever sent it, and to everybody else."""
         while self.waiting:
-            work = self.waiting.pop(0)
+            work = self._first()
             self._drop(work, str(error))
             work.fail(error)
 
     def leave_waiting(self) -> None:
         """The host stops: what was acknowledged runs when it is back, the rest is refused."""
         while self.waiting:
-            work = self.waiting.pop(0)
+            work = self._first()
             if work.stored:
                 work.fail(_goes_on(work, "is kept and runs"))
             else:
@@ -193,7 +209,7 @@ class Inbox:
     def let_down(self) -> None:
         """The session was let go: if it is lost, tell what waits, unless the task does that."""
         while self._ledger.lost and self.task is None and self.waiting:
-            work = self.waiting.pop(0)
+            work = self._first()
             if not self._goes_on_elsewhere(work):
                 work.fail(taken_over(self._ledger.id))
 
@@ -223,7 +239,7 @@ class Inbox:
                 if own.cancelling():  # the turn unwound and took the cancellation with it
                     self.leave_waiting()
                     break
-                work = self.waiting.pop(0)
+                work = self._first()
                 if work.done.done():
                     continue
                 self._doing = work
@@ -313,7 +329,7 @@ class Inbox:
         home = self._ledger.home
         if work.kind != "prompt" or work.by is None or home.hub.watches:
             return False
-        if self._gear.profile().backend != "builtin" or home.hooks.told("agent_starting"):
+        if self.gear.profile().backend != "builtin" or home.hooks.told("agent_starting"):
             return False
         by = work.by
         hub = self._ledger.watched
@@ -372,7 +388,7 @@ class Inbox:
     async def _take(self, turn: Underway, kind: str) -> TurnResult:
         if turn.cancelled:
             raise asyncio.CancelledError
-        gear = self._gear
+        gear = self.gear
         if gear.toolbox is None:
             await gear.equip()
         calls = Calls(self._ledger, self._asks, gear, turn, gear.profile())
@@ -479,7 +495,7 @@ class Inbox:
         await self._ledger.told()
 
     def _take_out(self, work: Work, why: str, finished: Finished) -> None:
-        self.waiting.remove(work)
+        self.remove(work)
         self._drop(work, why, finished.outcome)
         work.finish(finished)
 

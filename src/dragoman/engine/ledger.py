@@ -18,7 +18,7 @@ from .faults import StaleEpoch, taken_over
 from .hooks import Completed, Executed, Hooks, Payload
 from .hub import Hub, Watch
 from .losses import Losses
-from .ports import Agents, Batch, Budget, Clock, Entry, Store
+from .ports import Agents, Batch, Budget, Clock, Entry, Models, Store
 from .ports.checkpoints import Checkpoints
 from .rules import Rules
 from .state import State
@@ -33,6 +33,7 @@ class Home(Protocol):
 
     store: Store
     agents: Agents
+    models: Models
     node: str  # of a fleet; empty: none
     clock: Clock
     hooks: Hooks

@@ -226,7 +226,7 @@ class Seat(Generic[S]):
     def lend(self, files: Files | None, terminals: Terminals | None) -> None:
         """Let the session use the client's files and terminals; None: take them back."""
         session = self._host.live.get(self.id)
-        if session is not None:
+        if session is not None and any(self.lent):
             gear, (old_files, old_terminals) = session.gear, self.lent
             if old_files is not None and gear.files is old_files:
                 gear.files = None
@@ -244,12 +244,12 @@ class Seat(Generic[S]):
     def lend_if_free(self) -> None:
         """Lend what this client has, when nobody lends files now."""
         session = self._host.live.get(self.id)
-        if session is not None and session.gear.files is None:
+        if session is not None and any(self.lent) and session.gear.files is None:
             self._lend()
 
     def _lend(self) -> None:
         session = self._host.live.get(self.id)
-        if session is not None:
+        if session is not None and any(self.lent):
             files, terminals = self.lent
             session.gear.files = files or session.gear.files
             session.gear.terminals = terminals or session.gear.terminals

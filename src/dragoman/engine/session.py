@@ -19,7 +19,7 @@ from .state import State
 class Session:
     """Made by the host, driven through the door. It has one writer: its inbox."""
 
-    __slots__ = ("asks", "gear", "id", "inbox", "ledger")
+    __slots__ = ("asks", "id", "inbox", "ledger")
 
     own = True  # this process is its writer
 
@@ -27,12 +27,20 @@ class Session:
         self.id = state.id
         self.ledger = Ledger(home, state, epoch, hub)
         self.asks = Asks(self.ledger)
-        self.gear = Gear(self.ledger)
-        self.inbox = Inbox(self.ledger, self.asks, self.gear)
+        self.inbox = Inbox(self.ledger, self.asks)
 
     @property
     def state(self) -> State:
         return self.ledger.state
+
+    @property
+    def gear(self) -> Gear:
+        return self.inbox.gear
+
+    def configure(self) -> None:
+        """Take up what the configuration says now; before its first work it does so then."""
+        if self.inbox.gear_made is not None:
+            self.inbox.gear_made.configure()
 
     @property
     def spare(self) -> bool:
@@ -60,7 +68,8 @@ class Session:
         """Free what the session holds; the session itself stays in the store."""
         self.ledger.closing = True
         self.asks.stop_timers()
-        await self.gear.put_away()
+        if self.inbox.gear_made is not None:
+            await self.inbox.gear_made.put_away()
 
     def park(self) -> None:
         """Leave a turn that waits for a human as it is: nothing more is written here."""

@@ -7,8 +7,8 @@ marked as done in the transaction of their effect.
 
 import asyncio
 
-from dragoman.engine.events import ExtraSet, ModelSet
-from dragoman.engine.faults import Fault, NothingRunning, WrongState
+from dragoman.engine.events import ExtraSet
+from dragoman.engine.faults import NothingRunning, WrongState
 from dragoman.engine.host import Host
 from dragoman.engine.session import Session
 
@@ -58,7 +58,8 @@ async def do(host: Host, session_id: str, id: str, command: Command) -> Result:
                 await session.asks.put(command.ask)
         case words.Configure():
             await session.ledger.put(*command.bodies, handled=id)
-            _configured(host, session, command)
+            if any(isinstance(body, ExtraSet) for body in command.bodies):
+                session.configure()
         case words.Equip():
             session.gear.servers = command.servers
             await session.gear.equip(anew=True)
@@ -96,14 +97,3 @@ def _cancel(session: Session, command: words.Cancel) -> str:
         return inbox.cancel(command.cause, interrupt=command.interrupt)
     except NothingRunning:
         return ""
-
-
-def _configured(host: Host, session: Session, command: words.Configure) -> None:
-    for body in command.bodies:
-        if isinstance(body, ModelSet):
-            try:
-                session.gear.vision = host.models.resolve(body.model)[1].vision
-            except Fault:  # not known here, or its key is not: told when a turn needs it
-                session.gear.vision = False
-        elif isinstance(body, ExtraSet):
-            session.gear.configure()

@@ -12,6 +12,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, text_of
 from dragoman.engine.events import Ask, Event, Settled, Verdict, Who
 from dragoman.engine.faults import Busy, Fault, InUse, NothingRunning, UnknownSession
+from dragoman.engine.gear import sees
 from dragoman.engine.hooks import Payload, Starting
 from dragoman.engine.hub import Hub
 from dragoman.engine.ids import token
@@ -312,19 +313,19 @@ class FarAsks:
 class FarGear:
     """What a client of this node lends cannot be used on another."""
 
-    __slots__ = ("_ledger", "_way", "files", "servers", "terminals", "toolbox", "vision")
+    __slots__ = ("_ledger", "_way", "files", "servers", "terminals", "toolbox")
 
-    def __init__(self, ledger: FarLedger, way: Way, vision: bool) -> None:
+    def __init__(self, ledger: FarLedger, way: Way) -> None:
         self._ledger = ledger
         self._way = way
-        self.vision = vision
         self.toolbox = None
         self.files: Files | None = None
         self.terminals: Terminals | None = None
         self.servers: Sequence[dict[str, Any]] = ()
 
-    def configure(self) -> None:
-        """The owner does."""
+    @property
+    def vision(self) -> bool:
+        return sees(self._ledger.home, self._ledger.state)
 
     async def equip(self, *, anew: bool = False) -> None:
         if self.servers:
@@ -341,12 +342,12 @@ class Mirror:
 
     own = False
 
-    def __init__(self, home: Home, state: State, hub: Hub | None, way: Way, vision: bool) -> None:
+    def __init__(self, home: Home, state: State, hub: Hub | None, way: Way) -> None:
         self.id = state.id
         self._way = way
         self.ledger = FarLedger(home, state, hub, way)
         self.asks = FarAsks(self.ledger, way)
-        self.gear = FarGear(self.ledger, way, vision)
+        self.gear = FarGear(self.ledger, way)
         self.inbox = FarInbox(self.ledger, way)
 
     @property
@@ -357,6 +358,9 @@ class Mirror:
     def spare(self) -> bool:
         ledger = self.ledger
         return not (self.inbox.waiting or ledger.asked or ledger.closing or ledger.watches)
+
+    def configure(self) -> None:
+        """The owner does."""
 
     async def checkpoints(self) -> Sequence[Checkpoint]:
         return (await self._way.ask(self.id, words.Checkpoints())).checkpoints

@@ -463,9 +463,9 @@ class Node:
         return now - max(ask.at for ask in asks) > 2000 * self.lease
 
     async def _release(self, session: "Session") -> None:
-        for work in tuple(session.inbox.waiting):
+        for work in session.inbox.waiting:
             if work.stored:  # it runs where the session goes
-                session.inbox.waiting.remove(work)
+                session.inbox.remove(work)
                 self.following.await_turn(session.id, session.state.seq, work)
         watched = bool(session.ledger.watches)
         await self.host.release(session.id)
@@ -525,15 +525,11 @@ class Node:
     async def _mirror(self, session_id: str, fault: InUse) -> "Session":
         host = self.host
         state = await host.rebuild(session_id)
-        try:
-            vision = host.models.resolve(state.model)[1].vision
-        except Fault:
-            vision = False
         where = (await self.desk.whereabouts([session_id])).get(session_id)
         if where is not None and where.waiting:
             self._absent[session_id] = where
         self.following.begin(session_id)
-        mirror = Mirror(host, state, host.adopt_hub(session_id), self, vision)
+        mirror = Mirror(host, state, host.adopt_hub(session_id), self)
         return cast("Session", mirror)
 
     async def put_down(self, session: str, command: Command, id: str = "") -> str:

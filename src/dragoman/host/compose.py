@@ -534,7 +534,7 @@ def _equip(host: Host) -> None:
     """Give sessions what their agents have now."""
     for session in tuple(host.live.values()):
         try:
-            session.gear.configure()
+            session.configure()
         except Exception as problem:  # its agent is gone or broken now: it keeps what it has
             log.warning("kept the old agent", session=session.id, problem=str(problem))
 

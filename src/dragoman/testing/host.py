@@ -118,6 +118,7 @@ class FixedAgents:
         self.tools = tools
         self.profiles = {profile.alias: profile for profile in profiles}
         self.judge: Policy = KindPolicy()
+        self.builtin = BuiltinAgent(models)
 
     def names(self) -> Sequence[str]:
         return list(self.profiles)
@@ -133,7 +134,7 @@ class FixedAgents:
         return self.profiles[alias]
 
     def backend(self, profile: AgentProfile) -> Agent:
-        return BuiltinAgent(self.models)
+        return self.builtin
 
     def policy(self, profile: AgentProfile) -> Policy:
         return self.judge

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.engine.content import Text, Usage
@@ -115,7 +116,8 @@ async def test_images_go_to_models_that_see() -> None:
     image = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
     await client.prompt(session, [{"type": "text", "text": "look"}, image])
     assert script.requests[0].messages[-1].content[1].mime_type == "image/png"
-    host_of(door).live[session].gear.vision = False
+    models: Any = host_of(door).models
+    models.model = msgspec.structs.replace(models.model, vision=False)
     error = await client.refused("session/prompt", {"sessionId": session, "prompt": [image]})
     assert error["code"] == -32602 and "image" in error["message"]
 

@@ -46,12 +46,10 @@ class Conn:
         self.who = Who("zeroclaw", "x", "", "me")
         self.desk = SimpleNamespace(pid=7, started=0)
         self.gone = False
-        self.untap: Any = None
-        self.held = SimpleNamespace(watches={})
+        self.held = SimpleNamespace(watches={}, counted=0, untap=None)
         self.sent: list[bytes] = []
         self.paused = False
         self.replies: list[Any] = []
-        self._count = 0
         self.link: Any = SimpleNamespace(
             send=self.sent.append, send_blob=lambda blob: self.sent.extend(blob.messages),
             paused=False,
@@ -63,10 +61,6 @@ class Conn:
 
     def is_paused(self) -> bool:
         return self.paused
-
-    def counter(self) -> int:
-        self._count += 1
-        return self._count
 
     async def session(self) -> str:
         return (await self.door.open(OpenSpec(cwd="/"))).id

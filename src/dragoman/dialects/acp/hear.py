@@ -61,9 +61,9 @@ class AcpHearer(Party):
     """The dialect's side of a connection."""
 
     __slots__ = (
-        "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes", "desk",
-        "door", "greeted", "heard_more", "holding", "lent", "link", "max_line", "places", "prompts",
-        "quirks", "second", "shell", "steady",
+        "_attached", "_gone", "_grace", "_outbound", "_shell", "_who", "agent", "client", "codes",
+        "desk", "door", "greeted", "heard_more", "holding", "lent", "link", "max_line", "places",
+        "prompts", "quirks", "second", "steady",
     )  # fmt: skip
     limit_counts_newline = False
     max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
@@ -93,8 +93,15 @@ class AcpHearer(Party):
         self._attached: dict[str, Attachment] | None = None
         self._gone = False
         self._grace: asyncio.TimerHandle | None = None
-        self.shell = Shell(FIRST, self)
+        self._shell: Shell | None = None
         door.visitors.enter(self)
+
+    @property
+    def shell(self) -> Shell:
+        """Made with the first line: thousands may be open and silent."""
+        if self._shell is None:
+            self._shell = Shell(FIRST, self)
+        return self._shell
 
     @property
     def who(self) -> Who:
@@ -123,7 +130,7 @@ class AcpHearer(Party):
     # --- the transport's side ---
 
     def hear(self, lines: list[bytes]) -> None:
-        self.shell.hear(lines)
+        (self._shell or self.shell).hear(lines)
 
     def met(self, params: bytes) -> None:
         """Somebody else answered this client's `initialize`; take in what it said."""

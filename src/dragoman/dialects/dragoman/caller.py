@@ -32,9 +32,11 @@ class Carrier(Protocol):
 
 
 class Watching(Protocol):
-    """The `dragoman/watch`es of one connection, by id."""
+    """What one connection follows."""
 
-    watches: dict[str, Watch]
+    watches: dict[str, Watch]  # by id
+    counted: int  # the numbers that were given to them
+    untap: Callable[[], None] | None  # ends its `dragoman/tap`
 
 
 class Caller(Protocol):
@@ -43,7 +45,6 @@ class Caller(Protocol):
     door: Door
     link: Link
     gone: bool
-    untap: Callable[[], None] | None
 
     @property
     def who(self) -> Who: ...
@@ -58,5 +59,3 @@ class Caller(Protocol):
     def held(self) -> Watching: ...
 
     def is_paused(self) -> bool: ...
-
-    def counter(self) -> int: ...

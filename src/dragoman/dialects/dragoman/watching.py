@@ -53,7 +53,8 @@ async def watch(call: "Call", params: Watch) -> None:
     """
     conn = call.conn
     door = conn.door
-    name = f"w{conn.counter()}"
+    conn.held.counted += 1
+    name = f"w{conn.held.counted}"
     key = params.session_id or ""
     own: tuple[str, Shape[Blob]] = ("dragoman", Native())
     if not params.passing:
@@ -121,9 +122,9 @@ def tap(conn: "Caller", params: Tap) -> dict[str, bool]:
     taps = conn.door.facts.taps
     if taps is None:
         raise Fault("Taps are not available")
-    if conn.untap is not None:
-        conn.untap()
-        conn.untap = None
+    if conn.held.untap is not None:
+        conn.held.untap()
+        conn.held.untap = None
     if not params.on:
         return {"on": False}
     lost = 0
@@ -150,5 +151,5 @@ def tap(conn: "Caller", params: Tap) -> dict[str, bool]:
         conn.link.send(notification("dragoman/wire", {**row, "lost": lost}))
         lost = 0
 
-    conn.untap = taps.follow(conn.link, told)
+    conn.held.untap = taps.follow(conn.link, told)
     return {"on": True}

@@ -48,7 +48,7 @@ TABLE = Table(VERBS, read=Reader(RULES).read, expected=(Fault, Wrong), strict=Tr
 class HumanlayerHearer(Party):
     """The dialect's side of one connection."""
 
-    __slots__ = ("_door", "_subscription", "_who", "desk", "link", "max_line", "shell")
+    __slots__ = ("_door", "_subscription", "_who", "_shell", "desk", "link", "max_line")
     limit_counts_newline = True
     max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
     wants_ends = True
@@ -60,8 +60,15 @@ class HumanlayerHearer(Party):
         self.desk = desk
         self._who: Who | None = None
         self._subscription: Subscription | None = None
-        self.shell = Shell(TABLE, self)
+        self._shell: Shell | None = None
         door.visitors.enter(self)
+
+    @property
+    def shell(self) -> Shell:
+        """Made with the first line: thousands may be open and silent."""
+        if self._shell is None:
+            self._shell = Shell(TABLE, self)
+        return self._shell
 
     @property
     def who(self) -> Who:

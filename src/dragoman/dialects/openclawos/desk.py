@@ -249,7 +249,7 @@ class Desk:
         for conn in tuple(self.conns):
             for watch in conn.watches:
                 watch.finish()
-            conn.watches.clear()
+            conn.watches = ()
             if conn.seat is not None:
                 conn.seat.leave()
             conn.link.close()

@@ -108,7 +108,7 @@ class OpenclawosHearer(Party):
     max_pending = MAX_BUFFER
 
     __slots__ = (
-        "_who", "desk", "door", "link", "seat", "shell", "watches",
+        "_shell", "_who", "desk", "door", "link", "seat", "watches",
     )  # fmt: skip
 
     def __init__(self, door: "Door", link: "Link", desk: "Desk") -> None:
@@ -116,9 +116,16 @@ class OpenclawosHearer(Party):
         self.link = link
         self.desk = desk
         self.seat: Seat | None = None
-        self.watches: list[ConfigWatch] = []
+        self.watches: tuple[ConfigWatch, ...] = ()
         self._who: Who | None = None
-        self.shell = Shell(TABLE, self)
+        self._shell: Shell | None = None
+
+    @property
+    def shell(self) -> Shell:
+        """Made with the first line: thousands may be open and silent."""
+        if self._shell is None:
+            self._shell = Shell(TABLE, self)
+        return self._shell
 
     @property
     def who(self) -> Who:
@@ -134,7 +141,7 @@ class OpenclawosHearer(Party):
     # --- what the transport calls ---
 
     def hear(self, lines: list[bytes]) -> None:
-        self.shell.hear(lines)
+        (self._shell or self.shell).hear(lines)
 
     def overlong(self, size: int) -> None:
         over = size > MAX_BUFFER
@@ -157,7 +164,7 @@ class OpenclawosHearer(Party):
     def stop_watching(self) -> None:
         for watch in self.watches:
             watch.close()
-        self.watches.clear()
+        self.watches = ()
 
     # --- wire.link.Party ---
 

@@ -170,7 +170,7 @@ def watch(conn: "OpenclawosHearer", request_id: bytes, paths: list[str]) -> dict
     if len(conn.watches) >= _MOST_WATCHES:
         text = f"This connection has {_MOST_WATCHES} watches already"
         raise Wrong("CONFLICT", text)
-    conn.watches.append(ConfigWatch(conn, request_id, paths))
+    conn.watches += (ConfigWatch(conn, request_id, paths),)
     return {"ok": True, "paths": paths}
 
 

@@ -136,12 +136,14 @@ OPEN = _table(gated=False)
 class Held:
     """What few connections have: watches of our own kind, sessions on their way in."""
 
-    __slots__ = ("follows_log", "on_lost", "watches")
+    __slots__ = ("counted", "follows_log", "on_lost", "untap", "watches")
 
     def __init__(self) -> None:
         self.watches: dict[str, Watch] = {}  # of `dragoman/watch`, by id
         self.on_lost: list[Callable[[], None]] = []
         self.follows_log = False
+        self.untap: Callable[[], None] | None = None
+        self.counted = 0  # the numbers that were given to watches
 
 
 class ZeroclawHearer(Party):
@@ -151,8 +153,8 @@ class ZeroclawHearer(Party):
     """
 
     __slots__ = (
-        "_counted", "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk",
-        "door", "env", "form", "gone", "link", "order", "ready", "shell", "terminal", "untap",
+        "_held", "_outbound", "_pause", "_seats", "_shell", "_who", "camel", "desk", "door", "env",
+        "form", "gone", "link", "order", "ready", "terminal",
     )  # fmt: skip
     max_line = MAX_LINE
     limit_counts_newline = True
@@ -169,16 +171,21 @@ class ZeroclawHearer(Party):
         self.terminal = ""  # the version that ZeroClaw's own terminal is to hear, if it is that
         self.env: Mapping[str, str] = _NONE  # of the client, when it told
         self.order: Arrivals | None = None  # what must be done before what is asked next
-        self.untap: Callable[[], None] | None = None
         self.gone = False
         self._who: Who | None = None
         self._held: Held | None = None
         self._outbound: Outbound | None = None
         self._seats: Seats | None = None
         self._pause: Pause | None = None
-        self._counted = 0
-        self.shell = Shell(TABLE, self)
+        self._shell: Shell | None = None
         door.visitors.enter(self)
+
+    @property
+    def shell(self) -> Shell:
+        """Made with the first line: thousands may be open and silent."""
+        if self._shell is None:
+            self._shell = Shell(TABLE, self)
+        return self._shell
 
     @property
     def who(self) -> Who:
@@ -222,7 +229,7 @@ class ZeroclawHearer(Party):
     # --- wire.link.Hearer ---
 
     def hear(self, lines: list[bytes]) -> None:
-        self.shell.hear(lines)
+        (self._shell or self.shell).hear(lines)
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         from dragoman.wire.overlong import id_of  # seldom needed
@@ -254,8 +261,8 @@ class ZeroclawHearer(Party):
                 watch.close()
             for told in held.on_lost:
                 told()
-        if self.untap is not None:
-            self.untap()
+            if held.untap is not None:
+                held.untap()
         who = self._who
         if who is not None:
             self.desk.tuis.pop(who.id, None)
@@ -309,11 +316,6 @@ class ZeroclawHearer(Party):
 
         trace = "".join(traceback.format_exception(problem)[-6:])
         log.error("request failed", problem=str(problem), trace=trace)
-
-    def counter(self) -> int:
-        """A number that this connection did not use yet."""
-        self._counted += 1
-        return self._counted
 
     # --- a client that reads slowly ---
 
