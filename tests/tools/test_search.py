@@ -390,3 +390,53 @@ async def test_a_file_that_was_named_and_is_not_searched_is_told(use: Any, work:
     assert said(await use("grep", pattern="other", path="many.txt")) == "[nothing matches]"
     many = said(await use("grep", pattern="needle", path="many.txt"))
     assert many.endswith("\n... [stopped at 200 matches]")
+
+
+@pytest.mark.parametrize(("name", "levels"), [("d", 300), ("n" * 200, 30)])
+async def test_however_deep_a_file_lies_it_is_found(
+    use: Any, work: Path, either: str, name: str, levels: int
+) -> None:
+    """Deeper than directories are held open; by a way longer than the system takes in one piece."""
+    (work / ".git").mkdir()
+    here = os.open(work, os.O_RDONLY)
+    for level in range(levels):
+        for one in (name, "other"):  # to come back to, from far below
+            os.mkdir(one, dir_fd=here)
+        if level == levels - 2:
+            _put_at(here, ".gitignore", "left.txt\n")
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    for file in ("deep.txt", "left.txt"):
+        _put_at(here, file, "needle\n")
+    os.close(here)
+    way = f"{name}/" * levels + "deep.txt"
+    assert said(await use("grep", pattern="needle")) == f"{way}:1: needle"
+    assert said(await use("grep", pattern="needle", glob="**/*.txt")) == f"{way}:1: needle"
+    assert said(await use("glob", pattern="**/*.txt")) == way
+    folders = said(await use("glob", pattern=f"**/{name}/")).split("\n")
+    assert len(folders) == levels
+
+
+def _put_at(folder: int, name: str, text: str) -> None:
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+    os.write(fd, text.encode())
+    os.close(fd)
+
+
+async def test_a_file_that_is_too_large_does_not_keep_rg_reading(
+    use: Any, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not ripgrep.program():
+        pytest.skip("rg is not here (make setup-tools)")
+    with open(work / "sparse", "wb") as file:
+        file.truncate(1 << 40)  # hours of reading
+    (work / "small").write_text("needle\n")
+    monkeypatch.setattr(ripgrep, "_LOOK", 0.05)
+    began = time.monotonic()
+    for _ in range(2):  # the second time it is known
+        assert said(await use("grep", pattern="needle")) == "small:1: needle"
+    assert time.monotonic() - began < 15
+    about = os.stat(work)
+    assert (about.st_dev, about.st_ino) in ripgrep._heavy
+    assert (about.st_dev, about.st_ino) not in ripgrep._stuck

@@ -17,7 +17,7 @@ from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
 from .ripgrep import RULED, Tree, names, only, ruled
-from .trees import Above, Verdicts, rules_above, shown, translated, walk
+from .trees import Above, Verdicts, modified, rules_above, shown, translated, walk
 from .work import Halt, in_thread
 
 MAX_RESULTS = 1000
@@ -164,7 +164,7 @@ class _Wanted:
             if verdicts is not None and not verdicts.reached(path):
                 continue
             try:
-                when = os.stat(path, dir_fd=look.fd, follow_symlinks=False).st_mtime_ns
+                when = modified(look.fd, path)
             except OSError:
                 continue
             found.append((-when, path))

@@ -1,6 +1,7 @@
 """The tool `grep`: lines that match a regular expression."""
 
 import asyncio
+import contextlib
 import os
 import re
 import stat
@@ -24,6 +25,7 @@ from .work import end_started, in_thread, insist
 MAX_BYTES = 51_200
 _LARGEST = 16 * 1024 * 1024  # larger files are left out
 _SECONDS = 20
+_PIPE = 1 << 20
 _PROGRAM = os.path.join(os.path.dirname(__file__), "scan.py")
 # By its loader, because what is run by name is compiled anew each time.
 _START = """
@@ -134,7 +136,7 @@ def _words(asked: GrepArgs, request: dict[str, Any]) -> list[str]:
     pattern = wider(asked.pattern)
     if pattern is None or request["name"]:
         return []
-    words = ["--files-with-matches", "--text", f"--max-filesize={_LARGEST}"]
+    words = ["--files-with-matches", "--text"]
     words += ["--ignore-case"] if asked.ignore_case else ["--case-sensitive"]
     return [*words, f"--regexp={pattern}", *only(request["globs"])]
 
@@ -149,6 +151,7 @@ async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | N
     words = _words(asked, request)
     tree = Tree(fd, asked.ignored, request["denied"], request["repository"])
     named, given = os.pipe()
+    _widen(given)
     starting = asyncio.ensure_future(_start(fd, named))
     try:
         process = await asyncio.shield(starting)
@@ -156,7 +159,7 @@ async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | N
         request["names"] = named if words else None
         named = _closed(named)  # only it reads there: rg must not wait for us
         process.stdin.write(json.dumps(request).encode() + b"\n")
-        whole = bool(words) and await feed(tree, words, request["seconds"], given)
+        whole = bool(words) and await feed(tree, words, request["seconds"], given, _LARGEST)
         given = _closed(given)
         async with asyncio.timeout(request["seconds"]):
             answer, errors = await process.communicate(b"1" if whole else b"0")
@@ -172,6 +175,15 @@ async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | N
         reason = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise BadInput(f"The search failed: {' '.join(reason)}")
     return msgspec.json.decode(answer, type=_Found)
+
+
+def _widen(pipe: int) -> None:
+    """Room for many names, so that rg need not wait while others have the processor."""
+    import fcntl  # not on every platform
+
+    if (size := getattr(fcntl, "F_SETPIPE_SZ", None)) is not None:
+        with contextlib.suppress(OSError):  # one's pipes are large enough in all
+            fcntl.fcntl(pipe, size, _PIPE)
 
 
 def _closed(fd: int) -> int:

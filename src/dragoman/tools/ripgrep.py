@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import stat
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
@@ -19,8 +20,11 @@ _SAME = (
     *("--no-ignore-dot", "--no-ignore-global", "--no-ignore-exclude"),
 )
 _PROC = os.path.isdir("/proc/self/fd")  # then nothing has to run between fork and exec
-_STUCK = 64
-_stuck: dict[tuple[int, int], None] = {}  # the directories in which rg came to no end
+_REMEMBERED = 64
+Place = tuple[int, int]  # device and inode of a directory
+_stuck: dict[Place, None] = {}  # the directories in which rg came to no end
+_heavy: dict[Place, None] = {}  # those in which it read a file that is too large for us
+_LOOK = 1.0  # seconds between two looks at what it reads
 _PLAIN = re.compile(r"[A-Za-z0-9_.*-]+")  # globs of a name that mean the same to everybody
 
 
@@ -113,13 +117,59 @@ async def names(tree: Tree, words: Iterable[str], seconds: float) -> list[str] |
     return [name.removeprefix("./") for name in found if name]
 
 
-async def feed(tree: Tree, words: Iterable[str], seconds: float, pipe: int) -> bool:
-    """Let rg write the paths it names to a pipe; whether these are all."""
+class _ReadsLargeFile(Exception):
+    """rg reads a file that is left out of searches."""
 
-    async def nothing(process: asyncio.subprocess.Process) -> bytes:
+
+async def feed(tree: Tree, words: Iterable[str], seconds: float, pipe: int, largest: int) -> bool:
+    """Let rg write the paths it names to a pipe, some perhaps twice; whether these are all.
+
+    Files over `largest` bytes need not be searched. To have rg mind that costs a tenth of its time,
+    for a question about every file: it is told only where it is seen to read such a file.
+    """
+    bounded = [f"--max-filesize={largest}", *words]
+
+    async def watched(process: asyncio.subprocess.Process) -> bytes:
+        ended = asyncio.ensure_future(process.wait())
+        try:
+            while not (await asyncio.wait({ended}, timeout=_LOOK))[0]:
+                if await asyncio.to_thread(_reads_large, process.pid, largest):
+                    raise _ReadsLargeFile
+        finally:
+            ended.cancel()
         return b""
 
-    return await _run(tree, words, seconds, pipe, nothing) is not None
+    async def waited(process: asyncio.subprocess.Process) -> bytes:
+        return b""
+
+    place = _place(tree)
+    if _PROC and place not in _heavy:
+        try:
+            return await _run(tree, words, seconds, pipe, watched) is not None
+        except _ReadsLargeFile:
+            _remember(_heavy, place)
+    return await _run(tree, bounded, seconds, pipe, waited) is not None
+
+
+def _reads_large(process: int, largest: int) -> bool:
+    """Whether a process has a file open that is larger."""
+    folder = f"/proc/{process}/fd"
+    try:
+        found = [os.stat(f"{folder}/{name}") for name in os.listdir(folder)]
+    except OSError:  # gone, or one of them closed meanwhile: there is another look
+        return False
+    return any(stat.S_ISREG(one.st_mode) and one.st_size > largest for one in found)
+
+
+def _place(tree: Tree) -> Place:
+    about = os.fstat(tree.fd)
+    return about.st_dev, about.st_ino
+
+
+def _remember(places: dict[Place, None], place: Place) -> None:
+    places[place] = None
+    if len(places) > _REMEMBERED:
+        del places[next(iter(places))]
 
 
 async def _run(
@@ -131,8 +181,7 @@ async def _run(
 ) -> bytes | None:
     """Run rg; what was taken of it, None when it is not here or did not end well."""
     path = program()
-    about = os.fstat(tree.fd)
-    place = (about.st_dev, about.st_ino)
+    place = _place(tree)
     if not path or len(tree.denied) > _DENIED or place in _stuck:
         return None
     # Of words about names the last that fits counts.
@@ -156,9 +205,7 @@ async def _run(
             data = await taken(process)
             await process.wait()
     except TimeoutError:  # perhaps a .gitignore that is a pipe: it would wait again
-        _stuck[place] = None
-        if len(_stuck) > _STUCK:
-            del _stuck[next(iter(_stuck))]
+        _remember(_stuck, place)
         return None
     except OSError:
         return None

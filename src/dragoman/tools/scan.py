@@ -125,8 +125,12 @@ class Search:
         if found is None:
             found, verdicts = list(self.walked(top, above, request["ignored"])), None
         heapify(found)  # the newest few are enough, as a rule
+        done: set[str] = set()
         while found:
             _, path = heappop(found)
+            if path in done:
+                continue  # named twice
+            done.add(path)
             if verdicts is not None and not verdicts.reached(path):
                 continue  # our own walk would not come here
             try:
@@ -202,12 +206,8 @@ class Search:
     def file(self, top: int, path: str) -> None:
         """Open it step by step: a link on the way is not followed."""
         *folders, name = path.split("/")
-        here = os.dup(top)
+        here = trees.opened(top, folders)
         try:
-            for folder in folders:
-                below = os.open(folder, _OPEN | os.O_DIRECTORY, dir_fd=here)
-                os.close(here)
-                here = below
             fd = os.open(name, _OPEN, dir_fd=here)
         finally:
             os.close(here)
@@ -298,10 +298,7 @@ def main() -> None:
     if request["name"]:
         search.single(request["fd"], request["name"])
     else:
-        try:
-            search.tree(request["fd"], request)
-        except RecursionError:
-            search.note = "... [stopped: the directories are nested too deeply]"
+        search.tree(request["fd"], request)
     answer = {
         "lines": search.lines,
         "matches": search.matches,

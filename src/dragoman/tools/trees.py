@@ -4,6 +4,7 @@ Only the standard library is used, and nothing of ours: `scan.py` runs it in a p
 Directories are opened by descriptor and links are not followed, so that nothing leads outside.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,7 +22,7 @@ _BLANK = (" ", "\t", "\r")
 _CLASS = re.compile(r"\[([!^]?+)((?:\\.|[^\\])(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _IN_CLASS = re.compile(r"\\(.)|([\[&~|])", re.DOTALL)  # said by a backslash, or special to Python
 _REMEMBERED = 4_096  # names
-_DEEPEST = 200  # directories within each other; each is held open on the way
+_HELD = 200  # directories on the way down that are held open; deeper ones are opened again
 
 
 # What would end a line, steer a terminal, or is no text.
@@ -289,23 +290,23 @@ def walk(
     asked = _Asked(ignored, denied, above.repository, named)
     frames: list[_Frame] = []
     try:
-        frame = _Frame(os.dup(top), "", list(above.rules), [])
+        frame = _Frame(os.dup(top), "", list(above.rules))
         while True:
             frames.append(frame)
             yield from _names(frame, asked)
             following = None
             while frames and following is None:
                 last = frames[-1]
-                while last.below and following is None and len(frames) < _DEEPEST:
-                    following = _entered(last, last.below.pop())
+                while last.below and following is None:
+                    following = _entered(frames, last.below.pop())
                 if following is None:
-                    os.close(frames.pop().fd)
+                    frames.pop().close()
             if following is None:
                 return
             frame = following
     finally:
         for left in frames:
-            os.close(left.fd)
+            left.close()
 
 
 class _Asked(NamedTuple):
@@ -317,25 +318,67 @@ class _Asked(NamedTuple):
     named: Callable[[str], object] | None
 
 
-class _Frame(NamedTuple):
-    """An open directory on the way down."""
+class _Frame:
+    """A directory on the way down."""
 
-    fd: int
-    here: str  # its path with / at the end; '' for the top
-    rules: list[IgnoreRules]  # the outermost first; its own are added when it is read
-    below: list[str]  # directories that are still to be entered
+    __slots__ = ("below", "fd", "here", "rules")
+
+    def __init__(self, fd: int, here: str, rules: list[IgnoreRules]) -> None:
+        self.fd = fd  # -1: not open now
+        self.here = here  # its path with / at the end; '' for the top
+        self.rules = rules  # the outermost first; its own are added when it is read
+        self.below: list[str] = []  # directories that are still to be entered
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
 
-def _entered(frame: _Frame, name: str) -> _Frame | None:
+def _entered(frames: Sequence[_Frame], name: str) -> _Frame | None:
+    """A directory in the last of the frames."""
+    last = frames[-1]
     try:
-        fd = os.open(name, _OPEN, dir_fd=frame.fd)
+        if last.fd < 0:
+            held = frames[_HELD - 1]
+            last.fd = opened(held.fd, last.here[len(held.here) : -1].split("/"))
+        fd = os.open(name, _OPEN, dir_fd=last.fd)
     except OSError:
         return None
-    return _Frame(fd, f"{frame.here}{name}/", list(frame.rules), [])
+    if len(frames) > _HELD:
+        last.close()
+    return _Frame(fd, f"{last.here}{name}/", list(last.rules))
+
+
+def opened(top: int, folders: Sequence[str]) -> int:
+    """A directory below another, opened step by step: no link is followed, however long the way."""
+    here = os.dup(top)
+    for folder in folders:
+        try:
+            below = os.open(folder, _OPEN, dir_fd=here)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def modified(top: int, path: str) -> int:
+    """When something below a directory was changed last. Raises OSError."""
+    try:
+        return os.stat(path, dir_fd=top, follow_symlinks=False).st_mtime_ns
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+    *folders, name = path.removesuffix("/").split("/")
+    here = opened(top, folders)
+    try:
+        return os.stat(name, dir_fd=here, follow_symlinks=False).st_mtime_ns
+    finally:
+        os.close(here)
 
 
 def _names(frame: _Frame, asked: _Asked) -> Iterator[TreeEntry]:
-    fd, here, rules, below = frame
+    fd, here, rules, below = frame.fd, frame.here, frame.rules, frame.below
     ignored, denied, repository, named = asked
     if not ignored:
         rules[:] = _with_own(fd, here, rules, repository)
@@ -387,27 +430,32 @@ class Verdicts:
 
     def reached(self, path: str) -> bool:
         """Whether a file (relative to the top) is found by a walk that minds the rules."""
-        if path.count("/") >= _DEEPEST:
-            return False
         here = path[: path.rfind("/") + 1]
         rules = self._inside(here)
         return rules is not None and not self._left_out(rules, path, here)
 
     def _inside(self, here: str) -> Sequence[IgnoreRules] | None:
         """The rules for what is in a directory, given with / at its end; '' is the top."""
-        if here in self._known:
-            return self._known[here]
+        asked = [here]
+        while asked[-1] and asked[-1] not in self._known:
+            asked.append(_parent(asked[-1]))
+        for one in reversed(asked):  # however deep it lies
+            if one not in self._known:
+                self._known[one] = self._rules(one)
+        return self._known[here]
+
+    def _rules(self, here: str) -> Sequence[IgnoreRules] | None:
+        """Those of a directory whose parent is known."""
         rules: Sequence[IgnoreRules] | None = self._above.rules
         if here:
-            name = here[here.rfind("/", 0, -1) + 1 : -1]
-            parent = here[: len(here) - len(name) - 1]
-            rules = self._inside(parent)
-            if name in JUNK or (rules is not None and self._left_out(rules, here, parent)):
+            parent = _parent(here)
+            rules = self._known[parent]
+            junk = here[len(parent) : -1] in JUNK
+            if junk or (rules is not None and self._left_out(rules, here, parent)):
                 rules = None
         if rules is not None and (self._ruled is None or here in self._ruled):
             own = rules_of(self._top, here, here)
             rules = rules if own is None else [*rules, own]
-        self._known[here] = rules
         return rules
 
     def _left_out(self, rules: Sequence[IgnoreRules], path: str, here: str) -> bool:
@@ -431,8 +479,13 @@ class Verdicts:
                 self._roots[here] = _exists(self._top, here + ".git")
             if self._roots[here]:
                 return True
-            here = here[: here.rfind("/", 0, -1) + 1]
+            here = _parent(here)
         return False
+
+
+def _parent(folder: str) -> str:
+    """The directory above one; both with / at the end."""
+    return folder[: folder.rfind("/", 0, -1) + 1]
 
 
 def _exists(directory: int, name: str) -> bool:
