@@ -171,7 +171,11 @@ class Shell:
                 at_hand = None
                 table = self._table
                 verb = table.verbs.get(message.method)
-                if verb is not None and verb.quick is not None and not self._must_wait(verb):
+                if (
+                    verb is not None
+                    and verb.quick is not None
+                    and (verb.order == "free" or not self._must_wait(verb))
+                ):
                     if kind is not Request:
                         at_hand, quick = message.method, verb.quick(party)
                         said = None if quick is None else quick(message)

@@ -80,11 +80,12 @@ class HumanlayerHearer(Party):
     # --- the transport's side ---
 
     def hear(self, lines: list[bytes]) -> None:
-        if not self._is_deaf():
-            self.shell.hear(lines)
+        shell = self._shell or self.shell
+        if self._subscription is None and not shell.ended:
+            shell.hear(lines)
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
-        if not self._is_deaf():
+        if self._subscription is None and not self.shell.ended:
             text = f"Invalid request: the line is longer than {self.max_line} bytes"
             said = error(
                 id_of(ends), INVALID_REQUEST, text, details("Send less, or raise the limit.")
@@ -103,10 +104,6 @@ class HumanlayerHearer(Party):
             self._subscription.close()
             self._subscription = None
         self._door.visitors.exit(self)
-
-    def _is_deaf(self) -> bool:
-        """A subscribed connection is not listened to any more."""
-        return self._subscription is not None or self.shell.ended
 
     # --- wire.link.Party ---
 

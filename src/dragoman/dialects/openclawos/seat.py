@@ -1,15 +1,18 @@
 """One registered app: its manifest, what it was granted, what it hears, what it has to answer."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import UNSET
+from msgspec import UNSET, DecodeError, Raw
+from msgspec.json import Decoder
 
 from dragoman.engine.hooks import Block, HookContext, P, Payload
 from dragoman.observe.log import get_log
 
 from . import hooks
 from .manifest import Manifest
+from .shapes import Heartbeat, Request
 
 if TYPE_CHECKING:
     from .desk import Desk
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from .hear import OpenclawosHearer
 
 log = get_log("apps")
+_BARE = (Raw(b"{}"), Raw(b""), Raw(b"null"))  # params of a plain heartbeat, the usual ones first
+_read_status = Decoder(Heartbeat).decode
 _MOST_UNANSWERED = 2  # interceptions in a row after which an app is passed over
 
 
@@ -62,8 +67,9 @@ class Seat:
     """Implements `engine.hooks.Subscriber` for one app on one connection."""
 
     __slots__ = (
-        "beat_at", "conn", "desk", "grants", "gone", "hears", "leaving", "manifest", "muted",
-        "name", "pending", "ready", "since", "status", "token", "unanswered",
+        "_beat_line", "_beat_now", "beat_at", "conn", "desk", "grants", "gone", "hears",
+        "leaving", "manifest", "muted", "name", "pending", "ready", "since", "status", "token",
+        "unanswered",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +90,32 @@ class Seat:
         self.pending: dict[str, Pending] = {}
         self.since = self.beat_at = desk.now()
         self.status: Any = None
+
+    # --- heartbeats ---
+
+    def beats(self) -> Callable[[Request], bytes | None]:
+        """Answers those that are heard now; None for one that takes the whole way."""
+        self._beat_now = now = self.desk.now()
+        self._beat_line = self.desk.voice.beats(now)
+        return self._beat
+
+    def _beat(self, request: Request) -> bytes | None:
+        token, params = request.token, request.params
+        known = token == self.token if token is not None else not self.desk.settings.require_token
+        if known and (params in _BARE or self._has_status(params)):
+            self.beat_at = self._beat_now
+            return self._beat_line % (self.desk.voice.number(), request.id)
+        return None
+
+    def _has_status(self, params: Raw) -> bool:
+        """Take the status of a heartbeat; False when it is none and must be refused."""
+        try:
+            status = _read_status(params).status
+        except (DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        if status is not None:
+            self.status = status
+        return True
 
     # --- events ---
 

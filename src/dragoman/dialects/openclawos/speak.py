@@ -17,7 +17,7 @@ class Voice:
     """Makes messages. Ids are a random word of this process and a number: unique and cheap."""
 
     __slots__ = (
-        "_beat", "_chunk", "_event", "_failure", "_next", "_success", "_word", "number",
+        "_beat", "_beats", "_chunk", "_event", "_failure", "_next", "_success", "_word", "number",
     )  # fmt: skip
 
     def __init__(self, word: str = "") -> None:
@@ -28,7 +28,8 @@ class Voice:
         self._success = answer + b'true,"result":%b}'
         self._failure = answer + b'false,"error":%b}'
         beat = b'true,"result":{"ok":true,"serverTime":%d}}'
-        # The time is filled in once for all heartbeats of a read, the numbers for each.
+        # The time is filled in once for all heartbeats of a millisecond, the numbers for each.
+        self._beats = (0, b"")
         self._beat = (answer + beat).replace(b"-%d", b"-%%d").replace(b"%b", b"%%b")
         self._event = head + b'event","timestamp":%d,"event":%b,"payload":%b}'
         self._chunk = head + b'stream","timestamp":%d,"requestId":%b,"chunk":%b,"done":%b}'
@@ -39,7 +40,9 @@ class Voice:
 
     def beats(self, now: int) -> bytes:
         """The answer to a heartbeat, to be formatted with a `number()` and the encoded id."""
-        return self._beat % (now, now)
+        if self._beats[0] != now:
+            self._beats = (now, self._beat % (now, now))
+        return self._beats[1]
 
     def success(self, now: int, request_id: Any, result: Any) -> bytes:
         return self._success % (self._next(), now, request_id, ascii_encode(result))

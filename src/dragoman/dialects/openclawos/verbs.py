@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 PROTOCOL = "1.0"
 OK = {"ok": True}
 _MOST_GRANTS = 1024
-_BARE = frozenset((b"", b"null", b"{}"))
-_read_status = msgspec.json.Decoder(shapes.Heartbeat).decode
 
 
 # --- life ---
@@ -45,32 +43,7 @@ def beats(conn: "OpenclawosHearer") -> "Callable[[shapes.Request], bytes | None]
 
     They are by far the most frequent, and the whole way takes 2.5 times as long (decision 0073).
     """
-    seat, voice, now = conn.seat, conn.desk.voice, conn.desk.now()
-    if seat is None:
-        return None
-    known, strict = seat.token, conn.desk.settings.require_token
-    line, number, bare = voice.beats(now), voice.number, _BARE
-
-    def beat(request: shapes.Request) -> bytes | None:
-        if (not strict if (token := request.token) is None else token == known) and (
-            bytes(request.params) in bare or _has_status(seat, request.params)
-        ):
-            seat.beat_at = now
-            return line % (number(), request.id)
-        return None
-
-    return beat
-
-
-def _has_status(seat: "Seat", params: msgspec.Raw) -> bool:
-    """Take the status of a heartbeat; False when it is none and must be refused."""
-    try:
-        status = _read_status(params).status
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    if status is not None:
-        seat.status = status
-    return True
+    return None if conn.seat is None else conn.seat.beats()
 
 
 def ready(conn: "OpenclawosHearer", asked: shapes.Ready) -> Any:
