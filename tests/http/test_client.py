@@ -13,9 +13,9 @@ from dragoman.http.trust import trusting
 
 
 def request(method: str, url: str, body: bytes = b"", **headers: str) -> list[str]:
-    parts, target = split(url)
+    there = split(url)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    data = _request(method, route(parts, {}), target, named, body)
+    data = _request(method, route(there, {}), there.target, named, body)
     return data.decode("latin-1").split("\r\n")
 
 
@@ -47,9 +47,9 @@ def test_client_sends_the_credential_of_an_address_unless_there_is_another() -> 
     ],
 )
 def test_client_refuses_headers_that_could_be_read_otherwise(name: str, value: str) -> None:
-    parts, target = split("http://h/")
+    there = split("http://h/")
     with pytest.raises(BadRequest):
-        _request("GET", route(parts, {}), target, {name: value}, b"")
+        _request("GET", route(there, {}), there.target, {name: value}, b"")
 
 
 async def test_client_has_a_bound_of_requests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

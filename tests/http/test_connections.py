@@ -218,7 +218,7 @@ async def test_headers_that_cannot_be_sent(headers: dict[str, str]) -> None:
 
 
 def way(url: str, **env: str):  # noqa: ANN201
-    return route(split(url)[0], env)
+    return route(split(url), env)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ result. However it ends, every call gets exactly one result.
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -74,6 +73,8 @@ class Calls(msgspec.Struct, eq=False):
             await self._end(call, "denied", f"Blocked: {result.reason}")
             return
         # A copy of our own: nobody else holds what is asked about and then run.
+        from copy import deepcopy
+
         call = ToolCall(call.id, call.name, deepcopy(result), call.raw)
         try:
             grant = await permit(self, call, tool)

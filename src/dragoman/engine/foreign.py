@@ -7,7 +7,9 @@ import asyncio
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from .ask import Change, Seen
 from .ports import Preview
@@ -26,7 +28,7 @@ _AWAY = "(it lies outside of the working directory: what it holds now is not sho
 _MISSING = "(the file does not hold this text now)"
 
 
-class DescribedChange(NamedTuple):
+class DescribedChange(msgspec.Struct, frozen=True):
     """One change as it was described: of a part (`old` given) or of the whole file."""
 
     path: str
@@ -36,7 +38,7 @@ class DescribedChange(NamedTuple):
     every: bool = False
 
 
-class File(NamedTuple):
+class File(msgspec.Struct, frozen=True):
     """A file as it is now. `text` is None when it cannot be shown, and `note` says why."""
 
     seen: Seen

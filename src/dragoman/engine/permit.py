@@ -6,7 +6,8 @@ not what the human saw (a file has changed, a link leads elsewhere), the human i
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from .ask import NOBODY, Rule, Seen
 from .content import ToolCall
@@ -21,7 +22,7 @@ from .traits import Waiver
 CHANGED = "It is not any more what you were asked about, so you are asked again."
 
 
-class Grant(NamedTuple):
+class Grant(msgspec.Struct, frozen=True):
     """A call may run. `seen`: the files as they were when it was allowed."""
 
     reach: Sequence[Reach] = ()

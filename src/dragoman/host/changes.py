@@ -19,7 +19,7 @@ from dragoman.engine.visible import brief
 from dragoman.observe.programs import find
 from dragoman.policy.repository import tame
 
-from .worktrees import STILL, plain_env
+from .git import STILL, plain_env
 
 _SECONDS = 2.0
 _MOST = 256 * 1024  # bytes of names that are read

@@ -7,7 +7,6 @@ where a repository's configuration runs nothing: what an agent could write must 
 import os
 import re
 import subprocess
-import unicodedata
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.visible import brief
@@ -15,12 +14,10 @@ from dragoman.engine.worktrees import Worktree
 from dragoman.observe.programs import find
 from dragoman.policy.repository import tame, worktree_tame
 
+from .git import STILL, plain_env
+
 _FOLDER = os.path.join(".agents", "worktrees")
 _SECONDS = 120
-STILL = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
-    *("-c", "protocol.allow=never", "-c", "submodule.recurse=false", "-c", "gc.auto=0"),
-)
 
 
 class GitWorktrees:
@@ -91,6 +88,8 @@ class GitWorktrees:
 
 def slug_of(title: str) -> str:
     """A title as a part of a branch's name."""
+    import unicodedata
+
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].rstrip("-")
 
@@ -139,12 +138,6 @@ def _has(root: str, branch: str) -> bool:
     given = [find("git", [root]), *STILL, "show-ref", "--verify", "--quiet"]
     given.append(f"refs/heads/{branch}")
     return subprocess.run(given, cwd=root, env=plain_env(), timeout=_SECONDS).returncode == 0
-
-
-def plain_env() -> dict[str, str]:
-    """Our environment without what steers git."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
 
 
 def _git(cwd: str, *words: str, why: str = "") -> str:

@@ -108,8 +108,8 @@ class Client:
     def _place(self, url: str) -> tuple[Route, str]:
         found = self._places.get(url)
         if found is None:
-            parts, target = split(url)
-            way = route(parts, self._env)
+            there = split(url)
+            way, target = route(there, self._env), there.target
             if way.proxy is not None and not way.tunnels:
                 target = f"http://{way.authority}{target}"
             found = (way, target)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 
 class HttpFault(Exception):
@@ -33,7 +35,7 @@ class NotHttp(HttpFault):
     """What came is no answer in HTTP/1.1."""
 
 
-class Timeouts(NamedTuple):
+class Timeouts(msgspec.Struct, frozen=True):
     """Seconds to connect, from the request to the answer's head, and between two of its bytes."""
 
     connect: float = 10.0
@@ -41,7 +43,7 @@ class Timeouts(NamedTuple):
     between: float = 120.0
 
 
-class Whole(NamedTuple):
+class Whole(msgspec.Struct, frozen=True):
     """An answer that was read to its end. Names of headers are in lower case."""
 
     status: int

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from .gitlinks import linked
 
 _LARGEST = 65_536
-_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"[^"\\\n]*")?\s*\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*([^\"\\#;\n]*|\"[^\"\\\n]*\"))?\s*(?:[#;].*)?")
+_SECTION = r'\[\s*([A-Za-z0-9.-]+)\s*(?:"[^"\\\n]*")?\s*\]'
+_KEY = r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*([^\"\\#;\n]*|\"[^\"\\\n]*\"))?\s*(?:[#;].*)?"
 _TAME = {
     "core": frozenset(
         "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode "
@@ -177,7 +177,7 @@ def _harmless(
     for where, line in _lines(text):
         if not line or line[0] in "#;":
             continue
-        section = _SECTION.fullmatch(line)
+        section = re.fullmatch(_SECTION, line)
         if section:
             name = section.group(1).lower()
             known = _TAME.get(name, frozenset()) | (allowed if name == "core" else frozenset())
@@ -186,7 +186,7 @@ def _harmless(
             continue
         if (where, line) in past and not line.endswith("\\"):
             continue
-        key = _KEY.fullmatch(line)
+        key = re.fullmatch(_KEY, line)
         if key is None or key.group(1).lower() not in known or key.group(1).lower() in led:
             return False
         if "!" in (key.group(2) or ""):  # submodule.x.update = !program

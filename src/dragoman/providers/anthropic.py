@@ -236,7 +236,8 @@ class Anthropic:
 
 def _version(model: str) -> tuple[int, int]:
     """The generation in a model's id: claude-opus-4-6 → (4, 6)."""
-    numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", model)
+    runs = "".join(letter if letter.isdecimal() else " " for letter in model).split()
+    numbers = [run for run in runs if len(run) <= 2]
     return (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0) if numbers else (0, 0)
 
 

@@ -100,11 +100,12 @@ def _base_url(preset: Preset, config: "ProviderConfig", env: Mapping[str, str]) 
         url = ollama_url(env["OLLAMA_HOST"])
     if not url and preset.kind in ("openai-chat", "openai-responses"):
         url = PRESETS["openai"].base_url
-    if not re.match(r"https?://[^/\s]+", url):
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https") or not rest[:1].strip("/ "):
         raise BadInput(f'base_url "{url}" is no http address', "Write it as http://host:port/v1.")
     url = url.rstrip("/")
     if preset.kind in ("anthropic", "google"):
-        return re.sub(r"/v1(beta)?$", "", url)
+        return url.removesuffix("/v1").removesuffix("/v1beta")
     return url if re.search(r"/v\d+\w*(/openai)?$", url) else f"{url}/v1"
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.engine.ports import ModelInfo
 
-_DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|\d{4})$|-latest$")
+_DATED = r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|\d{4})$|-latest$"
 
 
 class _File(msgspec.Struct):
@@ -34,7 +34,7 @@ class Catalogue:
         models = self._by_provider.get(provider, {})
         found = models.get(model_id)
         if found is None:
-            plain = _DATED.sub("", model_id)
+            plain = re.sub(_DATED, "", model_id)
             found = models.get(plain) or models.get(f"{plain}-latest")
             if found is not None:
                 found = msgspec.structs.replace(found, id=model_id)
