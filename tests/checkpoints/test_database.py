@@ -201,3 +201,19 @@ def test_restoring_tells_a_binary_or_its_permissions_apart(folder: Folder) -> No
     said = str(found.value.data["diff"])
     assert "bin: its content changed." in said
     assert "mode: its permissions or its type changed." in said
+
+
+def test_restoring_keeps_the_other_names_of_a_file(folder: Folder, db: Database) -> None:
+    path = folder.top / "a"
+    path.write_bytes(b"after")
+    os.link(path, folder.top / "b")
+    before = path.stat()
+    change = FileChange(
+        str(path),
+        State(before.st_mode, db.put(b"after")),
+        State(stat.S_IFREG | 0o600, db.put(b"what was there")),
+    )
+    restore(db, [change], 1000, str(folder.top))
+    assert (folder.top / "b").read_bytes() == path.read_bytes() == b"what was there"
+    assert os.path.samestat(path.stat(), before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

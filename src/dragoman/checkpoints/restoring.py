@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dragoman.engine.faults import BadInput, Changed, Refused
 from dragoman.engine.ports.checkpoints import Fate
 from dragoman.policy.opening import walk_directory
+from dragoman.tools.overwrite import hinders, overwrite, replaceable, take_after
 
 from .database import NOTHING, UNKNOWN, Database, FileChange, State, hash_of
 from .looking import state_of
@@ -167,22 +168,53 @@ def _put(db: Database, change: FileChange, space: str) -> None:
     if data is None:
         raise BadInput(f"The content of {change.path} is not kept any more.")
     parent = walk_directory(directory, 0o755)
+    try:
+        before = _there(parent, name)
+        if before is None or stat.S_ISLNK(target.mode) or not stat.S_ISREG(before.st_mode):
+            before = None  # nothing of it is kept
+        if before is None or replaceable(before):
+            try:
+                return _swap(parent, name, data, target.mode, before)
+            except OSError as error:
+                if before is None or not hinders(error):
+                    raise
+        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        fd = os.open(name, flags, dir_fd=parent)
+        try:
+            overwrite(fd, data)
+            if stat.S_IMODE(before.st_mode) != stat.S_IMODE(target.mode):
+                os.fchmod(fd, stat.S_IMODE(target.mode))
+        finally:
+            os.close(fd)
+    finally:
+        os.close(parent)
+
+
+def _there(parent: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _swap(parent: int, name: str, data: bytes, mode: int, before: os.stat_result | None) -> None:
+    """Put a new file or link in the place of what is there."""
     temporary = f".{name[:200]}.{os.urandom(6).hex()}.tmp"
     try:
-        if stat.S_ISLNK(target.mode):
+        if stat.S_ISLNK(mode):
             os.symlink(os.fsdecode(data), temporary, dir_fd=parent)
         else:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(temporary, flags, 0o600, dir_fd=parent), "wb") as file:
                 file.write(data)
-                os.fchmod(file.fileno(), stat.S_IMODE(target.mode))
+                if before is not None:
+                    take_after(file.fileno(), before, parent, name)
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=parent)
         raise
-    finally:
-        os.close(parent)
 
 
 def _prune(directory: str, space: str) -> None:

@@ -3,12 +3,14 @@
 import contextlib
 import os
 import stat
+from collections.abc import Callable
 
 import msgspec
 
 from dragoman.engine.faults import BadInput, Refused
 
 from .bounds import Bounds, os_fault
+from .overwrite import fill, hinders, overwrite, replaceable, take_after
 from .work import Halt
 
 _PIECE = 1 << 20
@@ -79,7 +81,8 @@ def replace(
 ) -> None:
     """Put `data` in the place of a file: all of it or nothing, also when halted half-way.
 
-    The mode of an existing file is kept, missing directories are made. `expected` is what was read
+    What an existing file has beside its content is kept (see `overwrite`, also for a file with
+    several names), missing directories are made. `expected` is what was read
     before; when the file is another one by now, BadInput is raised and nothing changes. With `new`
     there must be no file yet.
     """
@@ -87,29 +90,67 @@ def replace(
         directory, name = bounds.open_parent(path, _DIRECTORY_MODE)
     except OSError as error:
         raise os_fault(shown, error) from error
-    temporary = f".{name[:200]}.{os.urandom(6).hex()}.tmp"
     try:
         before = _existing(bounds, path, shown, directory, name)
-        fd = os.open(
-            temporary,
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
-            0o600,
-            dir_fd=directory,
-        )
-        try:
-            _fill(fd, data, before, halt)
+
+        def check() -> None:
             _still_the_same(directory, name, new, expected, shown)
             halt.check()
-            if not (new and _linked(directory, temporary, name, shown)):
-                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=directory)
-            raise
+
+        if before is None or replaceable(before):
+            try:
+                return _swap(directory, name, shown, data, before, halt, check, new)
+            except OSError as error:
+                if before is None or not hinders(error):
+                    raise
+        fd = bounds.open_inside(path, os.O_WRONLY)
+        try:
+            check()
+            if not os.path.samestat(before, os.fstat(fd)):
+                raise _changed(shown)
+            overwrite(fd, data)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise os_fault(shown, error) from error
     finally:
         os.close(directory)
+
+
+def _swap(
+    directory: int,
+    name: str,
+    shown: str,
+    data: bytes,
+    before: os.stat_result | None,
+    halt: Halt,
+    check: Callable[[], None],
+    new: bool,
+) -> None:
+    """Put a new file in the place of another. Raises OSError, and leaves nothing behind."""
+    temporary = f".{name[:200]}.{os.urandom(6).hex()}.tmp"
+    fd = os.open(
+        temporary,
+        os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+        0o600,
+        dir_fd=directory,
+    )
+    try:
+        try:
+            fill(fd, data, halt.check)
+            if before is None:
+                os.fchmod(fd, _FILE_MODE)
+            else:
+                take_after(fd, before, directory, name)
+        finally:
+            os.close(fd)
+        check()
+        if not (new and _linked(directory, temporary, name, shown)):
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
 
 
 def _existing(
@@ -127,22 +168,6 @@ def _existing(
     # Replacing needs no permission on the file itself; a read-only file stays read-only.
     os.close(bounds.open_inside(path, os.O_WRONLY))
     return found
-
-
-def _fill(fd: int, data: bytes, before: os.stat_result | None, halt: Halt) -> None:
-    with os.fdopen(fd, "wb", buffering=0) as file:
-        view = memoryview(data)
-        while view:
-            halt.check()
-            view = view[file.write(view[:_PIECE]) or 0 :]
-        if before is None:
-            os.fchmod(fd, _FILE_MODE)
-            return
-        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-            # Not ours to decide; without the right to do so the new file is simply ours.
-            with contextlib.suppress(PermissionError):
-                os.fchown(fd, before.st_uid, before.st_gid)
-        os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
 def _linked(directory: int, temporary: str, name: str, shown: str) -> bool:
@@ -176,5 +201,8 @@ def _still_the_same(
     if new and now is not None:
         raise _appeared(shown)
     if expected is not None and (now is None or stamp_of(now) != expected):
-        hint = "Read it again and repeat the edit."
-        raise BadInput(f"{shown} changed while it was edited.", hint)
+        raise _changed(shown)
+
+
+def _changed(shown: str) -> BadInput:
+    return BadInput(f"{shown} changed while it was edited.", "Read it again and repeat the edit.")
