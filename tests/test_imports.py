@@ -44,7 +44,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "policy": BEHIND_PORTS,
     "sandbox": BEHIND_PORTS,
     "tools": (*BEHIND_PORTS, "policy", "sandbox"),  # they open and run what policy has judged
-    "checkpoints": (*BEHIND_PORTS, "policy.opening", "tools.trees"),
+    "checkpoints": (*BEHIND_PORTS, "policy.opening", "tools.overwrite", "tools.trees"),
     "settings": (
         *PORTS,
         "engine.points",
