@@ -1,7 +1,5 @@
 """Long-term memory: found by words, apart for every agent, fast when it is large."""
 
-import time
-
 import pytest
 
 from dragoman.agents.memory import Memories, Memory
@@ -61,10 +59,10 @@ def test_agents_never_share(tmp_path):
 
 
 @pytest.mark.alone
-def test_recall_from_a_hundred_thousand_entries_takes_less_than_20_ms(memory):
+def test_recall_from_a_many_entries_reads_few_of_them(memory):
     rows = [
         (f"k{n}", f"the user said that thing number{n} is about topic{n % 977}", "note", "", n, n)
-        for n in range(100_000)
+        for n in range(20_000)
     ]
     memory._db.execute("BEGIN")
     memory._db.executemany(
@@ -72,10 +70,9 @@ def test_recall_from_a_hundred_thousand_entries_takes_less_than_20_ms(memory):
         "VALUES (?, ?, ?, ?, ?, ?)", rows,
     )  # fmt: skip
     memory._db.execute("COMMIT")
-    best = 1.0
+    thousands = [0]
+    memory._db.set_progress_handler(lambda: thousands.__setitem__(0, thousands[0] + 1), 1_000)
     for topic in range(1, 6):
-        start = time.perf_counter()
         found = memory.recall(f"what did the user say about topic{topic}?", 5)
-        best = min(best, time.perf_counter() - start)
         assert found and all(f"topic{topic}" in e.content for e in found)
-    assert best < 0.020
+    assert thousands[0] < 20  # steps of SQLite's machine: less than one for each entry

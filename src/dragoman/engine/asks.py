@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import events as ev
-from . import foreign, rules
+from . import rules
 from .ask import Rule
 from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who, already
@@ -219,7 +219,9 @@ class Asks:
 
     async def _stale(self, ask: Ask) -> str:
         """Why a question from outside cannot be agreed to any more; empty when it can."""
-        preview = await foreign.looked(ask.args, ask.cwd)
+        from .foreign import looked
+
+        preview = await looked(ask.args, ask.cwd)
         call = ToolCall(ask.call_id, ask.tool, ask.args)
         if not ask.digest or rules.digest_of(call, ask.cwd, preview.seen) == ask.digest:
             return ""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import events as ev
 from .calls import BEFORE, Calls
@@ -10,12 +10,14 @@ from .content import Message, PlanEntry, Text, ToolCall, Usage, text_of
 from .faults import Fault
 from .hooks import Block, Compaction, ModelAnswered, ModelAsked, context_of
 from .hooks import Outgoing as Outgoing
-from .hosted import Hosted
 from .info import PROPOSE, SessionInfo
 from .planning import offered
 from .ports import AgentProfile, ToolSpec
 from .traits import Correspondent, Trait
 from .work import Draft
+
+if TYPE_CHECKING:
+    from .hosted import Hosted
 
 
 class Turn:
@@ -279,6 +281,8 @@ class Turn:
             after.set_result(None)
 
     @property
-    def hosted(self) -> Hosted:
+    def hosted(self) -> "Hosted":
         """For an agent that runs its tools by itself."""
+        from .hosted import Hosted
+
         return Hosted(self._calls)
