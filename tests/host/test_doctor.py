@@ -36,3 +36,28 @@ def test_one_word_about_a_program_that_cannot_be_run(kind: str, tmp_path: Path) 
 def test_a_program_that_is_there_is_told_with_the_keys_that_it_gets(tmp_path: Path) -> None:
     assert [row.severity for row in rows(tmp_path, "agents", "/bin/sh")] == ["ok", "ok"]
     assert [row.severity for row in rows(tmp_path, "mcp", "/bin/sh")] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("point", "more", "run", "severity"),
+    [
+        ("tool_executing", "", "no-such-program {path}", "error"),
+        ("tool_executing", "", "cd src && A=1 no-such-program -x", "error"),
+        ("tool_executing", "fail_closed = false", "no-such-program {path}", "warn"),
+        ("tool_completed", "", "no-such-program {path}", "warn"),
+        ("tool_executing", "", "/nowhere/guard {path}", "error"),
+        ("tool_executing", "", "sh -c 'exit 0'", "ok"),
+        ("tool_executing", "", "./scripts/of-the-folder.sh", "ok"),
+        ("tool_executing", "", "command -v ruff && no-such-program", "ok"),
+        ("tool_executing", "", 'x="$(date)"; $x', "ok"),
+    ],
+)
+def test_a_hook_whose_program_is_missing_is_told(
+    point: str, more: str, run: str, severity: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.toml").write_text(f"[[hooks]]\non = '{point}'\nrun = '''{run}'''\n{more}\n")
+    found = examine(places({}, str(tmp_path)), {})
+    (row,) = [one for one in found if one.category == "hooks"]
+    assert row.severity == severity and run in row.message
+    if severity != "ok":
+        assert "fail_closed" in row.fix and ("blocked" in row.message) is (severity == "error")

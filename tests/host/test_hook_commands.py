@@ -208,6 +208,17 @@ async def test_a_guard_that_gives_no_answer_blocks(
         assert said in shown and run in shown
 
 
+async def test_a_missing_program_is_named_with_the_way_out(tmp_path: Path) -> None:
+    config = hook(on='"tool_executing"', tools='["write"]', run="'no-such-formatter -q {path}'")
+    script = Scripted([turn(call("write", path="new.txt", content="x")), say("ok")])
+    async with hosting(tmp_path, config, script) as (composed, session):
+        await go(composed, session)
+        (shown,) = results(composed, session)
+    assert "The hook did not run: no-such-formatter was not found." in shown
+    assert "install no-such-formatter" in shown and "fail_closed = false" in shown
+    assert "no-such-formatter -q {path}" in shown and "doctor" in shown
+
+
 async def test_a_guard_that_breaks_inside_of_us_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

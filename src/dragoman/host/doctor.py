@@ -12,8 +12,10 @@ from dragoman import __version__
 from dragoman.dialects.descriptor import MAIN
 from dragoman.engine.faults import Fault
 from dragoman.engine.opening import launch_dir
+from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
 from dragoman.host import installed, lock
+from dragoman.host.hook_programs import program_of
 from dragoman.host.stores import database_of
 from dragoman.settings import places
 from dragoman.settings.load import Loaded, load
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 Row = DoctorRow
 _LOW_DISK = 200_000_000  # bytes
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
+
+
+_MEND = (
+    "Install it, or correct the hook; fail_closed = false lets calls pass where a hook cannot run."
+)
 
 
 def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
@@ -330,7 +337,16 @@ def _gateway(loaded: Loaded) -> Iterator[Row]:
 def _hooks(loaded: Loaded) -> Iterator[Row]:
     for one in loaded.settings.hooks:
         about = f" of {', '.join(one.tools)}" if one.tools else ""
-        yield Row("ok", "hooks", f"{one.on}{about} runs {one.run}")
+        said = f"{one.on}{about} runs {one.run}"
+        program = program_of(one.run)
+        if not (lack := _lacks(program)):
+            yield Row("ok", "hooks", said)
+        elif one.fail_closed and one.on in INTERCEPTABLE:
+            yield Row(
+                "error", "hooks", f"{said}: {program} {lack}, so all of these are blocked", _MEND
+            )
+        else:
+            yield Row("warn", "hooks", f"{said}: {program} {lack}", _MEND)
 
 
 def _trusting(loaded: Loaded) -> Iterator[Row]:

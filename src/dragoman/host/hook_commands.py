@@ -34,6 +34,7 @@ from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.agents import PromptTurn
 from dragoman.engine.ports.tools import LOOKING
 from dragoman.engine.session import Session
+from dragoman.host.hook_programs import program_of
 from dragoman.observe.log import get_log
 from dragoman.settings.host import Hook
 from dragoman.settings.model import Settings
@@ -48,6 +49,8 @@ _TOLD = 96 * 1024  # bytes of what a command is told: the system takes 128 KiB a
 _LONGEST_PATH = 4096
 _MOST = 256  # things that wait to be told
 _BLOCKS = 2  # the exit code that says no
+_NOT_STARTED = (126, 127)
+_NOT_FOUND = 127
 _NEVER_RAN = 126  # from here on a shell says that a command could not run, or was ended
 
 
@@ -140,7 +143,7 @@ class HookCommands:
             if code == _BLOCKS:
                 return Block(said or f"a hook says no: {one.run}")
             if one.fail_closed and not 0 <= code < _NEVER_RAN:
-                return Block(f"a hook gave no answer, and without one nothing passes.\n{said}")
+                return Block(_unanswered(one, code, said))
             self._keep((context.session, call_id), said)
         return None
 
@@ -242,6 +245,22 @@ class HookCommands:
             self._said.setdefault(key, []).append(said)
             while len(self._said) > _MOST:
                 self._said.popitem(last=False)
+
+
+def _unanswered(one: Hook, code: int, said: str) -> str:
+    """Why a call is blocked by a hook that said nothing, and whose it is to mend that."""
+    why = f"a hook gave no answer, and without one nothing passes.\n{said}"
+    if code not in _NOT_STARTED:
+        return why
+    program = program_of(one.run)
+    what = program or "a program of it"
+    how = "was not found" if code == _NOT_FOUND else "cannot be run"
+    return (
+        f"{why}\nThe hook did not run: {what} {how}. This is for the user to mend, not to work "
+        f"around: install {what if program else 'it'}, or correct the hook `{one.run}` in the "
+        "configuration; with `fail_closed = false` there, calls pass where it cannot run. "
+        "`dragoman doctor` shows it."
+    )
 
 
 def _path_of(data: Payload) -> str:
