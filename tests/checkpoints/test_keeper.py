@@ -452,3 +452,70 @@ async def test_a_look_reads_what_is_there_and_no_more(tmp_path: Path) -> None:
         assert _content(here, "grew.txt", before, 100_000) == b"x" * 100_000
     finally:
         os.close(here)
+
+
+def other(scene: Scene) -> SessionInfo:
+    return msgspec.structs.replace(scene.session, id="other")
+
+
+async def edit_of(scene: Scene, session: SessionInfo, name: str, text: str) -> None:
+    paths = [str(scene.work / name)]
+    await scene.keeper.before(session, "o1", paths)
+    scene.write(name, text)
+    await scene.keeper.after(session, "o1", paths)
+
+
+@pytest.mark.parametrize("ours", ["", "before", "after", "both"])
+async def test_an_edit_of_another_session_beside_a_command_is_not_its_change(
+    scene: Scene, ours: str
+) -> None:
+    """Whatever the command itself does to the same file, the other's work stays, or is told."""
+    scene.write("a.txt", "one\n")
+    scene.write("b.txt", "one\n")
+    await edit_of(scene, other(scene), "a.txt", "earlier\n")  # before the command: no step of it
+    await scene.keeper.before(scene.session, "t1", None)
+    scene.write("b.txt", "ours\n")
+    if ours in ("before", "both"):
+        scene.write("a.txt", "ours first\n")
+    await edit_of(scene, other(scene), "a.txt", "theirs\n")
+    if ours in ("after", "both"):
+        scene.write("a.txt", "ours last\n")
+    await scene.keeper.after(scene.session, "t1", None)
+    if ours in ("", "after"):
+        await scene.keeper.undo(scene.session)
+        assert scene.tree() == {"a.txt": "theirs\n", "b.txt": "one\n"}
+    else:
+        now = scene.tree()
+        with pytest.raises(Changed, match=r"a\.txt[\s\S]*\+theirs"):
+            await scene.keeper.undo(scene.session)
+        assert scene.tree() == now
+
+
+async def test_of_two_commands_at_once_nobody_knows_whose_a_change_is(scene: Scene) -> None:
+    scene.write("a.txt", "one\n")
+    scene.write("b.txt", "one\n")
+    second = other(scene)
+    await scene.keeper.before(scene.session, "t1", None)
+    scene.write("b.txt", "ours: the other did not run yet\n")
+    await scene.keeper.before(second, "o1", None)
+    scene.write("a.txt", "whose?\n")
+    await scene.keeper.after(scene.session, "t1", None)
+    await scene.keeper.after(second, "o1", None)
+    for one in (scene.session, second):
+        with pytest.raises(Changed, match=r"or may have changed a\.txt[\s\S]*\+whose"):
+            await scene.keeper.undo(one)
+    assert scene.tree() == {"a.txt": "whose?\n", "b.txt": "ours: the other did not run yet\n"}
+    scene.write("a.txt", "one\n")
+    await scene.keeper.undo(scene.session)
+    assert scene.tree() == {"a.txt": "one\n", "b.txt": "one\n"}
+
+
+async def test_an_undo_of_a_command_says_that_it_may_have_been_somebody_else(scene: Scene) -> None:
+    scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    await scene.bash("t2", "echo three > a.txt")
+    assert [one.note for one in await scene.keeper.listed(scene.session)] == ["", ""]
+    assert "redo brings it back" in (await scene.keeper.undo(scene.session)).note
+    assert (await scene.keeper.redo(scene.session)).note == ""
+    await scene.keeper.undo(scene.session)
+    assert (await scene.keeper.undo(scene.session)).note == ""  # that was an edit

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dragoman.engine.faults import BadInput, StoreFailed
 from dragoman.engine.info import SessionInfo
@@ -18,13 +18,16 @@ from dragoman.engine.ports.checkpoints import (
 from dragoman.engine.reading import counted
 from dragoman.engine.traits import Continues, StartedBy
 
+from .beside import OpenLook, told_apart
 from .comparing import compared, fate_of
-from .database import UNKNOWN, ChangedTurn, Database, FileChange, State
+from .database import NOTHING, UNKNOWN, ChangedTurn, Database, FileChange, State
 from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
 from .restoring import between, keep_theirs, plan, refuse, restore
 
 T = TypeVar("T")
 _LOOKS = 64  # sessions whose running command has a look to be compared with
+# Kept with the turn, said when it is undone.
+_BY_WHOMEVER = "What changed in the folder while a command ran counts as the command's change."
 _SHRINK = 64  # calls after which the size is looked at
 
 
@@ -40,7 +43,8 @@ class Keeper:
         self._lock = threading.Lock()
         self._db: Database | None = None
         # Of commands that run side by side the first look counts for all of them.
-        self._looks: dict[tuple[str, str, str], tuple[WorkspaceLook, int]] = {}
+        self._looks: dict[tuple[str, str, str], OpenLook] = {}
+        self._begun: dict[tuple[str, str, str], State] = {}  # files before calls that name them
         self._open: dict[tuple[str, str], int] = {}  # calls that run now, by turn
         self._calls = 0
 
@@ -81,11 +85,12 @@ class Keeper:
         self, db: Database, session: str, turn: str, space: str, paths: Sequence[str] | None
     ) -> None:
         key = (session, turn, space)
-        seen, count = self._looks.get(key, (None, 0))
-        if paths is None and seen is None:
+        open_look = self._looks.get(key)
+        if paths is None and open_look is None:
             while len(self._looks) >= _LOOKS:
                 self._looks.pop(next(iter(self._looks)))
-            seen = look(db, space, self._limits)
+            open_look = OpenLook(look(db, space, self._limits))
+        seen = None if open_look is None else open_look.seen
         with db.writing():
             row = db.turn(session, turn, space)
             known = {one.path: one for one in db.changes(row.n)}
@@ -94,13 +99,18 @@ class Keeper:
             if paths is None and seen is not None:
                 db.mark(row.n, scanning=True, note=seen.note)
             for path in paths or ():
-                if path not in known:
+                if path in known:
+                    if self._looks:
+                        self._begun[session, turn, path] = kept_state(db, path, self._limits.file)
+                else:
                     state = seen.files.get(_short(path, space)) if seen is not None else None
                     if state is None:
                         state = kept_state(db, path, self._limits.file)
                     db.change(row.n, FileChange(path, state, State(UNKNOWN)))
-        if paths is None and seen is not None:
-            self._looks[key] = seen, count + 1
+                    self._begun[session, turn, path] = state
+        if paths is None and open_look is not None:
+            self._looks[key] = open_look
+            open_look.count += 1
         self._open[session, turn] = self._open.get((session, turn), 0) + 1
 
     def _meet(
@@ -131,12 +141,15 @@ class Keeper:
         with db.writing():
             row = db.turn(session, turn, space)
         if paths is None:
-            seen, count = self._looks.pop((session, turn, space), (None, 1))
-            if seen is not None and count > 1:
-                self._looks[session, turn, space] = seen, count - 1
-            self._compared(db, row, seen, space, ended=count <= 1)
+            open_look = self._looks.get((session, turn, space))
+            if open_look is not None:
+                open_look.count -= 1
+            ended = open_look is None or open_look.count < 1
+            if ended:
+                self._looks.pop((session, turn, space), None)
+            self._compared(db, session, row, open_look, ended=ended)
         else:
-            self._ended(db, row, paths)
+            self._ended(db, session, row, paths)
         if any(True for _ in db.changes(row.n)):
             with db.writing():  # what was undone before cannot be done again on top of this
                 db.drop(one.n for id in (session, *line) for one in db.turns(id) if one.undone)
@@ -150,30 +163,63 @@ class Keeper:
     def _compared(
         self,
         db: Database,
+        session: str,
         row: ChangedTurn,
-        old: WorkspaceLook | None,
-        space: str,
+        open_look: OpenLook | None,
         *,
         ended: bool = True,
     ) -> None:
         """Take down what is another since a look; `ended`: no other command runs on."""
-        if old is None:  # of a process that died: what it saw is still in the file
+        space = row.space
+        if open_look is None:  # of a process that died: what it saw is still in the file
             seen = db.seen(space)
-            old = WorkspaceLook({path: one.state for path, one in seen.items()}, partial=True)
+            open_look = OpenLook(
+                WorkspaceLook({path: one.state for path, one in seen.items()}, partial=True)
+            )
         new = look(db, space, self._limits)
-        found, note = differences(space, old, new)
-        with db.writing():
+        found, note = differences(space, open_look.seen, new)
+        for other in self._others_looks(session, row.turn):
             for change in found:
+                # When it was so before the other command began, that one did not do it.
+                if other.at(change.path) not in (None, change.after):
+                    open_look.doubtful.add(change.path)
+                    other.look.doubtful.add(change.path)
+        with db.writing():
+            known = {one.path for one in db.changes(row.n)}
+            told = told_apart(found, open_look.theirs, open_look.doubtful, known)
+            for change in told.own:
                 db.change(row.n, change)
+            met = db.others(row.n)
+            for change in told.others:
+                if change not in met:
+                    db.met(row.n, change)
             db.mark(row.n, scanning=not ended, note=note)
+            if told.own:
+                db.mark(row.n, note=_BY_WHOMEVER)
 
-    def _ended(self, db: Database, row: ChangedTurn, paths: Sequence[str]) -> None:
+    def _others_looks(self, session: str, turn: str) -> "list[_OthersLook]":
+        """The looks of commands that other turns run now."""
+        return [
+            _OthersLook(space, one)
+            for (owner, its, space), one in self._looks.items()
+            if (owner, its) != (session, turn)
+        ]
+
+    def _ended(self, db: Database, session: str, row: ChangedTurn, paths: Sequence[str]) -> None:
+        others = self._others_looks(session, row.turn)
         with db.writing():
             known = {one.path: one for one in db.changes(row.n)}
             for path in paths:
-                if path in known:
-                    state = kept_state(db, path, self._limits.file)
-                    db.change(row.n, FileChange(path, known[path].before, state))
+                before = self._begun.pop((session, row.turn, path), None)
+                if path not in known:
+                    continue
+                state = kept_state(db, path, self._limits.file)
+                db.change(row.n, FileChange(path, known[path].before, state))
+                if before is None or before == state:
+                    continue
+                for other in others:
+                    if other.at(path) is not None:
+                        other.look.theirs.append(FileChange(path, before, state))
 
     def _settle(
         self, db: Database, session: str, *, rests: bool
@@ -186,11 +232,11 @@ class Keeper:
             if not rests and (session, row.turn, row.space) in self._looks:
                 continue
             if row.scanning:
-                seen, _ = self._looks.pop((session, row.turn, row.space), (None, 0))
-                self._compared(db, row, seen, row.space)
+                open_look = self._looks.pop((session, row.turn, row.space), None)
+                self._compared(db, session, row, open_look)
             open_ones = [one.path for one in db.changes(row.n) if one.after.mode == UNKNOWN]
             if open_ones:
-                self._ended(db, row, open_ones)
+                self._ended(db, session, row, open_ones)
         found = [(row, db.changes(row.n)) for row in db.turns(session)]
         return [(row, changes) for row, changes in found if changes]
 
@@ -208,7 +254,7 @@ class Keeper:
     async def listed(self, session: SessionInfo) -> Sequence[Checkpoint]:
         rows = await self._do(lambda db: self._line_of(db, _line(session), rests=False))
         return [
-            Checkpoint(row.turn, row.at, _touched(changes, row.space), bool(row.undone), row.note)
+            Checkpoint(row.turn, row.at, _touched(changes, row.space), bool(row.undone), _note(row))
             for row, changes in rows
         ]
 
@@ -270,7 +316,9 @@ class Keeper:
         files, lost = restore(db, wanted, self._limits.file, space)
         with db.writing():
             db.undone([row.n for row, _ in chosen], undone)
-        notes = [row.note for row, _ in chosen if row.note]
+        notes = [note for row, _ in chosen if (note := _note(row))]
+        if back and files and any(_BY_WHOMEVER in row.note for row, _ in chosen):
+            notes.append(f"{_BY_WHOMEVER} If some of it was yours, redo brings it back.")
         if lost:
             names = ", ".join(_short(path, space) for path in lost[:10])
             notes.append(f"Not put back, because the content was not kept: {names}.")
@@ -285,6 +333,24 @@ class Keeper:
 
         if self._db is not None or await asyncio.to_thread(os.path.exists, self._path):
             await self._do(work)
+
+
+class _OthersLook(NamedTuple):
+    """What another turn saw of a folder before its command."""
+
+    space: str
+    look: OpenLook
+
+    def at(self, path: str) -> State | None:
+        """The file as it was then; None: it lies elsewhere."""
+        if not path.startswith(self.space + "/"):
+            return None
+        return self.look.seen.files.get(_short(path, self.space), NOTHING)
+
+
+def _note(row: ChangedTurn) -> str:
+    """What is not covered."""
+    return row.note.replace(_BY_WHOMEVER, "").strip()
 
 
 def _owner(session: SessionInfo, turn: str) -> tuple[str, str]:

@@ -116,7 +116,9 @@ def keep_theirs(
     if any(one.path in still for one in lost):
         trouble = _told(db, [one for one in lost if one.path in still], space)
         hint = "Make these files by hand what they were before that turn, then try again."
-        raise _by_others(trouble, space, "while that turn worked on it", hint)
+        raise _by_others(
+            trouble, space, "while that turn worked on it", hint, "changed, or may have "
+        )
 
 
 def _now(path: str, limit: int) -> State:
@@ -136,13 +138,15 @@ def _told(db: Database, others: Sequence[FileChange], space: str) -> list[tuple[
     return trouble
 
 
-def _by_others(trouble: Sequence[tuple[str, str]], space: str, when: str, hint: str) -> Changed:
+def _by_others(
+    trouble: Sequence[tuple[str, str]], space: str, when: str, hint: str, perhaps: str = ""
+) -> Changed:
     names = ", ".join(dict.fromkeys(_short(path, space) for path, _ in trouble[:10]))
     text = "\n".join(diff for _, diff in trouble)
     if len(text) > _SHOWN:
         text = text[:_SHOWN] + "\n… [more is not shown]"
     return Changed(
-        f"Somebody else changed {names} {when}; nothing was put back.\n{text}\n",
+        f"Somebody else {perhaps}changed {names} {when}; nothing was put back.\n{text}\n",
         hint,
         files=list(dict.fromkeys(_short(path, space) for path, _ in trouble)),
         diff=text,
