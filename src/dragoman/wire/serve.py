@@ -432,6 +432,25 @@ class Shell:
                 task.cancel()
 
 
+class Served(Party):
+    """A party with a shell, made with its first line: thousands may be open and silent."""
+
+    __slots__ = ("_shell",)
+    table: Table
+
+    def __init__(self) -> None:
+        self._shell: Shell | None = None
+
+    @property
+    def shell(self) -> Shell:
+        if self._shell is None:
+            self._shell = Shell(self.table, self)
+        return self._shell
+
+    def hear(self, lines: list[bytes]) -> None:
+        (self._shell or self.shell).hear(lines)
+
+
 class Pause:
     """Whether a client reads too slowly. Asks its link once to be told when that ends."""
 

@@ -29,8 +29,8 @@ from dragoman.wire.jsonrpc import (
     error,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link, Party
-from dragoman.wire.serve import Shell, is_same
+from dragoman.wire.link import Link
+from dragoman.wire.serve import Served, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
@@ -57,19 +57,21 @@ GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
-class AcpHearer(Party):
+class AcpHearer(Served):
     """The dialect's side of a connection."""
 
     __slots__ = (
-        "_attached", "_gone", "_grace", "_outbound", "_shell", "_who", "agent", "client", "codes",
+        "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes",
         "desk", "door", "greeted", "heard_more", "holding", "lent", "link", "max_line", "places",
         "prompts", "quirks", "second", "steady",
     )  # fmt: skip
+    table = FIRST
     limit_counts_newline = False
     max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
     wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: "Desk", agent: str = "") -> None:
+        super().__init__()
         came = link.peer.came
         self.max_line = min(MAX_LINE, came.longest or MAX_LINE)
         self.door = door
@@ -93,15 +95,7 @@ class AcpHearer(Party):
         self._attached: dict[str, Attachment] | None = None
         self._gone = False
         self._grace: asyncio.TimerHandle | None = None
-        self._shell: Shell | None = None
         door.visitors.enter(self)
-
-    @property
-    def shell(self) -> Shell:
-        """Made with the first line: thousands may be open and silent."""
-        if self._shell is None:
-            self._shell = Shell(FIRST, self)
-        return self._shell
 
     @property
     def who(self) -> Who:
@@ -128,9 +122,6 @@ class AcpHearer(Party):
         return self._attached or {}
 
     # --- the transport's side ---
-
-    def hear(self, lines: list[bytes]) -> None:
-        (self._shell or self.shell).hear(lines)
 
     def met(self, params: bytes) -> None:
         """Somebody else answered this client's `initialize`; take in what it said."""

@@ -19,9 +19,9 @@ from dragoman.wire.jsonrpc import (
     error,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link, Party
+from dragoman.wire.link import Link
 from dragoman.wire.overlong import id_of
-from dragoman.wire.serve import Call, Shell
+from dragoman.wire.serve import Call, Served
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from . import shapes
@@ -45,30 +45,24 @@ QUEUE = 10_000  # requests of one connection that may wait behind a slow one
 TABLE = Table(VERBS, read=Reader(RULES).read, expected=(Fault, Wrong), strict=True, waiting=QUEUE)
 
 
-class HumanlayerHearer(Party):
+class HumanlayerHearer(Served):
     """The dialect's side of one connection."""
 
-    __slots__ = ("_door", "_subscription", "_who", "_shell", "desk", "link", "max_line")
+    __slots__ = ("_door", "_subscription", "_who", "desk", "link", "max_line")
+    table = TABLE
     limit_counts_newline = True
     max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
     wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: Desk) -> None:
+        super().__init__()
         self.max_line = desk.max_line
         self._door = door
         self.link = link
         self.desk = desk
         self._who: Who | None = None
         self._subscription: Subscription | None = None
-        self._shell: Shell | None = None
         door.visitors.enter(self)
-
-    @property
-    def shell(self) -> Shell:
-        """Made with the first line: thousands may be open and silent."""
-        if self._shell is None:
-            self._shell = Shell(TABLE, self)
-        return self._shell
 
     @property
     def who(self) -> Who:

@@ -9,8 +9,7 @@ from msgspec import Raw
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.wire.codec import ascii_encode, is_utf8, mend_text
-from dragoman.wire.link import Party
-from dragoman.wire.serve import Shell
+from dragoman.wire.serve import Served
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .faults import Wrong, error_of
@@ -99,33 +98,27 @@ TABLE = Table(
 )  # fmt: skip
 
 
-class OpenclawosHearer(Party):
+class OpenclawosHearer(Served):
     """Implements `wire.link.Hearer`."""
 
     # One byte less than the buffer: `Lines` grants one for a CR.
+    table = TABLE
     max_line = MAX_BUFFER - 1
     limit_counts_newline = False
     max_pending = MAX_BUFFER
 
     __slots__ = (
-        "_shell", "_who", "desk", "door", "link", "seat", "watches",
+        "_who", "desk", "door", "link", "seat", "watches",
     )  # fmt: skip
 
     def __init__(self, door: "Door", link: "Link", desk: "Desk") -> None:
+        super().__init__()
         self.door = door
         self.link = link
         self.desk = desk
         self.seat: Seat | None = None
         self.watches: tuple[ConfigWatch, ...] = ()
         self._who: Who | None = None
-        self._shell: Shell | None = None
-
-    @property
-    def shell(self) -> Shell:
-        """Made with the first line: thousands may be open and silent."""
-        if self._shell is None:
-            self._shell = Shell(TABLE, self)
-        return self._shell
 
     @property
     def who(self) -> Who:
@@ -139,9 +132,6 @@ class OpenclawosHearer(Party):
         self._who = given
 
     # --- what the transport calls ---
-
-    def hear(self, lines: list[bytes]) -> None:
-        (self._shell or self.shell).hear(lines)
 
     def overlong(self, size: int) -> None:
         over = size > MAX_BUFFER

@@ -28,8 +28,8 @@ from dragoman.wire.jsonrpc import (
     reply,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Link, Party
-from dragoman.wire.serve import Pause, Shell
+from dragoman.wire.link import Link
+from dragoman.wire.serve import Pause, Served
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from .desk import Desk, log
@@ -146,22 +146,24 @@ class Held:
         self.counted = 0  # the numbers that were given to watches
 
 
-class ZeroclawHearer(Party):
+class ZeroclawHearer(Served):
     """The dialect's side of one connection.
 
     Thousands may be open and silent, so most of what a connection can have is made when it does.
     """
 
     __slots__ = (
-        "_held", "_outbound", "_pause", "_seats", "_shell", "_who", "camel", "desk", "door", "env",
+        "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk", "door", "env",
         "form", "gone", "link", "order", "ready", "terminal",
     )  # fmt: skip
+    table = TABLE
     max_line = MAX_LINE
     limit_counts_newline = True
     max_pending = READ_ON * MAX_LINE  # an over-long line is answered at its end
     wants_ends = True
 
     def __init__(self, door: Door, link: Link, desk: Desk) -> None:
+        super().__init__()
         self.door = door
         self.link = link
         self.desk = desk
@@ -177,15 +179,7 @@ class ZeroclawHearer(Party):
         self._outbound: Outbound | None = None
         self._seats: Seats | None = None
         self._pause: Pause | None = None
-        self._shell: Shell | None = None
         door.visitors.enter(self)
-
-    @property
-    def shell(self) -> Shell:
-        """Made with the first line: thousands may be open and silent."""
-        if self._shell is None:
-            self._shell = Shell(TABLE, self)
-        return self._shell
 
     @property
     def who(self) -> Who:
@@ -227,9 +221,6 @@ class ZeroclawHearer(Party):
         return self._seats
 
     # --- wire.link.Hearer ---
-
-    def hear(self, lines: list[bytes]) -> None:
-        (self._shell or self.shell).hear(lines)
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         from dragoman.wire.overlong import id_of  # seldom needed
