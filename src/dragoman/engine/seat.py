@@ -8,13 +8,13 @@ something do so `in_order`.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast
 
 from .content import Prompt
 from .events import Event, Who
 from .faults import NothingRunning, UnknownSession
 from .host import Host
-from .hub import S, Watch
+from .hub import S, Shape, T, Watch
 from .ports import Files, Terminals
 from .view import SessionView
 
@@ -163,8 +163,8 @@ class Seat(Generic[S]):
     async def follow(
         self,
         who: Who,
-        shape: S,
-        deliver: Callable[[Any], None],
+        shape: Shape[T],
+        deliver: Callable[[T], None],
         *,
         key: object = None,
         since: int | None = None,
@@ -186,7 +186,7 @@ class Seat(Generic[S]):
             shape = hub.shape(key, shape)
         if self.watch is not None:
             self.watch.close()
-        self.shape = shape
+        self.shape = own = cast("S", shape)
         self.watch = hub.watch(
             who, shape, deliver, self._seats.is_paused, since=since, exact=exact, draft=draft,
             begun=begun,
@@ -195,7 +195,7 @@ class Seat(Generic[S]):
             self.leave()
         else:
             self._lend()
-        return shape
+        return own
 
     async def renew(self) -> bool:
         """Bring the session back if somebody let it go; False: it must be followed anew."""

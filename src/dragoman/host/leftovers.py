@@ -15,6 +15,8 @@ from contextlib import contextmanager
 
 from dragoman.observe.log import get_log
 
+from .owner import is_alive
+
 _AFTER = 30.0  # seconds from the start: others wait for it more
 _EVERY = 86_400.0
 _OLD = 10 * 86_400.0  # seconds without a look or a change
@@ -49,7 +51,7 @@ def tidy(data_dir: str, shared: str, now: float | None = None) -> int:
     with _opened(shared, follow=True) as system:
         for name in os.listdir(system) if system >= 0 else ():
             found = re.fullmatch(_PASSING, name)
-            if found is None or _lives(int(found[1])):
+            if found is None or is_alive(found[1]):
                 continue
             with _opened(name, system) as left:
                 count, empty = _clear(left, now - _DEAD) if left >= 0 else (0, False)
@@ -71,16 +73,6 @@ def _opened(path: str, above: int | None = None, *, follow: bool = False) -> Ite
     finally:
         if fd >= 0:
             os.close(fd)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _clear(folder: int, before: float, depth: int = _DEPTH) -> tuple[int, bool]:

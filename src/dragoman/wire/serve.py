@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import CoroutineType
-from typing import Any
+from typing import Any, Generic
 
 from msgspec import UNSET
 
@@ -22,6 +22,7 @@ from .link import Link, Party
 from .verbs import (
     UNREADABLE,
     After,
+    C,
     Cancelled,
     Crowded,
     Table,
@@ -35,7 +36,7 @@ Read = Callable[[list[bytes]], Sequence[Any]]
 _BARE = b"{}"
 
 
-class Call:
+class Call(Generic[C]):
     """One request that is not answered on the spot. It is answered once, whoever tries again."""
 
     __slots__ = ("_send", "_shell", "conn", "done", "id", "verb")
@@ -43,7 +44,7 @@ class Call:
     def __init__(self, shell: "Shell", verb: Verb, id: Any, send: Send) -> None:
         self._shell = shell
         self._send = send
-        self.conn: Any = shell.party
+        self.conn: C = shell.party  # type: ignore[assignment]  # whose verb it is
         self.verb = verb
         self.id = id
         self.done = False
@@ -106,7 +107,7 @@ class Lane:
     def __init__(self, width: int) -> None:
         self.width = width
         self.workers = 0
-        self.jobs: deque[tuple[Call, Any]] = deque()
+        self.jobs: deque[tuple[Call[Any], Any]] = deque()
 
 
 _SAID = Verb(lambda call, said: call.say(said), direct=True)  # an answer that waits for its place
@@ -127,7 +128,7 @@ class Shell:
         self.working = 0  # calls that are not answered yet
         self.ended = False  # the client will send nothing more
         self.stopped = False  # nothing more is begun
-        self._tasks: dict[asyncio.Task[None], Call | None] | None = None
+        self._tasks: dict[asyncio.Task[None], Call[Any] | None] | None = None
         self._lanes: dict[str, Lane] | None = None
 
     def use(self, table: Table) -> None:
@@ -246,7 +247,7 @@ class Shell:
             try:
                 value = verb.run(self.party, params)
                 if type(value) is CoroutineType:  # what is at hand was not enough
-                    call = Call(self, verb, id, send)
+                    call: Call[Any] = Call(self, verb, id, send)
                     self._task(self._await(call, value), call)
                 elif id is not UNSET:
                     said = self._table.answer
@@ -274,14 +275,14 @@ class Shell:
             elif value is not None or not verb.direct:
                 call.reply(value)
 
-    def _task(self, work: Coroutine[Any, Any, None], call: Call | None) -> None:
+    def _task(self, work: Coroutine[Any, Any, None], call: Call[Any] | None) -> None:
         task = asyncio.get_running_loop().create_task(work)
         if self._tasks is None:
             self._tasks = {}
         self._tasks[task] = call
         task.add_done_callback(self._done)
 
-    async def _await(self, call: Call, work: Coroutine[Any, Any, Any]) -> None:
+    async def _await(self, call: Call[Any], work: Coroutine[Any, Any, Any]) -> None:
         try:
             value = await work
         except Exception as problem:
@@ -317,7 +318,7 @@ class Shell:
             return True
         return self._table.prepares and not self.party.is_ready()
 
-    def _enqueue(self, call: Call, params: Any, order: str) -> None:
+    def _enqueue(self, call: Call[Any], params: Any, order: str) -> None:
         lane = self.line(order)
         if lane.workers < lane.width:
             lane.workers += 1
@@ -331,7 +332,7 @@ class Shell:
         else:
             call.fail(Crowded(self._table.waiting))
 
-    async def _work(self, lane: Lane, call: Call, params: Any) -> None:
+    async def _work(self, lane: Lane, call: Call[Any], params: Any) -> None:
         try:
             while not self.stopped:
                 await self._await(call, self._prepared(call, params))
@@ -342,7 +343,7 @@ class Shell:
         finally:
             lane.workers -= 1
 
-    async def _prepared(self, call: Call, params: Any) -> Any:
+    async def _prepared(self, call: Call[Any], params: Any) -> Any:
         if self._table.prepares:
             await self.party.prepare()
             if self.stopped:  # nobody is there any more
@@ -392,7 +393,7 @@ class Shell:
     # --- stopping ---
 
     @property
-    def tasks(self) -> Mapping[asyncio.Task[None], Call | None]:
+    def tasks(self) -> Mapping[asyncio.Task[None], Call[Any] | None]:
         """What runs for this connection now, and what it answers."""
         return self._tasks or {}
 

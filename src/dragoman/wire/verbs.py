@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from .jsonrpc import Request
 
+C = TypeVar("C")  # whose verb it is: a connection, or its call
+P = TypeVar("P")  # the params
 Order = Literal["free", "serial", "pool"]
 Quick = Callable[[Any], Any]
 """Makes what answers one connection quickly until something else is heard, or None.
@@ -59,20 +61,22 @@ class Verb:
 
     def __init__(
         self,
-        run: Callable[[Any, Any], Any],
-        params: Any = None,
+        run: Callable[[C, P], object],
+        params: type[P] | None = None,
         *,
         order: Order = "free",
         direct: bool = False,
         plain: bool = False,
         waits: bool | None = None,
         quick: Quick | None = None,
-        read: Callable[[Any], Any] | None = None,
-        takes: Any = None,
+        read: Callable[[Any], P] | None = None,
+        takes: object = None,
     ) -> None:
-        self.run = run
+        self.run: Callable[[Any, Any], Any] = run
         self.takes = params if takes is None else takes
-        self.read = read or (None if params is None else reader(params))
+        self.read: Callable[[Any], Any] | None = read or (
+            None if params is None else reader(params)
+        )
         self.order = order
         self.direct = direct
         self.plain = plain
@@ -81,11 +85,11 @@ class Verb:
         self.simple = order == "free" and not direct and not self.waits
 
 
-def reader(params: Any) -> Callable[[Any], Any]:
+def reader(params: type[P]) -> Callable[[Any], P]:
     """Reads params of this type; its decoder is made when it is first needed."""
-    decode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], P] | None = None
 
-    def read(raw: Any) -> Any:
+    def read(raw: Any) -> P:
         nonlocal decode
         if decode is None:
             decode = msgspec.json.Decoder(params).decode

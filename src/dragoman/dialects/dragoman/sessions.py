@@ -114,7 +114,7 @@ async def opened(conn: "Caller", params: Open) -> answers.Session:
     return answers.Session(await conn.door.open(spec, conn.who))
 
 
-async def prompt(call: "Call", params: Prompt) -> None:
+async def prompt(call: "Call[Caller]", params: Prompt) -> None:
     """Run a turn; answered with how it ended, or, detached, when it is queued."""
     conn = call.conn
     content = params.content
@@ -139,7 +139,7 @@ async def prompt(call: "Call", params: Prompt) -> None:
         work.done.add_done_callback(lambda _: _ended(call, work))
 
 
-def _ended(call: "Call", work: Work) -> None:
+def _ended(call: "Call[Caller]", work: Work) -> None:
     """Answer after the last event, also for a client that reads slowly."""
 
     def answer() -> None:
@@ -207,7 +207,7 @@ async def close(conn: "Caller", params: OfSession) -> dict[str, bool]:
     return {"closed": True}
 
 
-async def compact(call: "Call", params: OfSession) -> None:
+async def compact(call: "Call[Caller]", params: OfSession) -> None:
     work = await call.conn.door.compact(params.session_id, call.conn.who)
     work.done.add_done_callback(lambda _: _ended(call, work))
 

@@ -46,7 +46,7 @@ def line(event: Event) -> bytes:
     )  # fmt: skip
 
 
-async def watch(call: "Call", params: Watch) -> None:
+async def watch(call: "Call[Caller]", params: Watch) -> None:
     """Follow one session or all; the answer comes before the first event.
 
     A second watch of the same takes the place of the first.

@@ -130,7 +130,7 @@ class HumanlayerHearer(Served):
 
     # --- subscribing ---
 
-    async def subscribe(self, call: Call, params: shapes.Subscribe) -> None:
+    async def subscribe(self, call: "Call[HumanlayerHearer]", params: shapes.Subscribe) -> None:
         from .speak import Filter
         from .subscription import Subscription
 

@@ -91,7 +91,7 @@ def check_object(raw: Raw) -> None:
         raise Wrong("invalid request: params must be an object")
 
 
-async def subscribe(call: "Call", asked: shapes.Subscribe) -> None:
+async def subscribe(call: "Call[HumanlayerHearer]", asked: shapes.Subscribe) -> None:
     await call.conn.subscribe(call, asked)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.wire.verbs import Verb
+from dragoman.wire.verbs import C, P, Quick, Verb
 
 from . import grants, hooks, shapes, watching
 from .faults import Wrong
@@ -123,7 +123,7 @@ def config_get(conn: "OpenclawosHearer", asked: shapes.ConfigGet) -> Any:
     return {"value": watching.get(conn, asked.path or "")}
 
 
-def config_watch(call: "Call", asked: shapes.ConfigWatch) -> Any:
+def config_watch(call: "Call[OpenclawosHearer]", asked: shapes.ConfigWatch) -> Any:
     return watching.watch(call.conn, call.id, asked.paths or [])
 
 
@@ -166,7 +166,11 @@ def _seat(conn: "OpenclawosHearer") -> "Seat":
 
 
 def _verb(
-    params: type, run: Callable[..., Any], *, direct: bool = False, quick: Any = None
+    params: type[P],
+    run: Callable[[C, P], object],
+    *,
+    direct: bool = False,
+    quick: Quick | None = None,
 ) -> Verb:
     return Verb(
         run,
@@ -178,9 +182,9 @@ def _verb(
     )
 
 
-def _reader(params: type) -> Callable[[bytes], Any]:
+def _reader(params: type[P]) -> Callable[[bytes], P]:
     """Reads params of this type; `null` is none."""
-    decode: Callable[[bytes], Any] = msgspec.json.Decoder(params).decode
+    decode = msgspec.json.Decoder(params).decode
     return lambda raw: decode(b"{}" if bytes(raw) == b"null" else raw)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.faults import BadInput
-from dragoman.wire.verbs import Quick, Verb
+from dragoman.wire.verbs import C, P, Quick, Verb
 
 _UPPER = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _QUOTED = re.compile(r"`(\$?\.?)([a-z0-9_.\[\]]+)`")
@@ -77,8 +77,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def verb(
-    run: Callable[..., Any],
-    params: Any = None,
+    run: Callable[[C, P], object],
+    params: type[P] | None = None,
     *,
     direct: bool = False,
     native: bool = False,
@@ -93,7 +93,7 @@ def verb(
     are params whose own names are taken in both spellings as well. What a connection asks of a
     session behind one that is `alone` waits for its end; one that `queues` does so by itself.
     """
-    fields = {field.encode_name for field in msgspec.structs.fields(params)} if params else ()
+    fields = () if params is None else _names(params)
     made = Verb(run, direct=direct, plain=native, quick=quick, takes=params)
     if params is not None:
         made.read = read_as(params, nested)
@@ -105,17 +105,21 @@ def verb(
     return made
 
 
-def read_as(params: Any, nested: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+def read_as(params: type[P], nested: tuple[str, ...] = ()) -> Callable[[Any], P]:
     """Reads params by name, in both spellings, or by position."""
-    names = tuple(field.encode_name for field in msgspec.structs.fields(params))
+    names = _names(params)
 
-    def read(raw: Any) -> Any:
+    def read(raw: Any) -> P:
         given = _decode(raw) if raw else None
         if type(given) is not dict:
             given = members(raw, names)
         return msgspec.convert(heard(given, nested), params)
 
     return read
+
+
+def _names(params: type) -> tuple[str, ...]:
+    return tuple(field.encode_name for field in msgspec.structs.fields(params))
 
 
 def members(raw: Any, names: tuple[str, ...]) -> dict[str, Any]:

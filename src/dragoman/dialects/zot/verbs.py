@@ -21,7 +21,7 @@ from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.view import SessionView
 from dragoman.engine.visible import visible
 from dragoman.wire.codec import mend_text
-from dragoman.wire.verbs import After, Table, Verb, reader
+from dragoman.wire.verbs import After, C, P, Table, Verb, reader
 
 from . import shapes
 from .blocks import message, usage
@@ -171,7 +171,7 @@ def read_prompt(line: bytes) -> Content:
 _read_prompt = reader(shapes.Prompt)
 
 
-async def prompt(call: "Call", content: Content) -> None:
+async def prompt(call: "Call[ZotHearer]", content: Content) -> None:
     """The seat answers when the turn begins, in its place among the events."""
     seat = await seat_of(call.conn)
     await seat.prompt(content, call.id[1], lambda: call.is_followed_by(VERBS["abort"]))
@@ -184,7 +184,7 @@ async def abort(hearer: "ZotHearer", params: None) -> None:
         await door_of(hearer).kept(hearer.seat.session_id)
 
 
-async def compact(call: "Call", params: None) -> None:
+async def compact(call: "Call[ZotHearer]", params: None) -> None:
     await (await seat_of(call.conn)).compact(call.id[1])
     call.finish()
 
@@ -375,10 +375,17 @@ def get_capabilities(hearer: "ZotHearer", params: None) -> dict[str, Any]:
     }
 
 
-def _verb(run: Callable[..., Any], params: Any = None, *, direct: bool = False) -> Verb:
-    read = params if params is read_prompt else params and reader(params)
-    takes = shapes.Prompt if params is read_prompt else params
-    return Verb(run, order="serial", direct=direct, read=read and _mending(read), takes=takes)
+def _verb(
+    run: Callable[[C, P], object], params: type[P] | None = None, *, direct: bool = False
+) -> Verb:
+    read = None if params is None else _mending(reader(params))
+    return Verb(run, order="serial", direct=direct, read=read, takes=params)
+
+
+def _saying(run: Callable[[C, Content], object], *, direct: bool = False) -> Verb:
+    """One whose params are a prompt."""
+    read = _mending(read_prompt)
+    return Verb(run, order="serial", direct=direct, read=read, takes=shapes.Prompt)
 
 
 def _folded(line: bytes) -> bytes:
@@ -390,10 +397,10 @@ def _folded(line: bytes) -> bytes:
     return msgspec.json.encode(fields)
 
 
-def _mending(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def _mending(read: Callable[[bytes], P]) -> Callable[[bytes], P]:
     """Half a surrogate pair in a command's fields is mended, and names in any case are read."""
 
-    def mended(line: bytes) -> Any:
+    def mended(line: bytes) -> P:
         try:
             if re.search(_OTHER_CASE, line):
                 line = _folded(line)
@@ -421,11 +428,11 @@ VERBS: dict[str, Verb] = {
     "open": _verb(open_session, shapes.Open),
     # Plain pings are answered by the hearer's own `pong`, with the same bytes.
     "ping": _verb(ping),
-    "prompt": _verb(prompt, read_prompt, direct=True),
+    "prompt": _saying(prompt, direct=True),
     "set_mode": _verb(set_mode, shapes.SetMode),
     "set_model": _verb(set_model, shapes.SetModel),
     "set_reasoning": _verb(set_reasoning, shapes.SetReasoning),
-    "steer": _verb(steer, read_prompt),
+    "steer": _saying(steer),
 }
 
 

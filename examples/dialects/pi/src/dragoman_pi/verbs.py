@@ -118,7 +118,7 @@ async def follow_up(conn: "PiHearer", said: Said) -> dict[str, Any]:
     return {"disposition": "queued"}
 
 
-async def abort(call: "Call", _: Nothing) -> None:
+async def abort(call: "Call[PiHearer]", _: Nothing) -> None:
     place = call.conn.place
     if place is None:
         call.reply(None)

@@ -1,18 +1,21 @@
 """Methods of the protocol: name, parameters, what to do. One module per resource."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
-from dragoman.wire.verbs import Verb
+from dragoman.wire.verbs import C, P, Verb
 
 from .. import mcp, shapes
 from . import account, care, handshake, options, sessions, turns
 
 
 def verb(
-    params: type, run: Callable[..., Any], *, direct: bool = False, waits: bool | None = None
+    params: type[P],
+    run: Callable[[C, P], object],
+    *,
+    direct: bool = False,
+    waits: bool | None = None,
 ) -> Verb:
     """A method. What `waits` looks at once whether it can be done, then goes on as a task."""
     return Verb(

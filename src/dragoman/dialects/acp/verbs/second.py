@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_HELD = 32
 
 
-def prompt(call: "Call", params: shapes.Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
+def prompt(call: "Call[AcpHearer]", params: shapes.Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
     """Hold a prompt until its turn begins; the answer says under which id."""
     conn: AcpHearer = call.conn
     attachment = conn.active(params.session_id)

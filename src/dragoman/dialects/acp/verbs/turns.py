@@ -32,7 +32,7 @@ _STOPPED = "[interrupted: the host stopped]"
 _LARGEST_EVENT = 64 * 1024
 
 
-def prompt(call: "Call", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
+def prompt(call: "Call[AcpHearer]", params: Prompt) -> Coroutine[Any, Any, dict[str, Any]]:
     """Check at once what can be checked, so that a second prompt is refused at once."""
     conn: AcpHearer = call.conn
     session_id = params.session_id

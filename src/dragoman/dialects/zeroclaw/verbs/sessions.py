@@ -43,7 +43,7 @@ _PAGES = 50  # of them that are looked at for one list
 _TRIES = 8
 
 
-async def new(call: "Call", params: New) -> None:
+async def new(call: "Call[ZeroclawHearer]", params: New) -> None:
     """Open a session, or join the one that has this id."""
     conn = call.conn
     session_id = check_id(params.session_id)

@@ -49,7 +49,7 @@ _ANSWER = ("session_id", "stop_reason", "content")
 _ANSWER_CAMEL = ("sessionId", "stopReason", "content")
 
 
-async def prompt(call: "Call", params: Prompt) -> None:
+async def prompt(call: "Call[ZeroclawHearer]", params: Prompt) -> None:
     """Run a turn; answered when it has ended."""
     conn = call.conn
     session_id = params.session_id
@@ -84,7 +84,7 @@ async def prompt(call: "Call", params: Prompt) -> None:
     work.done.add_done_callback(lambda _: seat.then(lambda: _ended(call, seat, session_id, work)))
 
 
-def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
+def _never_ran(call: "Call[ZeroclawHearer]", session_id: str, problem: Exception) -> None:
     """A client that waits for `turn_complete` gets one, although nothing ran."""
     conn = call.conn
     if conn.camel and not call.silent:
@@ -99,7 +99,9 @@ def _never_ran(call: "Call", session_id: str, problem: Exception) -> None:
     conn.link.send(Updates(conn.door, session_id, conn.camel).never_ran(why))
 
 
-def _ended(call: "Call", seat: "Seat[Updates]", session_id: str, work: Work) -> None:
+def _ended(
+    call: "Call[ZeroclawHearer]", seat: "Seat[Updates]", session_id: str, work: Work
+) -> None:
     conn = call.conn
     if work.done.cancelled():
         call.fail(Refusal(INTERNAL_ERROR, "The host is shutting down"))
