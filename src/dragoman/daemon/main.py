@@ -93,7 +93,7 @@ class Daemon:
             self._schedules = asyncio.ensure_future(self._load_schedules())
         return await asyncio.shield(self._schedules)
 
-    async def _load_schedules(self) -> Any:
+    async def _load_schedules(self) -> object:
         from dragoman.schedules.timetable import Timetable
 
         node = self.composed.node

@@ -128,7 +128,7 @@ class _Tap:
         self.inner.lost()
 
 
-def _client(hearer: Any) -> str:
+def _client(hearer: object) -> str:
     """The id under which a connection is known to the engine; empty while it is not."""
     if isinstance(hearer, AnyHearer):
         hearer = hearer.inner
@@ -173,7 +173,7 @@ def hidden(line: bytes) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _without_environment(value: Any) -> Any:
+def _without_environment(value: object) -> object:
     """Clients send their whole environment in `env`: names are shown, values are not."""
     if isinstance(value, dict):
         return {
@@ -187,7 +187,7 @@ def _without_environment(value: Any) -> Any:
     return value
 
 
-def _without_settings(value: Any) -> Any:
+def _without_settings(value: object) -> object:
     """The configuration's values beside the paths that name them; an app is given its secrets."""
     if isinstance(value, list):
         return [_without_settings(one) for one in value]

@@ -420,7 +420,7 @@ def storable(body: Kept) -> tuple[Kept, bytes]:
         return decode_body(data), data
 
 
-def _mended(value: Any) -> Any:
+def _mended(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):

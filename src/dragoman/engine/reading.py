@@ -1,7 +1,6 @@
 """What clients write as text: numbers, and the parts of a path into values."""
 
 from collections.abc import Iterable
-from typing import Any
 
 _DIGITS = 18  # nothing here counts further
 
@@ -11,7 +10,7 @@ def counted(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
 
 
-def found_at(value: Any, parts: Iterable[str]) -> Any:
+def found_at(value: object, parts: Iterable[str]) -> object:
     """What is at a path: names into tables, numbers into lists. None when there is nothing."""
     for part in parts:
         if isinstance(value, dict):

@@ -5,7 +5,7 @@ lists; whoever cuts a line learns by how much, and must not answer what it has n
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -112,7 +112,7 @@ def _label(change: Change) -> str:
     return f"{path}, from line {change.line}" if change.line > 1 else path
 
 
-def _argument(name: str, value: Any) -> Part:
+def _argument(name: str, value: object) -> Part:
     label = "input" if name == PLAIN else on_a_line(name)
     if isinstance(value, str):
         if name in COMMANDS:
@@ -125,7 +125,7 @@ def _argument(name: str, value: Any) -> Part:
     return Part("text", label, visible(msgspec.json.encode(value).decode(), strict=True))
 
 
-def _pair(edit: Any) -> tuple[str, str] | None:
+def _pair(edit: object) -> tuple[str, str] | None:
     if not isinstance(edit, dict) or len(edit) != 2:
         return None
     old = next((edit[key] for key in _OLD if isinstance(edit.get(key), str)), None)

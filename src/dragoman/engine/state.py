@@ -323,7 +323,7 @@ def _noted(state: State, body: ev.Noted, at: int) -> None:
         state.resumed = str(body.data["resumed"])
 
 
-def _remembered(memory: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+def _remembered(memory: Mapping[str, Any], key: str, value: object) -> dict[str, Any]:
     """With one more, and without the oldest when they are too many."""
     grown = {**memory, key: value}
     while len(grown) > _REMEMBERED:

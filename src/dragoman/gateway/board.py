@@ -98,13 +98,13 @@ class Board:
         ]
         self._write("clients", clients)
 
-    def _configured(self, path: str, old: Any, new: Any) -> None:
+    def _configured(self, path: str, old: object, new: object) -> None:
         self._write("config", {"key": path, "value": new})
 
     def _said(self, line: dict[str, Any]) -> None:
         self._write("wire", line)
 
-    def _write(self, name: str, value: Any) -> None:
+    def _write(self, name: str, value: object) -> None:
         # These tell how things are now; a page that does not read loses nothing it cannot ask for.
         if self._outlet is not None and not self._outlet.paused:
             self._outlet.write(views.sse(name, _encode(value)))

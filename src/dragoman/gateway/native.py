@@ -35,7 +35,7 @@ class Native:
     def accept(self) -> Connection:
         return Connection(self, self.spawn, False)
 
-    def spawn(self, work: Awaitable[Any]) -> Any:
+    def spawn(self, work: Awaitable[Any]) -> object:
         return self._gate.spawn(work)
 
     def limit(self, request: Request) -> int:

@@ -58,7 +58,7 @@ def document(gate: "Gate") -> dict[str, Any]:
     }
 
 
-def _operation(route: AnyRoute, body: Any, returns: Any, failure: Any) -> dict[str, Any]:
+def _operation(route: AnyRoute, body: object, returns: object, failure: object) -> dict[str, Any]:
     name = f"{route.method.lower()}_{route.path.strip('/')}"
     plain = "".join(char if char.isalnum() else "_" for char in name).strip("_")
     operation: dict[str, Any] = {
@@ -100,7 +100,7 @@ def _query(kind: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(route: AnyRoute, returns: Any, failure: Any) -> dict[str, Any]:
+def _responses(route: AnyRoute, returns: object, failure: object) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if returns is not None:
         content[route.media] = {"schema": returns}

@@ -46,7 +46,7 @@ class _Out(msgspec.Struct):
 _read = msgspec.json.Decoder(_Out).decode
 
 
-def key_of(id: Any) -> tuple[type, Any]:
+def key_of(id: object) -> tuple[type, Any]:
     """1, 1.0, true and "1" are different ids."""
     return type(id), id
 
@@ -162,7 +162,7 @@ class StreamsLink:
             own = self._boxes.get(session)
         return session
 
-    def take(self, message: bytes, method: str, id: Any, session: str) -> None:
+    def take(self, message: bytes, method: str, id: object, session: str) -> None:
         """Hear one message of the client."""
         self.touch()
         if method and id is not UNSET:

@@ -90,7 +90,7 @@ class Cells:
         walls.roots = walls.roots[1:]  # a root below our data would keep it from being covered
         return self._cell(walls, f"mcp-{name}", entry.sandbox_network)
 
-    def _session(self, profile: AgentProfile, info: SessionInfo, more: Sequence[str]) -> Any:
+    def _session(self, profile: AgentProfile, info: SessionInfo, more: Sequence[str]) -> object:
         import copy
 
         bounds = self._bounds(profile, info)

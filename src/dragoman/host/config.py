@@ -55,7 +55,7 @@ class LiveConfig:
 
         return stop
 
-    def set(self, path: str, value: Any) -> None:
+    def set(self, path: str, value: object) -> None:
         """Write a value to the file and use it at once. Raises BadInput."""
         from dragoman.settings.write import set_key
 
@@ -135,7 +135,7 @@ def _plain(settings: Settings) -> dict[str, Any]:
     return {name: _value(getattr(settings, name)) for name in settings.__struct_fields__}
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     if isinstance(value, msgspec.Struct):
         return {name: _value(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):

@@ -82,7 +82,7 @@ class Desks:
                 await ending
 
 
-def _section(dialect: Dialect, settings: Settings) -> Any:
+def _section(dialect: Dialect, settings: Settings) -> object:
     """What the configuration says about a dialect; None when it can be told nothing."""
     kind = dialect.settings
     if not kind or ":" not in kind:

@@ -63,7 +63,7 @@ class Place:
     vision = False
 
     def __init__(
-        self, context: HookContext, cwd: str, roots: Sequence[str], mode: Any, call_id: str
+        self, context: HookContext, cwd: str, roots: Sequence[str], mode: object, call_id: str
     ) -> None:
         self.session, self.turn, self.agent = context.session, context.turn, context.agent
         self.call_id, self.cwd, self.roots, self.mode = call_id, cwd, roots, mode

@@ -76,7 +76,7 @@ class Outbound:
         async with asyncio.timeout(within):
             return await future
 
-    def notify(self, method: str, params: Any = UNSET) -> None:
+    def notify(self, method: str, params: object = UNSET) -> None:
         """Send a notification."""
         self._send(notification(method, params))
 

@@ -33,7 +33,7 @@ def encode(value: Any) -> bytes:
         return _encode(mended(value))
 
 
-def sorted_encode(value: Any) -> bytes:
+def sorted_encode(value: object) -> bytes:
     """Like `encode`, keys in alphabetical order at every level."""
     try:
         return _encode_sorted(value)
@@ -41,12 +41,12 @@ def sorted_encode(value: Any) -> bytes:
         return _encode_sorted(mended(value))
 
 
-def ascii_encode(value: Any) -> bytes:
+def ascii_encode(value: object) -> bytes:
     """Like `encode`, everything beyond ASCII written as \\u escapes."""
     return to_ascii(encode(value))
 
 
-def safe_encode(value: Any) -> bytes:
+def safe_encode(value: object) -> bytes:
     """Like `encode`, U+2028 and U+2029 escaped: some clients take them for line ends."""
     return to_safe(encode(value))
 
@@ -122,7 +122,7 @@ def mend_text(line: bytes) -> bytes:
     return line
 
 
-def mended(value: Any) -> Any:
+def mended(value: object) -> object:
     """A copy of a value with lone surrogates in its strings replaced by U+FFFD."""
     if isinstance(value, str):
         return re.sub(_LONE, "\ufffd", value)

@@ -140,7 +140,7 @@ def error(id: Id, code: int, message: str, data: Any = UNSET) -> bytes:
     return encode(_Refusal("2.0", _Error(code, message, data), id))
 
 
-def notification(method: str, params: Any = UNSET) -> bytes:
+def notification(method: str, params: object = UNSET) -> bytes:
     """A notification of ours."""
     return encode(_Notice("2.0", method, params))
 
@@ -447,7 +447,7 @@ def _can_be_repeated(id: Raw) -> bool:
     return True
 
 
-def _text(value: Raw | None) -> Any:
+def _text(value: Raw | None) -> object:
     if value is None or _first(value) != _STRING:
         return None
     return _decode_any(value)

@@ -209,7 +209,7 @@ class Shell:
                 self.fail(None, None, problem, self.link.send)
         return found
 
-    def _other(self, message: Any, send: Send) -> None:
+    def _other(self, message: object, send: Send) -> None:
         if type(message) is Response:
             self.party.responded(message)
         elif type(message) is Batch:
@@ -233,7 +233,7 @@ class Shell:
 
     # --- one request, however it came ---
 
-    def take(self, verb: Verb, id: Any, raw: Any, send: Send) -> None:
+    def take(self, verb: Verb, id: object, raw: object, send: Send) -> None:
         """Run a verb and see to it that the request gets its answer."""
         try:
             params = None if verb.read is None else verb.read(raw or self._table.bare)
@@ -318,7 +318,7 @@ class Shell:
             return True
         return self._table.prepares and not self.party.is_ready()
 
-    def _enqueue(self, call: Call[Any], params: Any, order: str) -> None:
+    def _enqueue(self, call: Call[Any], params: object, order: str) -> None:
         lane = self.line(order)
         if lane.workers < lane.width:
             lane.workers += 1
@@ -332,7 +332,7 @@ class Shell:
         else:
             call.fail(Crowded(self._table.waiting))
 
-    async def _work(self, lane: Lane, call: Call[Any], params: Any) -> None:
+    async def _work(self, lane: Lane, call: Call[Any], params: object) -> None:
         try:
             while not self.stopped:
                 await self._await(call, self._prepared(call, params))
@@ -343,7 +343,7 @@ class Shell:
         finally:
             lane.workers -= 1
 
-    async def _prepared(self, call: Call[Any], params: Any) -> Any:
+    async def _prepared(self, call: Call[Any], params: object) -> object:
         if self._table.prepares:
             await self.party.prepare()
             if self.stopped:  # nobody is there any more
@@ -365,7 +365,7 @@ class Shell:
         else:
             send(said)
 
-    def fail(self, verb: Verb | None, id: Any, problem: BaseException, send: Send) -> None:
+    def fail(self, verb: Verb | None, id: object, problem: BaseException, send: Send) -> None:
         """Send what went wrong."""
         said = self.told(verb, id, problem)
         if said is not None:
@@ -383,7 +383,7 @@ class Shell:
             self.party.trouble(verb, again)
             return self.party.failure(verb, id, RuntimeError(type(problem).__name__))
 
-    def say(self, answer: bytes, send: Send, id: Any = None) -> None:
+    def say(self, answer: bytes, send: Send, id: object = None) -> None:
         """Send an answer that is written already, in its place when the order is strict."""
         if self._table.strict and self._lanes and self.line("serial").workers:
             self._enqueue(Call(self, _SAID, id, send), answer, "serial")
@@ -397,13 +397,13 @@ class Shell:
         """What runs for this connection now, and what it answers."""
         return self._tasks or {}
 
-    def tasks_of(self, id: Any) -> list[asyncio.Task[None]]:
+    def tasks_of(self, id: object) -> list[asyncio.Task[None]]:
         """What works on the request with this id."""
         return [
             task for task, call in self.tasks.items() if call is not None and is_same(call.id, id)
         ]
 
-    def cancel(self, id: Any) -> None:
+    def cancel(self, id: object) -> None:
         """Stop what answers a request; it is still answered."""
         for task in self.tasks_of(id):
             # Not at once: a task that has not begun yet would never answer.
@@ -479,6 +479,6 @@ class Pause:
         self._resumed()
 
 
-def is_same(id: Any, other: Any) -> bool:
+def is_same(id: object, other: object) -> bool:
     """Whether two ids are one; 1, "1" and 1.0 are three."""
     return type(id) is type(other) and bool(id == other)

@@ -35,7 +35,7 @@ class Running:
 
     __slots__ = ("cancelled", "request", "taken", "told", "work")
 
-    def __init__(self, request: Any) -> None:
+    def __init__(self, request: object) -> None:
         self.request = request  # the id of what is to be answered
         self.work: Work | None = None
         self.cancelled = False
@@ -106,7 +106,7 @@ class Attachment:
         return ""
 
     @property
-    def shape_key(self) -> Any:
+    def shape_key(self) -> object:
         """Who has the same one is told the same words."""
         return self.connection.shape_key
 
@@ -307,7 +307,7 @@ class Attachment:
         self._again = [self._texts, self._thoughts] if same else None
         self._step = step
 
-    def _wants(self, body: Any) -> bool:
+    def _wants(self, body: object) -> bool:
         if not isinstance(body, ev.TurnBegan) or self.replaying or self.connection.second:
             return True
         # Who typed a prompt has it on the screen already.

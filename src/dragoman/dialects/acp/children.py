@@ -46,7 +46,7 @@ class Child(Attachment):
         return self._parent.id
 
     @property
-    def shape_key(self) -> Any:
+    def shape_key(self) -> object:
         return (self.connection.shape_key, self.parent) if self.shown else Unseen
 
     def lend(self) -> None:
@@ -82,7 +82,7 @@ class Child(Attachment):
             if body is not None and not self.replaying:
                 self._mirror(body)
 
-    def _mirror(self, body: Any) -> None:
+    def _mirror(self, body: object) -> None:
         """What changes the child's state is told at the parent, too."""
         if isinstance(body, ev.TurnBegan):
             self._patch({"state": {"state": "running"}})

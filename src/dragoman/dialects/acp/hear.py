@@ -250,7 +250,7 @@ class AcpHearer(Served):
     def trouble(self, verb: Verb | None, problem: BaseException) -> None:
         self.door.trouble("acp request failed", problem)
 
-    def cancel_request(self, request_id: Any) -> None:
+    def cancel_request(self, request_id: object) -> None:
         """Stop what answers a request; it is still answered."""
         for key, attachment in self.holding.items():  # also of sessions that are being left
             if is_same(attachment.held[key].request, request_id):
@@ -290,7 +290,7 @@ class AcpHearer(Served):
     # --- sessions of this connection ---
 
     @property
-    def shape_key(self) -> Any:
+    def shape_key(self) -> object:
         if self.second:
             return "acp2"
         can = self.client
@@ -312,7 +312,7 @@ class AcpHearer(Served):
         """Whether the client knows sub-agents."""
         return self.second or self.client.subagents and not self.quirks.closed_updates
 
-    def new_speaker(self, session_id: str, parent: str = "") -> Any:
+    def new_speaker(self, session_id: str, parent: str = "") -> object:
         if self.second:
             from .speak2 import Speaker2
 

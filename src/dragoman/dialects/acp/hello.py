@@ -15,7 +15,7 @@ def hello(
     max_sessions: int,
     timeout: float,
     version: str,
-    login: Any = None,
+    login: object = None,
     more: bool = False,
 ) -> dict[str, Any]:
     """What works here and now. `keeps`: sessions survive this process.
@@ -44,7 +44,9 @@ def hello(
     }
 
 
-def hello2(*, vision: bool, version: str, login: Any = None, about: Any = None) -> dict[str, Any]:
+def hello2(
+    *, vision: bool, version: str, login: object = None, about: object = None
+) -> dict[str, Any]:
     """The same in version 2."""
     prompt: dict[str, Any] = {"embeddedContext": {}}
     if vision:
@@ -73,19 +75,19 @@ def wants_second(params: Any) -> bool:
     return isinstance(params.get("info"), dict)  # who writes as version 1 does gets version 1
 
 
-def is_info(info: Any) -> bool:
+def is_info(info: object) -> bool:
     """Whether a client of version 2 says who it is."""
     return isinstance(info, dict) and all(
         isinstance(info.get(key), str) and info[key] for key in ("name", "version")
     )
 
 
-def is_modern(asked: Any) -> bool:
+def is_modern(asked: object) -> bool:
     """Whether a client means a version of the protocol that was ever published."""
     return type(asked) is int and asked >= VERSION
 
 
-def login_method(capabilities: Any, *, second: bool = False) -> dict[str, Any] | None:
+def login_method(capabilities: object, *, second: bool = False) -> dict[str, Any] | None:
     """How to log in, for a client that opens a terminal for it."""
     said = capabilities if isinstance(capabilities, dict) else {}
     auth, meta = said.get("auth"), said.get("_meta")

@@ -94,7 +94,7 @@ class Questions:
         if outbound.cancel(key):
             outbound.notify("$/cancel_request", {"requestId": key})
 
-    def _request(self, method: str, params: Any, ask: Ask, read: Reading) -> None:
+    def _request(self, method: str, params: object, ask: Ask, read: Reading) -> None:
         try:
             key, future = self._connection.outbound.begin(method, params)
         except (LinkLost, TooManyCalls):

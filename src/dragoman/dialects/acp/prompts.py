@@ -40,7 +40,9 @@ def read_prompt(raw: msgspec.Raw, *, vision: bool, strict: bool = False) -> Prom
     return (*said, *pictures)
 
 
-def _read_part(part: Any, at: str, texts: list[str], pictures: list[Image], vision: bool) -> None:
+def _read_part(
+    part: object, at: str, texts: list[str], pictures: list[Image], vision: bool
+) -> None:
     if not isinstance(part, dict):
         raise BadInput(f"{at} must be an object", 'For example {"type":"text","text":"hello"}.')
     kind = part.get("type")
@@ -68,7 +70,7 @@ def _read_part(part: Any, at: str, texts: list[str], pictures: list[Image], visi
 
 
 def _read_resource(
-    resource: Any, at: str, texts: list[str], pictures: list[Image], vision: bool
+    resource: object, at: str, texts: list[str], pictures: list[Image], vision: bool
 ) -> None:
     if not isinstance(resource, dict):
         raise BadInput(f"{at} must be an object")
@@ -136,7 +138,7 @@ def _string(part: dict[str, Any], key: str, at: str) -> str:
     return value
 
 
-def _bytes(value: Any, at: str) -> bytes:
+def _bytes(value: object, at: str) -> bytes:
     if not isinstance(value, str):
         raise BadInput(f"{at} must be base64 text")
     try:

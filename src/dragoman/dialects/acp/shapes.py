@@ -208,7 +208,7 @@ class ClientSide(msgspec.Struct, frozen=True):
     subagents: bool = False
 
 
-def client_side(given: Any) -> ClientSide:
+def client_side(given: object) -> ClientSide:
     """Read `clientCapabilities`; what is not understood counts as not offered."""
     top = given if isinstance(given, dict) else {}
     files = _table(top.get("fs"))
@@ -228,5 +228,5 @@ def client_side(given: Any) -> ClientSide:
     )
 
 
-def _table(value: Any) -> dict[str, Any]:
+def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -51,7 +51,7 @@ class Said:
     def __init__(
         self,
         lines: Sequence[bytes] = (),
-        body: Any = None,
+        body: object = None,
         live: Sequence[bytes] = (),
         words: str = "",
         thought: bool = False,
@@ -269,7 +269,7 @@ class Speaker(Teller):
         update = {"sessionUpdate": "current_mode_update", "currentModeId": body.mode}
         return Said((), body, live=(self.line(update), *self._options()))
 
-    def _option_set(self, body: Any, event: Event) -> Said | None:
+    def _option_set(self, body: object, event: Event) -> Said | None:
         lines = self._options()
         return Said((), body, live=lines) if lines else None
 
@@ -296,7 +296,7 @@ class Speaker(Teller):
             update["description"] = body.text
         return Said((), body, live=(self.line(update),))
 
-    def _mark(self, body: Any, event: Event) -> Said:
+    def _mark(self, body: object, event: Event) -> Said:
         return Said((), body)
 
     def _seeded(self, body: ev.Seeded, event: Event) -> Said:
@@ -351,7 +351,7 @@ class Speaker(Teller):
             update["content"] = proposed
         return self.line(update)
 
-    def usage_of(self, state: Any) -> tuple[bytes, ...]:
+    def usage_of(self, state: object) -> tuple[bytes, ...]:
         """How full the model's context is, and what the session has cost so far."""
         if self._quirks.closed_updates or (update := usage_update(self._door, state)) is None:
             return ()

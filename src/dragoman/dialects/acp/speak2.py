@@ -215,7 +215,7 @@ class Speaker2(Teller):
     def _renamed(self, body: ev.Renamed, event: Event) -> Said:
         return Said((self._title(body.title, event.at),), body)
 
-    def _option_set(self, body: Any, event: Event) -> Said | None:
+    def _option_set(self, body: object, event: Event) -> Said | None:
         session = self._door.live(self.id)
         if session is None:
             return None
@@ -261,7 +261,7 @@ class Speaker2(Teller):
             return Said((), body)
         return Said((), body, live=(self.state("idle", stopReason="cancelled"),))
 
-    def _mark(self, body: Any, event: Event) -> Said:
+    def _mark(self, body: object, event: Event) -> Said:
         return Said((), body)
 
     # --- parts ---
@@ -325,7 +325,7 @@ class Speaker2(Teller):
     def _usage(self) -> tuple[bytes, ...]:
         return self.usage_of(self._door.live(self.id))
 
-    def usage_of(self, state: Any) -> tuple[bytes, ...]:
+    def usage_of(self, state: object) -> tuple[bytes, ...]:
         """How full the model's context is, and what the session has cost so far."""
         update = usage_update(self._door, state)
         return (self.line(update),) if update is not None else ()

@@ -103,11 +103,11 @@ def _telling(name: str, new: str, until: date) -> Callable[..., Any]:
             told = True
             log.warning("a client uses an older name", method=name, now=new, until=str(until))
 
-    def at_once(*given: Any) -> Any:
+    def at_once(*given: Any) -> object:
         tell()
         return run(*given)
 
-    async def later(*given: Any) -> Any:
+    async def later(*given: Any) -> object:
         tell()
         return await run(*given)
 

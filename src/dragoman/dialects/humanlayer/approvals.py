@@ -64,7 +64,7 @@ def kind_of(ask: Ask) -> str:
     return "human_contact" if ask.kind == "question" else "function_call"
 
 
-def input_of(ask: Ask) -> Any:
+def input_of(ask: Ask) -> object:
     """The tool's input as it was given."""
     if ask.kind == "question":
         return {"question": ask.title, "choices": ask.choices}
@@ -75,7 +75,7 @@ def input_of(ask: Ask) -> Any:
     return ask.args
 
 
-def _once(given: Any) -> Any:
+def _once(given: object) -> object:
     """The input for the second place in the same record; a large one is only referred to."""
     size = len(given) if isinstance(given, Raw) else len(encode(given))
     return given if size <= LARGE else {"$ref": "#/tool_input"}
@@ -351,7 +351,7 @@ async def _newest_call(desk: Desk, session_id: str, tool: str) -> str:
     return ""
 
 
-def _read(written: bytes) -> Any:
+def _read(written: bytes) -> object:
     """The input as values, for all who look at it; what cannot be one is refused."""
     try:
         return msgspec.json.decode(written)
@@ -359,7 +359,7 @@ def _read(written: bytes) -> Any:
         raise Wrong(f"invalid request: tool_input cannot be read: {error}") from None
 
 
-def _args(value: Any) -> dict[str, Any] | None:
+def _args(value: object) -> dict[str, Any] | None:
     return value if value is None or isinstance(value, dict) else {PLAIN: value}
 
 

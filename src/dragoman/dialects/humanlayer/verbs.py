@@ -42,7 +42,7 @@ def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = N
     run: Callable[..., Any] | None = None
     WHERE.append(where)
 
-    async def later(conn: "HumanlayerHearer", asked: Any) -> Any:
+    async def later(conn: "HumanlayerHearer", asked: object) -> object:
         nonlocal run
         if run is None:
             run = find(where)

@@ -32,7 +32,7 @@ class Wrong(Fault):
 
     code = "app_failed"
 
-    def __init__(self, wire: str, message: str, details: Any = None) -> None:
+    def __init__(self, wire: str, message: str, details: object = None) -> None:
         super().__init__(message)
         self.wire = wire
         self.details = details
@@ -48,7 +48,7 @@ def error_of(fault: Fault) -> dict[str, Any]:
     return {"code": _OF_FAULTS.get(fault.code, "INTERNAL_ERROR"), "message": str(fault)}
 
 
-def reported(error: Any) -> Wrong:
+def reported(error: object) -> Wrong:
     """What an app says went wrong: `{"message", "code"?, "details"?}` or a text."""
     if not isinstance(error, dict):
         return Wrong("UNKNOWN_ERROR", str(error) if error else "Unknown error")

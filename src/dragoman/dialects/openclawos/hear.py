@@ -1,6 +1,6 @@
 """One connection: lines in, answers out."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(Request).decode
 _REGISTER = VERBS["app.register"]
 
 
-def _answer(conn: "OpenclawosHearer", verb: Verb, id: bytes, value: Any) -> bytes:
+def _answer(conn: "OpenclawosHearer", verb: Verb, id: bytes, value: object) -> bytes:
     return conn.desk.voice.success(conn.desk.now(), id, value)
 
 

@@ -58,7 +58,7 @@ class CapabilityUse:
             Wrong("CONNECTION_CLOSED", f"{self._grant.seat.name} left before it answered")
         )
 
-    async def results(self, params: Any, context: dict[str, Any]) -> AsyncGenerator[Any]:
+    async def results(self, params: object, context: dict[str, Any]) -> AsyncGenerator[Any]:
         """Every part, then the last word. Raises Wrong."""
         grant, seat = self._grant, self._grant.seat
         if not seat.ready:
@@ -96,11 +96,11 @@ class CapabilityUse:
                 seat.send("capability:cancel", {"eventId": self._id, "capabilityId": grant.id})
 
 
-def is_part(result: Any) -> bool:
+def is_part(result: object) -> bool:
     return isinstance(result, dict) and result.get("done") is False
 
 
-async def once(grant: "Grant", params: Any, context: dict[str, Any]) -> Any:
+async def once(grant: "Grant", params: object, context: dict[str, Any]) -> object:
     """Use a capability whose parts do not matter; returns the last word. Raises Wrong."""
     last = None
     async with aclosing(CapabilityUse(grant).results(params, context)) as results:
@@ -181,7 +181,7 @@ def outcome(result: Any) -> Outcome:
     return Outcome((Text("" if result is None else encode(result).decode()),))
 
 
-def _blocks(content: Any) -> tuple[Text | Image, ...]:
+def _blocks(content: object) -> tuple[Text | Image, ...]:
     if isinstance(content, str):
         return (Text(content),)
     made: list[Text | Image] = []
@@ -237,7 +237,7 @@ def router(grant: "Grant") -> Invoke:
     return call
 
 
-def _response(result: Any) -> dict[str, Any]:
+def _response(result: object) -> dict[str, Any]:
     if not isinstance(result, dict) or not ({"status", "body", "bodyBase64"} & result.keys()):
         return _page(200, result)
     status = result.get("status", 200)
@@ -261,7 +261,7 @@ def _response(result: Any) -> dict[str, Any]:
     return {"status": status, "headers": headers, "body": body}
 
 
-def _page(status: int, value: Any) -> dict[str, Any]:
+def _page(status: int, value: object) -> dict[str, Any]:
     headers = {"content-type": "application/json"}
     return {"status": status, "headers": headers, "body": encode(value).decode()}
 

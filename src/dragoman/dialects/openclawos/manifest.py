@@ -1,7 +1,5 @@
 """Manifests of apps: what they must say, and what they declare to offer and hear."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 
@@ -80,7 +78,7 @@ class Manifest(Struct, frozen=True):
         return hook == "message_sending" and bool(self.channels)
 
 
-def read_manifest(given: Any) -> Manifest:
+def read_manifest(given: object) -> Manifest:
     """Check a manifest. Raises Wrong (INVALID_PARAMS) that says what is missing or malformed."""
     if not isinstance(given, dict):
         raise Wrong("INVALID_PARAMS", "Invalid manifest")

@@ -41,7 +41,7 @@ def models_of(grant: "Grant") -> tuple[ModelInfo, ...]:
     return tuple(model for one in named if (model := _model(grant.name, one)) is not None)
 
 
-def _model(provider: str, given: Any) -> ModelInfo | None:
+def _model(provider: str, given: object) -> ModelInfo | None:
     if isinstance(given, str) and given:
         return ModelInfo(provider, given.removeprefix(f"{provider}/"))
     if not isinstance(given, dict) or not isinstance(given.get("id"), str) or not given["id"]:
@@ -57,7 +57,7 @@ def _model(provider: str, given: Any) -> ModelInfo | None:
     )
 
 
-def _number(given: Any, default: int) -> int:
+def _number(given: object, default: int) -> int:
     return given if type(given) is int and given > 0 else default
 
 
@@ -154,7 +154,7 @@ def _message(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": [_block(block) for block in message.content]}
 
 
-def _block(block: Any) -> dict[str, Any]:
+def _block(block: object) -> dict[str, Any]:
     match block:
         case Text(text=text):
             return {"type": "text", "text": text}

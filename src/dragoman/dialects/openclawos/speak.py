@@ -44,7 +44,7 @@ class Voice:
             self._beats = (now, self._beat % (now, now))
         return self._beats[1]
 
-    def success(self, now: int, request_id: Any, result: Any) -> bytes:
+    def success(self, now: int, request_id: object, result: object) -> bytes:
         return self._success % (self._next(), now, request_id, ascii_encode(result))
 
     def failure(self, now: int, request_id: Any, error: dict[str, Any]) -> bytes:
@@ -53,6 +53,6 @@ class Voice:
     def event(self, now: int, name: str, payload: dict[str, Any]) -> bytes:
         return self._event % (self._next(), now, ascii_encode(name), ascii_encode(payload))
 
-    def chunk(self, now: int, request_id: Any, chunk: Any, done: bool) -> bytes:
+    def chunk(self, now: int, request_id: object, chunk: object, done: bool) -> bytes:
         told = b"true" if done else b"false"
         return self._chunk % (self._next(), now, request_id, ascii_encode(chunk), told)

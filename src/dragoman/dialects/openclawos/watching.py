@@ -128,13 +128,13 @@ class ConfigWatch:
         if config is not None:
             self._stop = config.watch(self._changed, clear=True)
 
-    def _changed(self, path: str, old: Any, new: Any) -> None:
+    def _changed(self, path: str, old: object, new: object) -> None:
         if self._conn.seat is not None:
             seen = AppSettings(self._conn).told(path, old, new)
             if seen is not None:
                 self._told(*seen)
 
-    def _told(self, path: str, old: Any, new: Any) -> None:
+    def _told(self, path: str, old: object, new: object) -> None:
         changed = path.split(".")
         if not self._paths:
             self._say(path, old, new)
@@ -149,10 +149,10 @@ class ConfigWatch:
                 if before != after:
                     self._say(".".join(watched), before, after)
 
-    def _say(self, path: str, old: Any, new: Any) -> None:
+    def _say(self, path: str, old: object, new: object) -> None:
         self._send({"path": path, "oldValue": old, "newValue": new}, False)
 
-    def _send(self, chunk: Any, done: bool) -> None:
+    def _send(self, chunk: object, done: bool) -> None:
         conn = self._conn
         now = conn.desk.now()
         conn.link.send(conn.desk.voice.chunk(now, self._request_id, chunk, done))

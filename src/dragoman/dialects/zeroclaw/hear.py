@@ -112,7 +112,7 @@ _INITIALIZE = VERBS["initialize"]
 _FIRST = Refusal(AUTH_REQUIRED, "First call must be 'initialize'")
 
 
-def _answer(conn: "ZeroclawHearer", verb: Verb, id: Any, value: Any) -> bytes:
+def _answer(conn: "ZeroclawHearer", verb: Verb, id: object, value: object) -> bytes:
     return reply(id, spoken(value) if conn.camel and not verb.plain else value)
 
 

@@ -9,7 +9,7 @@ _LESS, _MORE, _AND = b"<>&"  # numbers, which are found far quicker than bytes
 _PONG = b'{"command":"ping","data":{"pong":true},"success":true,"type":"response"}'
 
 
-def frame(value: Any) -> bytes:
+def frame(value: object) -> bytes:
     """One line: sorted keys, `<` `>` `&` and the two line separators as escapes."""
     return _escaped(sorted_encode(value))
 

@@ -1,7 +1,5 @@
 """Pairing, tokens, and who is connected."""
 
-from typing import Any
-
 import msgspec
 
 from dragoman.engine.events import Who
@@ -56,7 +54,7 @@ class Me(msgspec.Struct, frozen=True):
     pairing_required: bool = True
 
 
-async def pair(call: Call[Pairing, None]) -> Any:
+async def pair(call: Call[Pairing, None]) -> object:
     body = call.body
     code = call.request.header("x-pairing-code") or body.code
     if not code:
@@ -74,7 +72,7 @@ async def pair(call: Call[Pairing, None]) -> Any:
     return Paired(True, True, token.id, secret)
 
 
-async def leave(call: Plain) -> Any:
+async def leave(call: Plain) -> object:
     """Forget this browser: its token is revoked and its cookie removed."""
     gate = call.gate
     if call.request.via == "cookie":

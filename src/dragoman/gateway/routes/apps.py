@@ -78,7 +78,7 @@ async def _invoke(offer: Offer, given: Any) -> Any:
         raise Refusal(502, fault.code, fault.message, fault.hint) from None
 
 
-def _response(result: Any) -> Response:
+def _response(result: object) -> Response:
     """`{status, headers, body}` as an app gives it; anything else is the JSON body itself."""
     if not isinstance(result, dict) or not ({"status", "body"} & result.keys()):
         return reply(result, headers={"content-security-policy": _SANDBOX})

@@ -28,11 +28,11 @@ class Status(msgspec.Struct, frozen=True):
     fleet: bool = False
 
 
-async def livez(call: Plain) -> Any:
+async def livez(call: Plain) -> object:
     return text("ok\n")
 
 
-async def readyz(call: Plain) -> Any:
+async def readyz(call: Plain) -> object:
     """Ready means: not going down, and the store answers."""
     if call.door.stopping:
         return problem(503, "stopping", "The host is going down.")
@@ -43,14 +43,14 @@ async def readyz(call: Plain) -> Any:
     return text("ok\n")
 
 
-async def metrics(call: Plain) -> Any:
+async def metrics(call: Plain) -> object:
     from ..metrics import render
 
     page = await render(call.gate)
     return text(page, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def openapi(call: Plain) -> Any:
+async def openapi(call: Plain) -> object:
     from ..openapi import document
 
     return reply(document(call.gate))

@@ -32,7 +32,7 @@ class Taken(msgspec.Struct, frozen=True):
     again: bool = False  # this delivery was taken before; nothing runs twice
 
 
-async def take(call: Plain) -> Any:
+async def take(call: Plain) -> object:
     name = call.path["name"]
     hook = call.gate.settings.webhooks.get(name)
     if hook is None or not hook.enabled:

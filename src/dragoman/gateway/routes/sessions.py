@@ -1,6 +1,6 @@
 """Sessions: list, open, read, change, fork, close, delete."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -80,7 +80,7 @@ async def list_(call: Call[None, ListQuery]) -> SessionPage:
     return SessionPage([shown(one) for one in page.sessions], page.cursor, page.total)
 
 
-async def create(call: Call[NewSession, None]) -> Any:
+async def create(call: Call[NewSession, None]) -> object:
     body = call.body
     spec = OpenSpec(
         agent=body.agent,
@@ -128,7 +128,7 @@ async def close(call: Plain) -> None:
     await call.door.close(call.path["id"])
 
 
-async def fork(call: Plain) -> Any:
+async def fork(call: Plain) -> object:
     info = await call.door.fork(call.path["id"], call.who)
     return reply(views.session(info), 201)
 

@@ -150,7 +150,7 @@ def _result(session_id: str, stop: str, text: str) -> dict[str, Any]:
     return {"sessionId": session_id, "stopReason": stop, "content": text}
 
 
-def cancel(conn: "AcpHearer", params: ForSession) -> Any:
+def cancel(conn: "AcpHearer", params: ForSession) -> object:
     """Stop the running turn. Nothing running, or no such session: nothing to do."""
     attachment = conn.attached.get(params.session_id) or conn.child(params.session_id)
     if attachment is None:

@@ -54,7 +54,7 @@ def _plain(schema: Any) -> Any:
     return [_plain(one) for one in schema] if isinstance(schema, list) else schema
 
 
-def _operation(one: Operation, body: Any, returns: Any, error: Any) -> dict[str, Any]:
+def _operation(one: Operation, body: object, returns: object, error: object) -> dict[str, Any]:
     made: dict[str, Any] = {"operationId": one.id, "summary": one.summary}
     parameters = [
         {"name": piece[1:-1], "in": "path", "required": True, "schema": {"type": "string"}}

@@ -120,7 +120,7 @@ def _mcp(config: shapes.McpConfig | None) -> dict[str, Any] | None:
     return None if config is None else msgspec.to_builtins(config)
 
 
-async def create(asked: Asked) -> Any:
+async def create(asked: Asked) -> object:
     """Begin a session; with `draft` it waits for its launch."""
     body: shapes.CreateSession = asked.body
     if body.proxy_enabled:
@@ -329,7 +329,7 @@ async def files(asked: Asked) -> shapes.SnapshotsAnswer:
     return shapes.SnapshotsAnswer(taken["snapshots"])
 
 
-async def bulk_archive(asked: Asked) -> Any:
+async def bulk_archive(asked: Asked) -> object:
     params = rpc.BulkArchive(asked.body.session_ids, asked.body.archived)
     done = await archive_many(asked.desk, asked.who, params)
     answer = shapes.OutcomeAnswer(shapes.Outcome(done.success, done.failed_sessions))

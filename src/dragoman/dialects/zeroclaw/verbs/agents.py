@@ -27,7 +27,7 @@ def agents(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-async def agents_status(conn: "ZeroclawHearer", _: None) -> Any:
+async def agents_status(conn: "ZeroclawHearer", _: None) -> object:
     door = conn.door
     live: dict[str, int] = {}
     for session in door.lives():
@@ -99,14 +99,14 @@ def _day_of_month(now: int) -> int:
     return gmtime(now // 1000).tm_mday
 
 
-async def org_cost(conn: "ZeroclawHearer", _: None) -> Any:
+async def org_cost(conn: "ZeroclawHearer", _: None) -> object:
     """What an administrator put into `org_cost.json` of the data folder; null without it."""
     import asyncio
 
     return await asyncio.to_thread(_org_cost, conn.door.facts.data_dir)
 
 
-def _org_cost(folder: str) -> Any:
+def _org_cost(folder: str) -> object:
     import os
 
     try:

@@ -48,7 +48,7 @@ def read_hello(raw: Any) -> Hello:
     return Hello(msgspec.convert(heard(given), Initialize), given if by_name else ())
 
 
-def initialize(conn: "ZeroclawHearer", hello: Hello) -> Any:
+def initialize(conn: "ZeroclawHearer", hello: Hello) -> object:
     params, named = hello
     version = PROTOCOL if params.protocol_version is None else params.protocol_version
     if version != PROTOCOL:
@@ -79,7 +79,7 @@ def initialize(conn: "ZeroclawHearer", hello: Hello) -> Any:
     }
 
 
-def _has_form(capabilities: Any) -> bool:
+def _has_form(capabilities: object) -> bool:
     """`{}` and `{"form": …}` offer a form; nothing, or only other modes, do not."""
     if not isinstance(capabilities, dict):
         return False
@@ -195,7 +195,7 @@ async def doctor(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-def tuis(conn: "ZeroclawHearer", _: None) -> Any:
+def tuis(conn: "ZeroclawHearer", _: None) -> object:
     return {
         "tuis": [
             {

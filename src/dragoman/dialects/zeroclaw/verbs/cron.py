@@ -56,7 +56,7 @@ async def get(conn: "ZeroclawHearer", params: OfJob) -> Any:
     return _job((await timetable(conn)).get(params.id))
 
 
-async def add(conn: "ZeroclawHearer", params: Add) -> Any:
+async def add(conn: "ZeroclawHearer", params: Add) -> object:
     jobs = await timetable(conn)
     if params.command:
         raise BadInput("Invalid params: `command`: only prompts are scheduled.", "Use `prompt`.")
@@ -72,7 +72,7 @@ async def add(conn: "ZeroclawHearer", params: Add) -> Any:
     return _job(await jobs.add(made))
 
 
-async def patch(conn: "ZeroclawHearer", params: Patch) -> Any:
+async def patch(conn: "ZeroclawHearer", params: Patch) -> object:
     jobs = await timetable(conn)
     job = jobs.get(params.id)
     if params.command:
@@ -89,17 +89,17 @@ async def patch(conn: "ZeroclawHearer", params: Patch) -> Any:
     return _job(await jobs.change(msgspec.structs.replace(job, when=when, **changes)))
 
 
-async def remove(conn: "ZeroclawHearer", params: OfJob) -> Any:
+async def remove(conn: "ZeroclawHearer", params: OfJob) -> object:
     gone = await (await timetable(conn)).remove(params.id)
     return {"id": gone.id, "deleted": True}
 
 
-async def runs(conn: "ZeroclawHearer", params: OfJob) -> Any:
+async def runs(conn: "ZeroclawHearer", params: OfJob) -> object:
     limit = _LIMIT if params.limit is None else max(1, params.limit)
     return {"runs": [_run(run) for run in await (await timetable(conn)).runs(params.id, limit)]}
 
 
-async def trigger(conn: "ZeroclawHearer", params: OfJob) -> Any:
+async def trigger(conn: "ZeroclawHearer", params: OfJob) -> object:
     run = await (await timetable(conn)).trigger(params.id)
     told = _run(run)
     return {
@@ -117,7 +117,7 @@ async def settings(conn: "ZeroclawHearer", _: None) -> Any:
     return {"enabled": True, "count": len((await timetable(conn)).list())}
 
 
-def _when(schedule: Any, tz: str | None) -> When:
+def _when(schedule: object, tz: str | None) -> When:
     if isinstance(schedule, str):
         return When(cron=schedule.strip(), tz=tz or "")
     if isinstance(schedule, dict):

@@ -83,7 +83,7 @@ async def state(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-def fields(conn: "ZeroclawHearer", params: Fields) -> Any:
+def fields(conn: "ZeroclawHearer", params: Fields) -> object:
     if params.section != "model_provider":
         return {"fields": []}
     local = params.type_key in LOCAL
@@ -169,13 +169,13 @@ def _provider(conn: "ZeroclawHearer", given: Any, made: dict[str, Any], wrong: A
             made[key] = text.strip()
 
 
-def _choice(given: Any) -> tuple[str, Any]:
+def _choice(given: object) -> tuple[str, Any]:
     if not isinstance(given, dict):
         return "", None
     return str(given.get("mode", "")), given.get("value")
 
 
-def validate(conn: "ZeroclawHearer", params: Submitted) -> Any:
+def validate(conn: "ZeroclawHearer", params: Submitted) -> object:
     _, errors = _read(conn, params.submission)
     return {"kind": "errors", "errors": errors} if errors else {"kind": "ok"}
 
@@ -211,7 +211,7 @@ def apply(conn: "ZeroclawHearer", params: Submitted) -> Any:
     }
 
 
-async def dismiss(conn: "ZeroclawHearer", params: Dismiss) -> Any:
+async def dismiss(conn: "ZeroclawHearer", params: Dismiss) -> object:
     if params.last_step is not None and len(params.last_step) > 200:
         raise BadInput("Invalid params: `last_step` is too long.")
     await conn.door.shelf.put(*DISMISSED, (params.run_id or "yes")[:200].encode())

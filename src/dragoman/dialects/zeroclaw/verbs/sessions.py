@@ -198,7 +198,7 @@ def _note_leaving(conn: "ZeroclawHearer", session_id: str) -> None:
         left.setdefault(session_id, set()).add(conn.who.id)
 
 
-async def kill(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def kill(conn: "ZeroclawHearer", params: OfSession) -> object:
     door, session_id = conn.door, params.session_id
     await usable(conn, session_id)
     await door.keep(session_id, Own, conn.who, killed_at=door.now_ms())
@@ -207,7 +207,7 @@ async def kill(conn: "ZeroclawHearer", params: OfSession) -> Any:
     return {"session_id": session_id, "killed": True}
 
 
-async def delete(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def delete(conn: "ZeroclawHearer", params: OfSession) -> object:
     conn.seats.leave(params.session_id)
     await conn.door.delete(params.session_id, conn.who)
     return {"session_id": params.session_id, "deleted": True}
@@ -242,7 +242,7 @@ def _shown(conn: "ZeroclawHearer", info: SessionInfo) -> bool:
     return not Own.of(info.extra).killed_at and not is_unused(conn.door, info)
 
 
-async def listed_all(conn: "ZeroclawHearer", _: None) -> Any:
+async def listed_all(conn: "ZeroclawHearer", _: None) -> object:
     return await listed(conn, Listed())
 
 
@@ -298,7 +298,7 @@ async def state(conn: "ZeroclawHearer", params: OfSession) -> Any:
     return told
 
 
-async def configure(conn: "ZeroclawHearer", params: Configure) -> Any:
+async def configure(conn: "ZeroclawHearer", params: Configure) -> object:
     door, given = conn.door, params.overrides
     info = await usable(conn, params.session_id)
     for name in ("model", "model_provider"):
@@ -365,7 +365,7 @@ def _ref(conn: "ZeroclawHearer", given: Overrides, info: "SessionView | SessionI
     raise UnknownModel(f"Unknown model: {given.model}.", "See config/catalog-models.")
 
 
-async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> Any:
+async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> object:
     info = await conn.door.info(params.session_id)
     return {"session_id": info.id, **await asyncio.to_thread(branch, info.cwd)}
 
