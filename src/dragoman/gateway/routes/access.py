@@ -6,7 +6,7 @@ from dragoman.engine.events import Who
 
 from .. import tokens
 from ..auth import cookie_header
-from ..http import Refusal, reply
+from ..http import Refusal, Response, reply
 from .table import Call, Plain, Route
 
 
@@ -54,7 +54,7 @@ class Me(msgspec.Struct, frozen=True):
     pairing_required: bool = True
 
 
-async def pair(call: Call[Pairing, None]) -> object:
+async def pair(call: Call[Pairing, None]) -> Paired | Response:
     body = call.body
     code = call.request.header("x-pairing-code") or body.code
     if not code:
@@ -72,7 +72,7 @@ async def pair(call: Call[Pairing, None]) -> object:
     return Paired(True, True, token.id, secret)
 
 
-async def leave(call: Plain) -> object:
+async def leave(call: Plain) -> Response:
     """Forget this browser: its token is revoked and its cookie removed."""
     gate = call.gate
     if call.request.via == "cookie":

@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.engine.faults import Fault
 
-from ..http import problem, reply, text
+from ..http import Response, problem, reply, text
 from .table import Plain, Route
 
 
@@ -28,11 +28,11 @@ class Status(msgspec.Struct, frozen=True):
     fleet: bool = False
 
 
-async def livez(call: Plain) -> object:
+async def livez(call: Plain) -> Response:
     return text("ok\n")
 
 
-async def readyz(call: Plain) -> object:
+async def readyz(call: Plain) -> Response:
     """Ready means: not going down, and the store answers."""
     if call.door.stopping:
         return problem(503, "stopping", "The host is going down.")
@@ -43,14 +43,14 @@ async def readyz(call: Plain) -> object:
     return text("ok\n")
 
 
-async def metrics(call: Plain) -> object:
+async def metrics(call: Plain) -> Response:
     from ..metrics import render
 
     page = await render(call.gate)
     return text(page, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def openapi(call: Plain) -> object:
+async def openapi(call: Plain) -> Response:
     from ..openapi import document
 
     return reply(document(call.gate))

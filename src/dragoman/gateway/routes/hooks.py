@@ -10,7 +10,7 @@ from dragoman.engine.faults import UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Correspondent, Trait
 
-from ..http import Refusal, reply
+from ..http import Refusal, Response, reply
 from ..signing import verify
 from .table import Call, Plain, Route
 
@@ -32,7 +32,7 @@ class Taken(msgspec.Struct, frozen=True):
     again: bool = False  # this delivery was taken before; nothing runs twice
 
 
-async def take(call: Plain) -> object:
+async def take(call: Plain) -> Response:
     name = call.path["name"]
     hook = call.gate.settings.webhooks.get(name)
     if hook is None or not hook.enabled:

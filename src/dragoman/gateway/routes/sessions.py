@@ -11,7 +11,7 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
 
 from .. import views
-from ..http import Refusal, reply
+from ..http import Refusal, Response, reply
 from .table import Call, Plain, Route
 
 Count = Annotated[int, Meta(ge=1, le=1000)]
@@ -80,7 +80,7 @@ async def list_(call: Call[None, ListQuery]) -> SessionPage:
     return SessionPage([shown(one) for one in page.sessions], page.cursor, page.total)
 
 
-async def create(call: Call[NewSession, None]) -> object:
+async def create(call: Call[NewSession, None]) -> Response:
     body = call.body
     spec = OpenSpec(
         agent=body.agent,
@@ -128,7 +128,7 @@ async def close(call: Plain) -> None:
     await call.door.close(call.path["id"])
 
 
-async def fork(call: Plain) -> object:
+async def fork(call: Plain) -> Response:
     info = await call.door.fork(call.path["id"], call.who)
     return reply(views.session(info), 201)
 

@@ -112,7 +112,7 @@ async def redo(call: Plain) -> Restored:
     return await call.door.redo(call.path["id"], call.who)
 
 
-async def export(call: Call[None, ExportQuery]) -> object:
+async def export(call: Call[None, ExportQuery]) -> Response:
     id, form = call.path["id"], call.query.format
     info = msgspec.to_builtins(views.session(await call.door.info(id)))
     rows: list[dict[str, Any]] = []

@@ -27,7 +27,7 @@ def agents(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-async def agents_status(conn: "ZeroclawHearer", _: None) -> object:
+async def agents_status(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     door = conn.door
     live: dict[str, int] = {}
     for session in door.lives():

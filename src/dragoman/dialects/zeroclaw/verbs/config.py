@@ -66,12 +66,12 @@ def get(conn: "ZeroclawHearer", params: ConfigGet) -> Any:
     return {"prop": params.prop, "value": _raw(value)}
 
 
-def put(conn: "ZeroclawHearer", params: ConfigSet) -> object:
+def put(conn: "ZeroclawHearer", params: ConfigSet) -> dict[str, Any]:
     configured(conn).set(params.prop, params.value)
     return {"prop": params.prop, "set": True}
 
 
-def drop(conn: "ZeroclawHearer", params: ConfigProp) -> object:
+def drop(conn: "ZeroclawHearer", params: ConfigProp) -> dict[str, Any]:
     configured(conn).unset(params.prop)
     return {"prop": params.prop, "deleted": True}
 
@@ -154,7 +154,7 @@ def _model_of(conn: "ZeroclawHearer", prefix: str) -> dict[str, Any] | None:
     }
 
 
-def map_keys(conn: "ZeroclawHearer", params: ConfigPath) -> object:
+def map_keys(conn: "ZeroclawHearer", params: ConfigPath) -> dict[str, Any]:
     value = configured(conn).get(params.path)
     return {"path": params.path, "keys": sorted(value) if isinstance(value, dict) else []}
 
@@ -181,7 +181,7 @@ def sections(conn: "ZeroclawHearer", _: None) -> Any:
     return {"sections": sorted(found, key=lambda row: order.index(str(row["group"])))}
 
 
-def templates(conn: "ZeroclawHearer", _: None) -> object:
+def templates(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     """The tables to which entries can be added by name."""
     known = conn.door.facts.sections
     rows = known() if known is not None and conn.door.config is not None else ()
@@ -194,23 +194,23 @@ def templates(conn: "ZeroclawHearer", _: None) -> object:
     }
 
 
-def create_key(conn: "ZeroclawHearer", params: MapKey) -> object:
+def create_key(conn: "ZeroclawHearer", params: MapKey) -> dict[str, Any]:
     configured(conn).add_entry(params.path, params.key)
     return {"path": params.path, "key": params.key, "created": True}
 
 
-def delete_key(conn: "ZeroclawHearer", params: MapKey) -> object:
+def delete_key(conn: "ZeroclawHearer", params: MapKey) -> dict[str, Any]:
     configured(conn).remove_entry(params.path, params.key)
     return {"path": params.path, "key": params.key, "deleted": True}
 
 
-def rename_key(conn: "ZeroclawHearer", params: MapRename) -> object:
+def rename_key(conn: "ZeroclawHearer", params: MapRename) -> dict[str, Any]:
     notes = configured(conn).rename_entry(params.path, params.from_, params.to)
     told = {"path": params.path, "from": params.from_, "to": params.to, "renamed": True}
     return {**told, "warnings": list(notes)}
 
 
-def alias_source(conn: "ZeroclawHearer", params: AliasSource) -> object:
+def alias_source(conn: "ZeroclawHearer", params: AliasSource) -> dict[str, Any]:
     source = params.source
     if source == "model_providers":
         values = list(dict.fromkeys(model.provider for model in conn.door.models()))
@@ -243,18 +243,18 @@ async def is_set_up(conn: "ZeroclawHearer") -> bool:
     return bool(conn.door.agents()) or await conn.door.shelf.get(*DISMISSED) is not None
 
 
-def validate(conn: "ZeroclawHearer", _: None) -> object:
+def validate(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     check = conn.door.facts.check_config
     problem = check() if check is not None else ""
     return {"valid": False, "error": problem} if problem else {"valid": True}
 
 
-def reload(conn: "ZeroclawHearer", _: None) -> object:
+def reload(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     configured(conn).reload()
     return {"reloading": True}
 
 
-def catalog(conn: "ZeroclawHearer", _: None) -> object:
+def catalog(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     names = dict.fromkeys(model.provider for model in conn.door.models())
     return {
         "model_providers": [
@@ -269,7 +269,7 @@ def _per_token(price: float | None) -> str | None:
     return None if price is None else f"{price / 1e6:.12f}".rstrip("0").rstrip(".")
 
 
-def catalog_models(conn: "ZeroclawHearer", params: CatalogModels) -> object:
+def catalog_models(conn: "ZeroclawHearer", params: CatalogModels) -> dict[str, Any]:
     name = params.model_provider or params.provider
     if not name:
         raise BadInput("Invalid params: `model_provider` is missing.")

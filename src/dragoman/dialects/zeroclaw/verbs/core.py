@@ -48,7 +48,7 @@ def read_hello(raw: Any) -> Hello:
     return Hello(msgspec.convert(heard(given), Initialize), given if by_name else ())
 
 
-def initialize(conn: "ZeroclawHearer", hello: Hello) -> object:
+def initialize(conn: "ZeroclawHearer", hello: Hello) -> dict[str, Any]:
     params, named = hello
     version = PROTOCOL if params.protocol_version is None else params.protocol_version
     if version != PROTOCOL:
@@ -195,7 +195,7 @@ async def doctor(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-def tuis(conn: "ZeroclawHearer", _: None) -> object:
+def tuis(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     return {
         "tuis": [
             {

@@ -56,7 +56,7 @@ async def get(conn: "ZeroclawHearer", params: OfJob) -> Any:
     return _job((await timetable(conn)).get(params.id))
 
 
-async def add(conn: "ZeroclawHearer", params: Add) -> object:
+async def add(conn: "ZeroclawHearer", params: Add) -> dict[str, Any]:
     jobs = await timetable(conn)
     if params.command:
         raise BadInput("Invalid params: `command`: only prompts are scheduled.", "Use `prompt`.")
@@ -72,7 +72,7 @@ async def add(conn: "ZeroclawHearer", params: Add) -> object:
     return _job(await jobs.add(made))
 
 
-async def patch(conn: "ZeroclawHearer", params: Patch) -> object:
+async def patch(conn: "ZeroclawHearer", params: Patch) -> dict[str, Any]:
     jobs = await timetable(conn)
     job = jobs.get(params.id)
     if params.command:
@@ -89,17 +89,17 @@ async def patch(conn: "ZeroclawHearer", params: Patch) -> object:
     return _job(await jobs.change(msgspec.structs.replace(job, when=when, **changes)))
 
 
-async def remove(conn: "ZeroclawHearer", params: OfJob) -> object:
+async def remove(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
     gone = await (await timetable(conn)).remove(params.id)
     return {"id": gone.id, "deleted": True}
 
 
-async def runs(conn: "ZeroclawHearer", params: OfJob) -> object:
+async def runs(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
     limit = _LIMIT if params.limit is None else max(1, params.limit)
     return {"runs": [_run(run) for run in await (await timetable(conn)).runs(params.id, limit)]}
 
 
-async def trigger(conn: "ZeroclawHearer", params: OfJob) -> object:
+async def trigger(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
     run = await (await timetable(conn)).trigger(params.id)
     told = _run(run)
     return {

@@ -24,7 +24,7 @@ async def attach(conn: "ZeroclawHearer", params: Attach) -> Any:
     return {"files": [{name: getattr(one, name) for name in names} for one in kept]}
 
 
-async def list_dir(conn: "ZeroclawHearer", params: ListDir) -> object:
+async def list_dir(conn: "ZeroclawHearer", params: ListDir) -> dict[str, Any]:
     path = _path(params.path)
     entries = await asyncio.to_thread(_entries, path, bool(params.show_hidden))
     return {"cwd": path, "entries": entries}

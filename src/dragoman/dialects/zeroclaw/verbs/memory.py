@@ -85,7 +85,7 @@ async def listed(conn: "ZeroclawHearer", asked: Wanted) -> Any:
     return _answer(found, asked.session_id, limit)
 
 
-async def search(conn: "ZeroclawHearer", asked: Wanted) -> object:
+async def search(conn: "ZeroclawHearer", asked: Wanted) -> dict[str, Any]:
     query, limit = _needed(asked.query, "query"), asked.limit or 10
     ranked = []
     for alias, memory in _memories(conn, asked):
@@ -112,7 +112,7 @@ async def get(conn: "ZeroclawHearer", asked: Wanted) -> Any:
     return {"entry": None}
 
 
-async def store(conn: "ZeroclawHearer", asked: Wanted) -> object:
+async def store(conn: "ZeroclawHearer", asked: Wanted) -> dict[str, Any]:
     _, memory = _memory(conn, asked)
     key, content = _needed(asked.key, "key"), _needed(asked.content, "content")
     category, session = asked.category or "note", asked.session_id or ""
@@ -120,7 +120,7 @@ async def store(conn: "ZeroclawHearer", asked: Wanted) -> object:
     return {"key": key, "stored": True}
 
 
-async def delete(conn: "ZeroclawHearer", asked: Wanted) -> object:
+async def delete(conn: "ZeroclawHearer", asked: Wanted) -> dict[str, Any]:
     key = _needed(asked.key, "key")
     owners = [
         memory

@@ -83,7 +83,7 @@ async def state(conn: "ZeroclawHearer", _: None) -> Any:
     }
 
 
-def fields(conn: "ZeroclawHearer", params: Fields) -> object:
+def fields(conn: "ZeroclawHearer", params: Fields) -> dict[str, Any]:
     if params.section != "model_provider":
         return {"fields": []}
     local = params.type_key in LOCAL
@@ -175,7 +175,7 @@ def _choice(given: object) -> tuple[str, Any]:
     return str(given.get("mode", "")), given.get("value")
 
 
-def validate(conn: "ZeroclawHearer", params: Submitted) -> object:
+def validate(conn: "ZeroclawHearer", params: Submitted) -> dict[str, Any]:
     _, errors = _read(conn, params.submission)
     return {"kind": "errors", "errors": errors} if errors else {"kind": "ok"}
 
@@ -211,7 +211,7 @@ def apply(conn: "ZeroclawHearer", params: Submitted) -> Any:
     }
 
 
-async def dismiss(conn: "ZeroclawHearer", params: Dismiss) -> object:
+async def dismiss(conn: "ZeroclawHearer", params: Dismiss) -> dict[str, Any]:
     if params.last_step is not None and len(params.last_step) > 200:
         raise BadInput("Invalid params: `last_step` is too long.")
     await conn.door.shelf.put(*DISMISSED, (params.run_id or "yes")[:200].encode())

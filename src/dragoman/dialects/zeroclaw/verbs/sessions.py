@@ -198,7 +198,7 @@ def _note_leaving(conn: "ZeroclawHearer", session_id: str) -> None:
         left.setdefault(session_id, set()).add(conn.who.id)
 
 
-async def kill(conn: "ZeroclawHearer", params: OfSession) -> object:
+async def kill(conn: "ZeroclawHearer", params: OfSession) -> dict[str, Any]:
     door, session_id = conn.door, params.session_id
     await usable(conn, session_id)
     await door.keep(session_id, Own, conn.who, killed_at=door.now_ms())
@@ -207,7 +207,7 @@ async def kill(conn: "ZeroclawHearer", params: OfSession) -> object:
     return {"session_id": session_id, "killed": True}
 
 
-async def delete(conn: "ZeroclawHearer", params: OfSession) -> object:
+async def delete(conn: "ZeroclawHearer", params: OfSession) -> dict[str, Any]:
     conn.seats.leave(params.session_id)
     await conn.door.delete(params.session_id, conn.who)
     return {"session_id": params.session_id, "deleted": True}
@@ -298,7 +298,7 @@ async def state(conn: "ZeroclawHearer", params: OfSession) -> Any:
     return told
 
 
-async def configure(conn: "ZeroclawHearer", params: Configure) -> object:
+async def configure(conn: "ZeroclawHearer", params: Configure) -> dict[str, Any]:
     door, given = conn.door, params.overrides
     info = await usable(conn, params.session_id)
     for name in ("model", "model_provider"):
@@ -365,7 +365,7 @@ def _ref(conn: "ZeroclawHearer", given: Overrides, info: "SessionView | SessionI
     raise UnknownModel(f"Unknown model: {given.model}.", "See config/catalog-models.")
 
 
-async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> object:
+async def git_branch(conn: "ZeroclawHearer", params: OfSession) -> dict[str, Any]:
     info = await conn.door.info(params.session_id)
     return {"session_id": info.id, **await asyncio.to_thread(branch, info.cwd)}
 

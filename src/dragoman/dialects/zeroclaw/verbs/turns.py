@@ -130,7 +130,7 @@ def _ended(
     call.say(reply(call.id, dict(zip(names, (session_id, stop, finished.text), strict=True))))
 
 
-async def cancel(conn: "ZeroclawHearer", params: OfSession) -> object:
+async def cancel(conn: "ZeroclawHearer", params: OfSession) -> dict[str, Any]:
     """Stop the running turn, whoever began it."""
     session_id = params.session_id
     try:
@@ -156,7 +156,7 @@ async def cancel(conn: "ZeroclawHearer", params: OfSession) -> object:
     return answer
 
 
-async def approve(conn: "ZeroclawHearer", params: Approve) -> object:
+async def approve(conn: "ZeroclawHearer", params: Approve) -> dict[str, Any]:
     """Answer a question.
 
     One that is unknown, another session's, or was answered before is acknowledged without effect.

@@ -63,25 +63,25 @@ async def about(conn: "ZeroclawHearer", params: About) -> Any:
     return {"agent": params.agent, "files": files, "max_chars": _MAX_CHARS}
 
 
-async def read_about(conn: "ZeroclawHearer", params: About) -> object:
+async def read_about(conn: "ZeroclawHearer", params: About) -> dict[str, Any]:
     name = _needed(params.filename, "filename")
     text = await asyncio.to_thread(_writings(conn).read_about, _agent(conn, params), name)
     return {"agent": params.agent, "filename": name, "content": text, "exists": text is not None}
 
 
-async def write_about(conn: "ZeroclawHearer", params: About) -> object:
+async def write_about(conn: "ZeroclawHearer", params: About) -> dict[str, Any]:
     name, text = _needed(params.filename, "filename"), _needed(params.content, "content")
     await asyncio.to_thread(_writings(conn).write_about, _agent(conn, params), name, text)
     return {"agent": params.agent, "filename": name, "saved": True}
 
 
-async def templates(conn: "ZeroclawHearer", params: About) -> object:
+async def templates(conn: "ZeroclawHearer", params: About) -> dict[str, Any]:
     _agent(conn, params)
     rows = _writings(conn).templates()
     return {"files": [{"filename": name, "content": text} for name, text in rows]}
 
 
-def bundles(conn: "ZeroclawHearer", _: None) -> object:
+def bundles(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     return {"bundles": [{"name": _BUNDLE, "skills": len(_writings(conn).skills())}]}
 
 
@@ -91,13 +91,13 @@ def _bundle(params: Skill) -> str:
     return _BUNDLE
 
 
-async def skills(conn: "ZeroclawHearer", params: Skill) -> object:
+async def skills(conn: "ZeroclawHearer", params: Skill) -> dict[str, Any]:
     bundle = _bundle(params)
     found = await asyncio.to_thread(_writings(conn).skills)
     return {"bundle": bundle, "skills": [{"name": name, "bundle": bundle} for name in found]}
 
 
-async def read_skill(conn: "ZeroclawHearer", params: Skill) -> object:
+async def read_skill(conn: "ZeroclawHearer", params: Skill) -> dict[str, Any]:
     bundle, name = _bundle(params), _needed(params.name, "name")
     facts, body = await asyncio.to_thread(_writings(conn).read_skill, name)
     told: dict[str, Any] = {
@@ -109,7 +109,7 @@ async def read_skill(conn: "ZeroclawHearer", params: Skill) -> object:
     return {"bundle": bundle, "name": name, "frontmatter": told, "body": body}
 
 
-async def write_skill(conn: "ZeroclawHearer", params: Skill) -> object:
+async def write_skill(conn: "ZeroclawHearer", params: Skill) -> dict[str, Any]:
     bundle, name = _bundle(params), _needed(params.name, "name")
     given = params.frontmatter or {}
     facts = {"name": name}
@@ -126,17 +126,17 @@ async def write_skill(conn: "ZeroclawHearer", params: Skill) -> object:
     return {"bundle": bundle, "name": name, "saved": True}
 
 
-async def delete_skill(conn: "ZeroclawHearer", params: Skill) -> object:
+async def delete_skill(conn: "ZeroclawHearer", params: Skill) -> dict[str, Any]:
     bundle, name = _bundle(params), _needed(params.name, "name")
     await asyncio.to_thread(_writings(conn).delete_skill, name)
     return {"bundle": bundle, "name": name, "deleted": True}
 
 
-def locales(conn: "ZeroclawHearer", _: None) -> object:
+def locales(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     return {"locales": [{"code": code, "label": label} for code, label in _LANGUAGES.items()]}
 
 
-def fetch_locale(conn: "ZeroclawHearer", params: Locale) -> object:
+def fetch_locale(conn: "ZeroclawHearer", params: Locale) -> dict[str, Any]:
     """No texts: nothing is fetched from anywhere, and English is what clients bring."""
     if params.locale not in _LANGUAGES:
         known = ", ".join(_LANGUAGES)
