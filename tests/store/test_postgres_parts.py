@@ -297,8 +297,51 @@ async def test_what_cannot_be_written_with_others_is_tried_alone(
     found = await outcome(posted(base, *(make_batch(n, e, 2) for n, e in epochs.items())))
     assert [type(one) for one in found] == [int, int] and failures == []
     failures.append(asyncpg.DataError("odd"))
-    assert await outcome(posted(base, make_batch("a", epochs["a"], 3))) == ["BadInput"]
-    assert [entry.seq for entry in await base.entries("a")] == [1, 2]
+    assert [type(one) for one in await outcome(posted(base, make_batch("a", epochs["a"], 3)))] == [
+        int
+    ]
+    assert [entry.seq for entry in await base.entries("a")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"at": 2**70}, {"at": "5"}, {"at": "1,2"}, {"body": "text"}, {"kind": "\udc80"}],
+    ids=str,
+)
+async def test_what_is_no_number_text_or_bytes_is_refused_and_holds_up_no_other(
+    base: PostgresStore, odd: dict[str, Any]
+) -> None:
+    epochs = {name: await begun(base, name) for name in ("a", "b", "c")}
+    batches = [make_batch(name, epoch, 2) for name, epoch in epochs.items()]
+    entry = msgspec.structs.replace(batches[1].entries[0], **odd)
+    batches[1] = msgspec.structs.replace(batches[1], entries=[entry])
+    found = await outcome(posted(base, *batches))
+    assert found[1] == "BadInput" and [type(one) for one in (found[0], found[2])] == [int, int]
+    counts = {name: len(await base.entries(name)) for name in epochs}
+    assert counts == {"a": 2, "b": 1, "c": 2}
+    assert await outcome(posted(base, batches[1])) == ["BadInput"]  # also alone
+    assert await base.append(make_batch("b", epochs["b"], 2)) > 0
+
+
+async def test_odd_texts_and_bytes_come_back_as_they_went(base: PostgresStore) -> None:
+    """Written together, where many lists and all bytes are each one value."""
+    texts = ['"', "\\", '\\"', "{}", "a,b", "", " ", "NULL", "\n\t", "é🦊", "'", "x\0", '{"a"}']
+    bodies = [bytes(range(256)), b"", b"\0", b"{}", b"\\x00", *(b"x" * n for n in range(8))]
+    epochs = {f"s{n}{text}": await begun(base, f"s{n}{text}") for n, text in enumerate(texts)}
+    batches, before = [], base.commits
+    for (name, epoch), text, body in zip(epochs.items(), texts, bodies, strict=True):
+        for first, count in ((2, 1), (3, 3)):
+            batch = make_batch(name, epoch, first, count)
+            entries = [msgspec.structs.replace(e, kind=text, body=body) for e in batch.entries]
+            batches.append(msgspec.structs.replace(batch, entries=entries))
+    found = await outcome(posted(base, *batches))
+    assert {type(one) for one in found} == {int} and base.commits > before
+    for name, text, body in zip(epochs, texts, bodies, strict=True):
+        kept = await base.entries(name)
+        assert [entry.seq for entry in kept] == [1, 2, 3, 4, 5]
+        assert {entry.body for entry in kept[1:]} == {body}
+        assert kept[-1].kind == text
+        assert (await base.info(name)) == batches[2 * [*epochs].index(name) + 1].info
 
 
 async def test_indexes_that_cannot_be_brought_up_to_date_wait(

@@ -2,6 +2,7 @@
 transaction. One that is `again` may have been committed before the connection was lost.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -209,7 +210,10 @@ class Give:
 
 
 class Append:
-    __slots__ = ("_asked", "_settled", "batch", "count", "first", "id", "info", "lasting", "rows")
+    __slots__ = (
+        "_asked", "_settled", "batch", "count", "first", "id", "info", "lasting", "num", "plain",
+        "rows",
+    )  # fmt: skip
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -223,13 +227,15 @@ class Append:
         for seq, entry in enumerate(entries, self.first):
             if entry.seq != seq:
                 self.first = 0
-        self._asked = [(ask, encode(ask)) for ask in batch.asked]
-        self._settled = [(settled, encode(settled)) for settled in batch.settled]
-
-    @property
-    def plain(self) -> bool:
-        """Whether it adds entries and changes the row, and nothing else."""
-        return not (self._asked or self._settled or self.batch.handled)
+        self.num = 0  # of the session's row, once it was looked up
+        # Whether it adds entries and changes the row, and nothing else.
+        self.plain = batch.info.id == batch.session and not batch.handled
+        self._asked: Sequence[tuple[Ask, bytes]] = ()
+        self._settled: Sequence[tuple[Settled, bytes]] = ()
+        if batch.asked or batch.settled:
+            self.plain = False
+            self._asked = [(ask, encode(ask)) for ask in batch.asked]
+            self._settled = [(settled, encode(settled)) for settled in batch.settled]
 
     async def __call__(self, connection: "Connection[Any]", again: bool) -> int:
         batch = self.batch
@@ -237,6 +243,7 @@ class Append:
         if row is None:
             raise UnknownSession(batch.session)
         num, epoch, last_seq, *lasting = row
+        self.num = num
         if again and epoch == batch.epoch and batch.entries:
             if last_seq >= batch.entries[-1].seq:  # nobody else has this epoch: it was ours
                 return await self._placed(connection, num)

@@ -5,7 +5,9 @@ in number and time. What was under way may have been committed, so it is looked 
 """
 
 import asyncio
+from array import array
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -37,27 +39,32 @@ SETTLE = (
 # Moves a group of sessions where epoch and head are as the writer knows them, and adds their events
 # with the numbers it gets. A session that was taken over is not in what returns, and the numbers of
 # its events stay unused. The counter is touched after the sessions, by everybody: no two writers
-# wait for each other.
+# wait for each other. Lists come as text, and all bytes as one value with the place of each: the
+# driver looks at every member of an array, which costs more than all the rest.
 APPEND = """
 WITH moved AS (
     UPDATE sessions AS s
-    SET live_at = w.at, live_status = w.status, info = w.info, last_seq = w.upto, hot = true
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[],
-        $7::bytea[]) AS w(id, epoch, seq, upto, at, status, info)
-    WHERE s.id = w.id AND s.epoch = w.epoch AND s.last_seq = w.seq
-    RETURNING s.id, s.num
+    SET live_at = w.at, live_status = w.status, last_seq = w.upto, hot = true,
+        info = substring($16::bytea FROM w.start FOR w.size)
+    FROM unnest($1::text::bigint[], $2::text::bigint[], $3::text::bigint[], $4::text::bigint[],
+        $5::text::bigint[], $6::text::text[], $7::text::int[], $8::text::int[])
+        AS w(num, epoch, seq, upto, at, status, start, size)
+    WHERE s.num = w.num AND s.epoch = w.epoch AND s.last_seq = w.seq
+    RETURNING s.num
 ), counted AS (
-    UPDATE counters SET value = value + $14
+    UPDATE counters SET value = value + $17
     WHERE name = 'gseq' AND (SELECT count(*) FROM moved) > 0
-    RETURNING value - $14 AS before
+    RETURNING value - $17 AS before
 ), added AS (
     INSERT INTO events (gseq, session, seq, at, kind, body)
-    SELECT counted.before + r.place, moved.num, r.seq, r.at, r.kind, r.body
-    FROM unnest($8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::bytea[])
-        AS r(id, place, seq, at, kind, body)
-    JOIN moved ON moved.id = r.id CROSS JOIN counted
+    SELECT counted.before + r.place, r.num, r.seq, r.at, r.kind,
+        substring($16::bytea FROM r.start FOR r.size)
+    FROM unnest($9::text::bigint[], $10::text::bigint[], $11::text::bigint[], $12::text::bigint[],
+        $13::text::text[], $14::text::int[], $15::text::int[])
+        AS r(num, place, seq, at, kind, start, size)
+    JOIN moved ON moved.num = r.num CROSS JOIN counted
 )
-SELECT (SELECT array_agg(id) FROM moved) AS moved, (SELECT before FROM counted) AS before
+SELECT (SELECT array_agg(num) FROM moved) AS moved, (SELECT before FROM counted) AS before
 """
 
 
@@ -92,7 +99,7 @@ class Writer:
         self._jobs: list[PostgresWork] = []
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._known: dict[str, tuple[Any, ...]] = {}
+        self._known: dict[str, tuple[int, tuple[Any, ...]]] = {}  # its number and lasting columns
         self._hot: dict[str, None] = {}
         self._closing = False
         self._worded = 0  # commits whose words were taken up
@@ -180,8 +187,9 @@ class Writer:
             return
         connection = self._connection
         assert connection is not None
+        grouped = len(jobs) > 1 or self._is_known(jobs[0])
         try:
-            if len(jobs) > 1 or self._is_known(jobs[0]):
+            if grouped:
                 await self._write_group(connection, jobs)
             else:
                 await self._write_one(connection, jobs[0])
@@ -198,7 +206,7 @@ class Writer:
                 return
             if isinstance(error, driver().DeadlockDetectedError):
                 return  # tried again: nothing of it was written
-            if len(jobs) > 1:  # each for itself, to find the one that cannot be written
+            if grouped:  # each for itself, to find the one that cannot be written
                 for job in jobs:
                     self._known.pop(_session(job), None)
                 return
@@ -222,49 +230,56 @@ class Writer:
 
     def _is_known(self, job: PostgresWork) -> bool:
         change = job.change
-        return (
-            type(change) is Append
-            and not job.again
-            and change.plain
-            and change.batch.info.id == change.batch.session
-            and change.first > 0
-            and self._known.get(change.id) == change.lasting
-        )
+        if type(change) is not Append or job.lost or not change.plain or change.first == 0:
+            return False
+        known = self._known.get(change.id)
+        return known is not None and known[1] == change.lasting
 
     async def _write_group(self, connection: "Connection[Any]", jobs: list[PostgresWork]) -> None:
-        moves: dict[str, list[Any]] = {}
+        moves: dict[int, tuple[Any, ...]] = {}
         rows: list[tuple[Any, ...]] = []
-        place = 0
+        parts: list[bytes] = []
+        place = bytes = 0
+        nums = []
         for job in jobs:
             change = job.change
             assert isinstance(change, Append)
-            batch = change.batch
-            move = moves.get(change.id)
-            if move is None:
-                before = change.first - 1
-                move = moves[change.id] = [change.id, batch.epoch, before, before, 0, "", b""]
-            seq: int = move[3]
+            batch, num = change.batch, self._known[change.id][0]
+            nums.append(num)
+            seq = change.first - 1
+            before = moves[num][2] if num in moves else seq
             for count, at, kind, body in change.rows:
                 seq += count
                 place += count
-                rows.append((change.id, place, seq, at, kind, body))
-            move[3:] = [seq, batch.info.updated_at, batch.info.status, change.info]
-        found = await connection.fetchrow(
-            APPEND, *map(list, zip(*moves.values(), strict=True)),
-            *map(list, zip(*rows, strict=True)), place,
-        )  # fmt: skip
+                rows.append((num, place, seq, at, _quoted(kind), bytes + 1, len(body)))
+                parts.append(body)
+                bytes += len(body)
+            info = change.info
+            moves[num] = (
+                num, batch.epoch, before, seq, batch.info.updated_at, _quoted(batch.info.status),
+                bytes + 1, len(info),
+            )  # fmt: skip
+            parts.append(info)
+            bytes += len(info)
+        values = [*map(_listed, zip(*moves.values(), strict=True))]
+        values += map(_listed, zip(*rows, strict=True))
+        found = await connection.fetchrow(APPEND, *values, b"".join(parts), place)
         moved, place = frozenset(found["moved"] or ()), found["before"] or 0
         if moved:
             self.commits += 1
-        for job in jobs:
+        left = []
+        for job, num in zip(jobs, nums, strict=True):
             change = job.change
             assert isinstance(change, Append)
-            if change.id in moved:
-                self._finish(job, place + 1)
+            if num in moved:
                 self._hot[change.id] = None
+                if not job.future.done():
+                    job.future.set_result(place + 1)
             else:  # taken over, deleted or ahead of what is stored: it is told which
                 self._known.pop(change.id, None)
+                left.append(job)
             place += change.count
+        self._jobs[: len(jobs)] = left
 
     async def _write_one(self, connection: "Connection[Any]", job: PostgresWork) -> None:
         change = job.change
@@ -278,7 +293,7 @@ class Writer:
         if isinstance(change, Append):
             if len(self._known) >= KNOWN:
                 self._known.clear()
-            self._known[change.id] = change.lasting
+            self._known[change.id] = (change.num, change.lasting)
             self._hot[change.id] = None
         self._finish(job, value)
 
@@ -361,6 +376,20 @@ class Writer:
             return
         for id in ids:
             self._hot.pop(id, None)
+
+
+@lru_cache(1024)
+def _quoted(text: str) -> str:
+    """A member of a list of texts."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _listed(values: tuple[Any, ...]) -> str:
+    """A list as the database reads it from text; raises what is raised for no whole number."""
+    if isinstance(values[0], str):
+        return f"{{{','.join(values)}}}"
+    return f"{{{str(array('q', values).tolist())[1:-1]}}}"
 
 
 def _session(job: PostgresWork) -> str:
