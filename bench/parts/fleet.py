@@ -4,7 +4,7 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -235,13 +235,15 @@ async def _claims(url: str, rounds: int) -> list[Row]:
     return [held_to("fleet", f"claim of {ORPHANS} orphaned sessions", times, "s", "<= 1.0")]
 
 
-async def _timed(work: Callable[[], Awaitable[Any]], times: int) -> float:
-    took = []
+async def _timed(works: Sequence[Callable[[], Awaitable[Any]]], times: int) -> list[float]:
+    """Microseconds of each, done in turn: whatever else the machine does, it does to all."""
+    took: list[list[float]] = [[] for _ in works]
     for _ in range(times):
-        began = time.perf_counter()
-        await work()
-        took.append(time.perf_counter() - began)
-    return statistics.median(took) * 1e6
+        for work, mine in zip(works, took, strict=True):
+            began = time.perf_counter()
+            await work()
+            mine.append(time.perf_counter() - began)
+    return [statistics.median(mine) * 1e6 for mine in took]
 
 
 async def _growth(server: Server, rounds: int, many: int) -> list[Row]:
@@ -262,22 +264,27 @@ async def _growth(server: Server, rounds: int, many: int) -> list[Row]:
     body = make_body(SIZE)
     heads = {count: 0 for count in stores}
     epochs = {count: await one.create(make_info("hot"), "me") for count, one in stores.items()}
+
+    def measured(count: int, store: PostgresStore) -> dict[str, Callable[[], Awaitable[Any]]]:
+        desk = Desk(store, owner_name("n", "1"))
+
+        async def append() -> None:
+            await store.append(_batch("hot", epochs[count], heads[count] + 1, 2, body))
+            heads[count] += 2
+
+        return {
+            "append": append,
+            "list": lambda: store.list(SessionQuery(limit=50)),
+            "sweep": lambda: desk.claim(100),
+            "search": lambda: store.search("rare"),
+        }
+
+    both = {count: measured(count, store) for count, store in stores.items()}
     for _ in range(rounds + 1):
-        for count, store in stores.items():
-            desk = Desk(store, owner_name("n", "1"))
-
-            async def append(count: int = count, store: PostgresStore = store) -> None:
-                await store.append(_batch("hot", epochs[count], heads[count] + 1, 2, body))
-                heads[count] += 2
-
-            measured: dict[str, Callable[[], Awaitable[Any]]] = {
-                "append": append,
-                "list": lambda store=store: store.list(SessionQuery(limit=50)),  # type: ignore[misc]
-                "sweep": lambda desk=desk: desk.claim(100),  # type: ignore[misc]
-                "search": lambda store=store: store.search("rare"),  # type: ignore[misc]
-            }
-            for name, work in measured.items():
-                works[name].setdefault(count, []).append(await _timed(work, 40))
+        for name, by in works.items():
+            found = await _timed([both[count][name] for count in stores], 60)
+            for count, micros in zip(stores, found, strict=True):
+                by.setdefault(count, []).append(micros)
     for store in stores.values():
         await store.close()
     return [
