@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.lane import LONG, begins, has, is_below
+from tests.lane import LATER, LONG, begins, has, is_below, is_later
 from tests.mounts import sweep
 
-from dragoman.testing.postgres import Server
+from dragoman.testing.postgres import Server, find_program
 
 # A busy machine is no failure; pytest's own limit is left for what hangs.
 settings.register_profile("suite", deadline=None)
@@ -50,6 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
         return None
+    if not _ALL and is_later(collection_path, config.args):
+        return True
     wanted = [config.getoption("--having")] if config.getoption("--having") else []
     if is_below(collection_path, config.getoption("--measured")):
         wanted = list(_UNMEASURED)
@@ -73,7 +75,10 @@ def _is_out_of_reach(item: pytest.Item, measured: list[str]) -> bool:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not _ALL:
-        terminalreporter.line("tests marked slow were left out: LONG=1 make test runs them, too")
+        terminalreporter.line(
+            f"left to CI: tests marked slow and, when all were asked for, {len(LATER)} files"
+            " (tests/lane.py says why); LONG=1 make test runs them, too"
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -122,6 +127,8 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A database server for all tests of this process, begun with the first that needs it."""
+    if not find_program("initdb"):
+        pytest.skip("no PostgreSQL here: make setup-tools")
     server = Server()
     yield server
     server.halt(crash=True)

@@ -60,6 +60,37 @@ ONCE_LONG = {
     "store/test_crash.py": "a writer that is killed again and again",
     "store/test_differential.py": "rows in and out",
 }
+# What a run of the whole suite leaves to CI: much of its time, for what others show in short.
+# A run that names a folder or a file has all of it (`make test T=tests/cli`).
+LATER = {
+    **ONCE_LONG,
+    "agents/test_hosted.py": "an SDK in a process of its own each time; test_hosted_odd.py runs",
+    "apps/test_examples.py": "whole apps; test_sdk.py and test_declaring.py run",
+    "apps/test_installing.py": "whole apps; test_sdk.py and test_declaring.py run",
+    "cli/test_field.py": "whole reports; the parts have tests of their own",
+    "cli/test_odd_streams.py": "every command with odd streams; test_main.py runs",
+    "client/test_host.py": "a daemon for each test; test_one_session.py has clients of all kinds",
+    "cross/test_any.py": "a daemon for each test; test_one_session.py runs",
+    "cross/test_overlong.py": "long lines in each protocol; the parts have tests of their own",
+    "daemon/test_load.py": "a thousand clients",
+    "docs/test_pages.py": "every command of every page; test_guides.py reads them",
+    "host/test_installed.py": "an installation of its own for each test",
+    "policy/test_another_user.py": "tests of this folder once more, as nobody",
+    "policy/test_domains.py": "a proxy and a sandbox for each test; the parts have tests",
+    "sandbox/test_another_user.py": "tests of this folder once more, as nobody",
+    "sandbox/test_attacks.py": "every attack; test_escapes.py runs",
+    "sandbox/test_doctor_attack.py": "every attack; test_escapes.py runs",
+    "sandbox/test_mark.py": "daemons and their commands; test_sockets.py runs",
+    "sandbox/test_programs.py": "servers and agents in sandboxes; test_escapes.py runs",
+    "test_guard.py": "how fast hot paths are, which make bench guards",
+    "test_hashes.py": "pip, with digests",
+    "transports/test_idle.py": "memory of silent connections",
+    "tui/test_board.py": "people at terminals; test_approving.py and test_opening.py run",
+    "tui/test_conversing.py": "people at terminals; test_approving.py and test_opening.py run",
+    "tui/test_ends.py": "people at terminals; test_approving.py and test_opening.py run",
+    "tui/test_looks.py": "people at terminals; test_approving.py and test_opening.py run",
+    "tui/test_run.py": "people at terminals; test_approving.py and test_opening.py run",
+}
 # What takes long begins first, so that the workers of a parallel run end together.
 LONGEST = (
     "daemon/test_run_together.py", "browser/test_rooms.py", "gateway/test_openapi.py",
@@ -93,6 +124,12 @@ def has(path: Path, mark: str) -> bool:
 def is_below(path: Path, folders: list[str]) -> bool:
     """Whether a path is in one of these folders, named as on the command line."""
     return any(path.is_relative_to(Path(folder).absolute()) for folder in folders)
+
+
+def is_later(path: Path, asked: list[str]) -> bool:
+    """Whether a file is left to CI in a run of what was `asked` for."""
+    everything = [Path(one).absolute() for one in asked] == [TESTS]
+    return everything and path.is_relative_to(TESTS) and str(path.relative_to(TESTS)) in LATER
 
 
 def begins(path: Path, slow: set[Path]) -> int:

@@ -20,9 +20,23 @@ def test_who_starts_processes_is_not_spared() -> None:
 
 
 def test_what_is_long_is_there() -> None:
-    for name in (*lane.ONCE_LONG, *lane.LONGEST):
+    for name in (*lane.LATER, *lane.LONGEST):
         assert (lane.TESTS / name).is_file(), name
+    for name in (*lane.ONCE_LONG, *lane.LONGEST):
         assert name.partition("/")[0] in lane.AS_USER, name
+
+
+def test_what_is_left_to_ci_runs_when_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lane.TESTS.parent)
+    path = lane.TESTS / "daemon" / "test_load.py"
+    assert lane.is_later(path, ["tests"]) and lane.is_later(path, [str(lane.TESTS)])
+    assert not lane.is_later(path, ["tests/daemon"]) and not lane.is_later(path, [str(path)])
+    assert not lane.is_later(path.with_name("test_life.py"), ["tests"])
+    for folder in (*lane.AS_USER, *lane.ONCE):  # of each something runs
+        files = [
+            str(one.relative_to(lane.TESTS)) for one in (lane.TESTS / folder).glob("test_*.py")
+        ]
+        assert not files or set(files) - set(lane.LATER) or folder == "faults", folder
 
 
 def test_what_takes_long_begins_first() -> None:

@@ -4,17 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import acp
 import pytest
-from acp import schema
 
 from .acp_agent import Scene, needs_node
 
 pytestmark = [pytest.mark.interop, needs_node]
 
 
-class Editor(acp.Client):
-    """A client that answers permissions as it is told."""
+class Editor:
+    """A client (`acp.Client`) that answers permissions as it is told."""
 
     def __init__(self) -> None:
         self.updates: list[Any] = []
@@ -24,7 +22,9 @@ class Editor(acp.Client):
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: Any, **more: Any
-    ) -> schema.RequestPermissionResponse:
+    ) -> Any:
+        from acp import schema
+
         self.asked.append((tool_call, options))
         chosen = schema.AllowedOutcome(outcome="selected", option_id=self.option)
         return schema.RequestPermissionResponse(outcome=chosen)
@@ -47,6 +47,8 @@ class Editor(acp.Client):
 
 
 def spawn(scene: Scene, editor: Editor) -> Any:
+    import acp  # takes a second to load
+
     return acp.spawn_agent_process(
         editor,
         *scene.command,
@@ -58,6 +60,9 @@ def spawn(scene: Scene, editor: Editor) -> Any:
 
 
 async def test_a_whole_day_with_the_python_client(tmp_path: Path) -> None:
+    import acp
+    from acp import schema
+
     scene, editor = Scene(tmp_path), Editor()
     async with spawn(scene, editor) as (agent, _):
         said = await agent.initialize(

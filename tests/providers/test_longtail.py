@@ -1,6 +1,7 @@
 """The long tail against pydantic-ai's own test models; runs where the extra is installed."""
 
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from dragoman.engine.content import Image, Message, Text, Thinking, ToolCall, To
 from dragoman.engine.ports import ModelInfo
 from dragoman.providers.longtail import LongTail
 
-pydantic_ai = pytest.importorskip("pydantic_ai")
+pytestmark = pytest.mark.skipif(  # loading it takes a second
+    not find_spec("pydantic_ai"), reason="needs the extra: providers"
+)
 MODEL = ModelInfo("cohere", "x")
 
 

@@ -131,12 +131,16 @@ def _user() -> int:
     raise StoreFailed("There is no ordinary user to run PostgreSQL as.")
 
 
-def _program(name: str) -> str:
+def find_program(name: str) -> str | None:
     """Where a program of PostgreSQL is; packages put it outside of PATH."""
-    found = shutil.which(name)
-    if found is None:
-        places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
-        found = str(places[0]) if places else None
+    if found := shutil.which(name):
+        return found
+    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
+    return str(places[0]) if places else None
+
+
+def _program(name: str) -> str:
+    found = find_program(name)
     if found is None:
         raise StoreFailed(f"PostgreSQL's {name} is not installed.", "Run: make setup-tools")
     return found
