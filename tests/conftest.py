@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -97,6 +98,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in gone]
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a program that is not here."""
+    spec = getattr(item, "callspec", None)
+    given = [one for one in spec.params.values() if isinstance(one, str)] if spec else []
+    if "bubblewrap" in given and not which("bwrap"):
+        pytest.skip("no bwrap here: make setup-tools")
+    if item.get_closest_marker("terminal") and not which("tmux"):
+        pytest.skip("no tmux here: make setup-tools")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
@@ -125,10 +136,15 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A database server for all tests of this process, begun with the first that needs it."""
+def initdb() -> None:
+    """PostgreSQL is installed."""
     if not find_program("initdb"):
         pytest.skip("no PostgreSQL here: make setup-tools")
+
+
+@pytest.fixture(scope="session")
+def postgres(initdb: None) -> Iterator[Server]:
+    """A database server for all tests of this process, begun with the first that needs it."""
     server = Server()
     yield server
     server.halt(crash=True)

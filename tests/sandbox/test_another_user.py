@@ -74,6 +74,8 @@ class Nobody:
 
 @pytest.fixture(scope="module")
 def nobody() -> Iterator[Nobody]:
+    if not shutil.which("bwrap"):
+        pytest.skip("no bwrap here: make setup-tools")
     top = Path(tempfile.mkdtemp(prefix="another-user-"))  # `tmp_path` is below a folder of root's
     try:
         yield Nobody(top)

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.sandbox.test_veil import Env
@@ -15,8 +16,10 @@ from dragoman.tools.registry import Registry
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
 
 
-async def run(work: Path, command: str, *, network: bool = True, protected: str = "") -> str:
-    walls = Boundary(str(work), protected=(protected,) if protected else ())
+async def run(
+    work: Path, command: str, *, network: bool = True, protected: str = "", **more: Any
+) -> str:
+    walls = Boundary(str(work), protected=(protected,) if protected else (), **more)
     registry = Registry(lambda env: walls, confine=lambda: Bubblewrap(network=network))
     tool = registry.toolbox().find("bash")
     assert tool is not None
@@ -65,6 +68,34 @@ async def test_a_temporary_folder_around_the_workspace_uncovers_nothing(tmp_path
         )
         assert "made" in said and "s3cret" not in said
         assert (scratch / "mine").exists()
+
+
+async def test_where_everything_may_be_written_crowds_are_no_hindrance(tmp_path):
+    """A mount for each neighbour of what is hidden took long, and above 3,000 there was none."""
+    crowd, absent = tmp_path / "crowd", tmp_path / "beside" / "absent"
+    work, ours, sealed = (crowd / name for name in ("work", "data", "sealed"))
+    for folder in (work, ours / "deep", sealed, absent.parent):
+        folder.mkdir(parents=True)
+    for number in range(4_000):
+        (crowd / f"n{number}").touch()
+    secrets = (ours / "db", sealed / "file", crowd / "key")
+    for file in secrets:
+        file.write_text("s3cret")
+    said = await run(
+        work,
+        "cd ..; cat data/db key; echo x > data/db; echo x > key; rm -f key; echo x > sealed/file;"
+        " mv data away; mv sealed away; rm -f sealed/file; rm -rf data;"
+        " mkdir ../beside/absent; mv ../beside ../away; mv ../crowd ../away;"
+        " echo new > new && echo more >> n7 && mkdir sub && mv sub sub2 && echo ma''de",
+        protected=str(ours), forbidden=(str(crowd / "key"), str(absent)),
+        sealed=(str(sealed),), workspace_only=False,
+    )  # fmt: skip
+    assert "made" in said, said
+    assert (crowd / "new").exists() and (crowd / "n7").read_text() and (crowd / "sub2").is_dir()
+    assert [file.read_text() for file in secrets] == ["s3cret"] * 3
+    assert said.count("s3cret") == 0 and (ours / "deep").is_dir()
+    assert not absent.exists() and not (tmp_path / "away").exists()
+    assert not (crowd / "away").exists() and absent.parent.is_dir()
 
 
 async def test_without_network_there_is_none(tmp_path):

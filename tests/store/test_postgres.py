@@ -19,7 +19,7 @@ from dragoman.testing.postgres import Server
 
 
 @pytest.fixture(scope="module")
-def mortal() -> Iterator[Server]:
+def mortal(initdb: None) -> Iterator[Server]:
     """A server that may be stopped, and keeps what it said it kept."""
     server = Server(durable=True)
     yield server

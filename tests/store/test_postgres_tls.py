@@ -36,7 +36,7 @@ class Guarded:
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[Guarded]:
+def guarded(initdb: None) -> Iterator[Guarded]:
     made = Guarded()
     yield made
     made.server.stop()

@@ -76,11 +76,15 @@ class Bubblewrap:
         tops = (*walls.roots, *(path for path in walls.writable if Rule(path, "write") in made))
         # What is forbidden inside of what can be written, and inside of what can be read.
         covered = tuple(dict.fromkeys((*_covered(walls, tops), *covers(walls, made))))
-        sealed = [path for path in walls.sealed if any(path.startswith(f"{top}/") for top in tops)]
+        places = tops if walls.workspace_only else (*tops, *written)
+        sealed = [
+            path for path in walls.sealed if any(path.startswith(f"{top}/") for top in places)
+        ]
         bind = ["--bind", scratch, scratch] if scratch and os.path.isdir(scratch) else []
         inside = any(os.path.realpath(scratch).startswith(f"{path}/") for path in covered)
         argv += [] if inside else bind  # one around the workspace must not uncover anything
-        for path in room.ways((*walls.locked, *covered, *sealed), tops):
+        pinned = {*room.ways(walls.locked, tops), *room.ways((*covered, *sealed), places)}
+        for path in sorted(pinned, key=len):
             argv += ["--bind-try", path, path]
         for path in walls.locked:  # a repository stays where it is, its configuration as it is
             way = "--bind-try" if room.pins(path) else "--ro-bind-try"

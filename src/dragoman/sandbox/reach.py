@@ -9,7 +9,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
@@ -98,10 +98,14 @@ def rules(
         found += _without(real, "write", () if veiled else (*_inside(real, barred), *closed))
         for below in () if veiled else closed:
             found += _without(below, "run", _inside(below, barred))
-    if not walls.workspace_only:
+    if not walls.workspace_only and whole:
+        closed = _uncoverable((*barred, *walls.sealed), [rule.path for rule in (*ready, *found)])
+        found += _without("/", "write", (*closed, *_DEVICES))
+        found.append(Rule("/", "run"))
+    elif not walls.workspace_only:
         found += _without("/", "write", (*barred, *sealed, *_DEVICES))
-        for path in ("/",) if whole else sealed:
-            found += _without(path, "run", () if whole else _inside(path, kept))
+        for path in sealed:
+            found += _without(path, "run", _inside(path, kept))
     if scratch:
         found.append(Rule(scratch, "write"))
     return [*ready, *(rule for rule in dict.fromkeys(found) if os.path.exists(rule.path))]
@@ -115,6 +119,18 @@ def _is_there(path: str) -> bool:
 def coverable(path: str, walls: Walls) -> bool:
     """Whether all in a folder that is not to be written can be hidden, or locked: it is there."""
     return all(map(_is_there, _inside(path, (*walls.forbidden, *walls.sealed))))
+
+
+def _uncoverable(barred: tuple[str, ...], used: Sequence[str]) -> tuple[str, ...]:
+    """What nothing can be put over: it is not there, a link, or used itself or in parts.
+
+    Folders may have thousands of entries, so they are taken apart on the way to these alone.
+    """
+    kept = {path for path in barred
+            if not _is_there(path) or os.path.islink(path) or path in _needed()
+            or any(one == path or one.startswith(f"{path}/") for one in used)}  # fmt: skip
+    over = [path for path in barred if path not in kept]
+    return tuple(path for path in dict.fromkeys(barred) if path in kept and not _within(path, over))
 
 
 def covers(walls: Walls, made: Iterable[Rule]) -> list[str]:
