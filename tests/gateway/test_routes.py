@@ -1,5 +1,5 @@
 """Each route by itself, on a host in memory: `access`, `agents`, `approvals`, `config`, `health`,
-`live`, `prompts`, `sessions`, and the `table` that finds them.
+`live`, `prompts`, `sessions`, `story`, and the `table` that finds them.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from dragoman.gateway.routes import (
     live,
     prompts,
     sessions,
+    story,
     table,
 )
 from dragoman.gateway.routes.table import Route, find, who_of
@@ -363,3 +364,28 @@ async def test_sessions_are_made_changed_and_gone(door: Door) -> None:
     for route in (sessions.read, sessions.delete, sessions.messages, sessions.close):
         with pytest.raises(UnknownSession):
             await route(called(door, path={"id": id}))
+
+
+# --- story ---
+
+
+async def test_story_ends_a_worktree_by_the_users_word(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await opened(door)
+    merge = story.EndWorktree("merge")
+    with pytest.raises(BadInput, match="has no worktree"):
+        await story.end_worktree(called(door, path={"id": id}, body=merge))
+    with pytest.raises(UnknownSession):
+        await story.end_worktree(called(door, path={"id": "nobody"}, body=merge))
+    heard: list[Any] = []
+
+    async def end(*given: Any) -> str:
+        heard.append(given)
+        return "Merged."
+
+    monkeypatch.setattr(door, "end_worktree", end)
+    done = await story.end_worktree(called(door, path={"id": id}, body=merge))
+    assert done.done == "Merged." and heard == [(id, "merge", ME)]
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"how": "burn"}', type=story.EndWorktree)

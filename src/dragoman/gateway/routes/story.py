@@ -112,6 +112,19 @@ async def redo(call: Plain) -> Restored:
     return await call.door.redo(call.path["id"], call.who)
 
 
+class EndWorktree(msgspec.Struct):
+    how: Literal["merge", "drop"]
+
+
+class WorktreeEnd(msgspec.Struct, frozen=True):
+    done: str  # in words
+
+
+async def end_worktree(call: Call[EndWorktree, None]) -> WorktreeEnd:
+    await call.door.info(call.path["id"])
+    return WorktreeEnd(await call.door.end_worktree(call.path["id"], call.body.how, call.who))
+
+
 async def export(call: Call[None, ExportQuery]) -> Response:
     id, form = call.path["id"], call.query.format
     info = msgspec.to_builtins(views.session(await call.door.info(id)))
@@ -148,6 +161,9 @@ ROUTES = [
           body=Undo, optional_body=True, returns=Restored, may_fail=(400, 403, 404, 409, 415, 503)),
     Route("POST", "/api/sessions/{id}/redo", redo, "Take the last undo back", "sessions",
           returns=Restored, may_fail=(400, 403, 404, 409, 503)),
+    Route("POST", "/api/sessions/{id}/worktree", end_worktree,
+          "Merge the session's worktree into its repository, or drop it", "sessions",
+          body=EndWorktree, returns=WorktreeEnd, may_fail=(400, 403, 404, 409, 415)),
     Route("GET", "/api/sessions/{id}/export", export, "The session as a file", "sessions",
           query=ExportQuery, media="text/html", may_fail=(400, 404)),
 ]  # fmt: skip

@@ -57,8 +57,14 @@ export class HomePage {
     const agent = this.agents?.find((one) => one.alias === this.agent.value);
     const known = this.models?.find((one) => one.ref === agent?.model);
     fillModels(this.model, this.models || [], "", agent ? known?.name || agent.model : "As configured");
-    fill(this.mode, modes(this.app).map(([value, name]) => h("option", { value, selected: value === (agent?.mode || "supervised") }, name)));
+    this.offer(agent?.mode || "supervised");
+  }
+
+  // What a new session may be given is known with the status, which may come after the agents.
+  offer(mode = "") {
     this.apart.hidden = !this.app.status?.options?.includes("worktree");
+    const known = modes(this.app), wanted = mode || this.mode.value;
+    if (mode || this.mode.options.length !== known.length) fill(this.mode, known.map(([value, name]) => h("option", { value, selected: value === wanted }, name)));
   }
 
   complete() {
@@ -90,6 +96,7 @@ export class HomePage {
 
   update() {
     const app = this.app;
+    if (this.agents) this.offer();
     const asks = this.waiting.draw();
     const { works } = app.now();
     this.needs.hidden = !asks;

@@ -60,11 +60,27 @@ export class Panel {
   }
 
   async draw_files() {
-    const files = await get(`${this.page.path}/changes`);
-    if (!files.length) return h("p.calm", null, "No file was changed.");
+    const [files, info] = await Promise.all([get(`${this.page.path}/changes`), get(this.page.path)]);
+    const apart = this.apart(info.extra?.worktree);
+    if (!files.length) return [apart, h("p.calm", null, "No file was changed.")];
     const added = files.reduce((sum, one) => sum + one.added, 0), removed = files.reduce((sum, one) => sum + one.removed, 0);
-    return [h("p.sum", null, `${files.length} file${files.length === 1 ? "" : "s"}`, h("span.added", null, `+${added}`), removed ? h("span.removed", null, `−${removed}`) : null),
+    return [apart, h("p.sum", null, `${files.length} file${files.length === 1 ? "" : "s"}`, h("span.added", null, `+${added}`), removed ? h("span.removed", null, `−${removed}`) : null),
       files.map((one) => changed(one, files.length <= 3))];
+  }
+
+  apart(tree) {
+    if (!tree?.path) return null;
+    if (tree.ended) return h("p.says.worktree", null, `Its worktree was ${tree.ended}.`);
+    return h("div.checkpoint.worktree", null, h("div.head", null, h("bdi", null, `Branch ${tree.branch}`),
+      h("button", { type: "button", onclick: () => this.end("merge", tree) }, "Merge"), h("button", { type: "button", onclick: () => this.end("drop", tree) }, "Drop")));
+  }
+
+  async end(how, tree) {
+    const asked = how === "merge" ? ["Merge this worktree?", `What was done on ${tree.branch} goes into ${tree.repository}; then the worktree and its branch go.`, "Merge"] : ["Drop this worktree?", `What was done on ${tree.branch} is thrown away with it. This cannot be undone.`, "Drop"];
+    if (!(await confirmed(...asked))) return;
+    try { toast((await post(`${this.page.path}/worktree`, { how })).done); }
+    catch (problem) { toast(problem.message, true); }
+    this.draw();
   }
 
   async draw_undo() {
@@ -83,7 +99,7 @@ export class Panel {
     if (verb === "undo" && !(await confirmed("Undo?", "Files are put back to before this turn; the turns after it are undone, too. It can be redone until another change.", "Undo"))) return;
     try {
       const done = await post(`${this.page.path}/${verb}`, one ? { turn: one.turn } : undefined);
-      toast(`${done.files.length} file${done.files.length === 1 ? "" : "s"} put back.`);
+      toast(`${done.files.length} file${done.files.length === 1 ? "" : "s"} put back.${done.note ? ` ${done.note}` : ""}`);
     } catch (problem) { toast(problem.message, true); }
     this.draw();
   }
