@@ -109,13 +109,6 @@ async def test_time_runs_out_and_the_late_answer_is_ignored() -> None:
     assert calls.settle(answer(sent[0]["id"], result=Raw(b"1"))) is False
 
 
-async def test_cancelling_by_id() -> None:
-    calls, _ = outbound()
-    key, future = calls.begin("a")
-    assert calls.cancel(key) and future.cancelled()
-    assert calls.cancel("zc-out-77") is False
-
-
 async def test_a_notification_has_no_id() -> None:
     calls, sent = outbound()
     calls.notify("told", [1])

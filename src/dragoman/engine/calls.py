@@ -104,7 +104,7 @@ class Calls(msgspec.Struct, eq=False):
         self, call_id: str, reach: Sequence[Reach] = (), seen: Sequence[Seen] | None = None
     ) -> "Env":
         """What a tool sees while it runs, or looks at what it would do."""
-        return Env(self, call_id, reach, seen, self.gear.vision)
+        return Env(self, call_id, reach, seen)
 
     async def afford(self, *, action: bool = False) -> None:
         """Raise Refused when the agent's budget is used up. To be asked before every model call."""
@@ -134,7 +134,7 @@ class Calls(msgspec.Struct, eq=False):
             turn.tools[call.id] = asyncio.current_task()
             if call.id in turn.unwanted:
                 raise asyncio.CancelledError
-            env = Env(self, call.id, grant.reach, grant.seen, self.gear.vision)
+            env = Env(self, call.id, grant.reach, grant.seen)
             async with kept(self, tool, call.args, env):
                 result = await tool.run(call.args, env)
                 content, is_error, detail = result.content, result.is_error, result.detail
@@ -226,7 +226,6 @@ class Env(msgspec.Struct, eq=False):
     call_id: str
     reach: Sequence[Reach]
     seen: Sequence[Seen] | None
-    vision: bool
 
     @property
     def session(self) -> str:
@@ -251,6 +250,10 @@ class Env(msgspec.Struct, eq=False):
     @property
     def mode(self) -> ev.Mode:
         return self._calls.ledger.state.mode
+
+    @property
+    def vision(self) -> bool:
+        return self._calls.gear.vision
 
     @property
     def files(self) -> Files | None:

@@ -181,11 +181,6 @@ class Inbox:
             self._drop(work, str(error))
             work.fail(error)
 
-    def _first(self) -> Work:
-        work, *rest = self.waiting
-        self.waiting = tuple(rest)
-        return work
-
     def remove(self, work: Work) -> None:
         """Have it wait no longer, without a word."""
         self.waiting = tuple(other for other in self.waiting if other is not work)
@@ -193,14 +188,14 @@ class Inbox:
     def fail_waiting(self, error: Fault) -> None:
         """Nothing that waits will run: say so to whoever sent it, and to everybody else."""
         while self.waiting:
-            work = self._first()
+            work, self.waiting = self.waiting[0], self.waiting[1:]
             self._drop(work, str(error))
             work.fail(error)
 
     def leave_waiting(self) -> None:
         """The host stops: what was acknowledged runs when it is back, the rest is refused."""
         while self.waiting:
-            work = self._first()
+            work, self.waiting = self.waiting[0], self.waiting[1:]
             if work.stored:
                 work.fail(_goes_on(work, "is kept and runs"))
             else:
@@ -209,7 +204,7 @@ class Inbox:
     def let_down(self) -> None:
         """The session was let go: if it is lost, tell what waits, unless the task does that."""
         while self._ledger.lost and self.task is None and self.waiting:
-            work = self._first()
+            work, self.waiting = self.waiting[0], self.waiting[1:]
             if not self._goes_on_elsewhere(work):
                 work.fail(taken_over(self._ledger.id))
 
@@ -239,7 +234,7 @@ class Inbox:
                 if own.cancelling():  # the turn unwound and took the cancellation with it
                     self.leave_waiting()
                     break
-                work = self._first()
+                work, self.waiting = self.waiting[0], self.waiting[1:]
                 if work.done.done():
                     continue
                 self._doing = work

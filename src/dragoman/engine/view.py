@@ -136,5 +136,5 @@ class SessionView:
         return self._session is not None and self._session.gear.vision
 
     def tool(self, name: str) -> Tool | None:
-        toolbox = self._session.gear.toolbox if self._session is not None else None
-        return toolbox.find(name) if toolbox is not None else None
+        gear = self._session.inbox.gear_made if self._session is not None else None
+        return gear.toolbox.find(name) if gear is not None and gear.toolbox is not None else None

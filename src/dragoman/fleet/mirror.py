@@ -125,6 +125,8 @@ class FarInbox:
 
     __slots__ = ("_asking", "_ledger", "_way", "last_used", "task", "waiting")
 
+    gear_made = None  # what works is with the owner
+
     def __init__(self, ledger: FarLedger, way: Way) -> None:
         self._asking: set[asyncio.Task[Any]] = set()  # what its owner does not have yet
         self._ledger = ledger

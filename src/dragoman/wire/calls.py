@@ -53,7 +53,8 @@ class Outbound:
     def begin(self, method: str, params: Any = UNSET) -> tuple[str, asyncio.Future[Raw]]:
         """Send a request; return its id and the future of its result.
 
-        The future fails with CallFailed or LinkLost. Cancelling it forgets the request.
+        The future fails with CallFailed or LinkLost. Cancelling it forgets the request: its
+        late answer will be ignored.
         """
         if self._lost:
             raise LinkLost("the connection is closed")
@@ -95,11 +96,6 @@ class Outbound:
         else:
             future.set_result(response.result)
         return True
-
-    def cancel(self, key: str) -> bool:
-        """Stop waiting for a request; its late answer will be ignored."""
-        future = self._waiting.get(key)
-        return future is not None and future.cancel()
 
     def lose(self) -> None:
         """The connection is gone: everybody who waits gets LinkLost."""

@@ -39,7 +39,7 @@ async def _ask(
                 return _read_answer(await asyncio.shield(future))
         except (TimeoutError, asyncio.CancelledError):
             if late is None:
-                outbound.cancel(key)
+                future.cancel()
             else:
                 future.add_done_callback(late)
             outbound.notify("$/cancel_request", {"requestId": key})

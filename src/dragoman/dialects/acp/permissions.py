@@ -56,7 +56,7 @@ class Questions:
     def __init__(self, connection: "AcpHearer", attachment: "Attachment") -> None:
         self._connection = connection
         self._attachment = attachment
-        self._open: dict[str, str] = {}  # ask id -> id of our request
+        self._open: dict[str, tuple[str, Future[msgspec.Raw]]] = {}  # our requests, by ask
         self.gone_to: dict[str, str] = {}  # addresses that the human went to -> their calls
 
     def put(self, ask: Ask) -> None:
@@ -79,27 +79,25 @@ class Questions:
 
     def settled(self, body: Settled) -> None:
         """Somebody answered: a request of ours that is still open is taken back."""
-        key = self._open.pop(body.ask_id, None)
-        if key is not None:
-            self._withdraw(key)
+        sent = self._open.pop(body.ask_id, None)
+        if sent is not None:
+            self._withdraw(*sent)
 
     def withdraw_all(self) -> None:
         """The connection leaves the session: it need not answer any more."""
-        for key in self._open.values():
-            self._withdraw(key)
+        for sent in self._open.values():
+            self._withdraw(*sent)
         self._open.clear()
 
-    def _withdraw(self, key: str) -> None:
-        outbound = self._connection.outbound
-        if outbound.cancel(key):
-            outbound.notify("$/cancel_request", {"requestId": key})
+    def _withdraw(self, key: str, future: "Future[msgspec.Raw]") -> None:
+        if future.cancel():
+            self._connection.outbound.notify("$/cancel_request", {"requestId": key})
 
     def _request(self, method: str, params: object, ask: Ask, read: Reading) -> None:
         try:
-            key, future = self._connection.outbound.begin(method, params)
+            self._open[ask.id] = key, future = self._connection.outbound.begin(method, params)
         except (LinkLost, TooManyCalls):
             return  # it stays open for others, or until its time is over
-        self._open[ask.id] = key
         future.add_done_callback(partial(self._answered, ask, read))
 
     def _answered(self, ask: Ask, read: Reading, future: "Future[msgspec.Raw]") -> None:
