@@ -104,6 +104,40 @@ async def test_several_at_once_and_cancelled_together(tmp_path: Path) -> None:
         assert (await door.info(child.id)).status in ("idle", "interrupted")
 
 
+class ByPrompt(Scripted):
+    """Answers by the first words of a conversation: children play other parts than their parent."""
+
+    def __init__(self, **parts: list[Any]) -> None:
+        super().__init__([])
+        self.parts = {word: Scripted(turns) for word, turns in parts.items()}
+
+    def stream(self, request: Any) -> Any:
+        word = request.messages[0].content[0].text
+        return self.parts[word].stream(request)
+
+
+async def test_no_child_waits_for_the_children_before_it(tmp_path: Path) -> None:
+    """The first comes to no end; the second uses tools, and ends."""
+    script = ByPrompt(
+        go=[turn(call("task", prompt="first"), call("task", prompt="second")), say("done")],
+        first=[turn(hang())],
+        second=[call("echo", text="x"), call("no_such_tool"), say("found")],
+    )
+    door, parent = await begin(script, tmp_path)
+    work = await door.prompt(parent, (Text("go"),), ME)
+    answers: dict[str, str] = {}
+    async with asyncio.timeout(30):
+        for _ in range(2_000):
+            found = (await door.list(SessionQuery(parent=parent))).sessions
+            answers = {one.title: one.result for one in found if one.result}
+            if answers:
+                break
+            await asyncio.sleep(0.01)
+        assert list(answers.values()) == ["found"]
+        door.cancel(parent)
+        await work.done
+
+
 async def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     script = Scripted(
         [turn(call("task", prompt="x", role="nobody"), call("task", prompt=" ")), "end"]

@@ -27,8 +27,11 @@ from .ports import AgentProfile, Answer, Files, Reach, Terminals, Tool
 from .ports.tools import LOOKING, Outcome, Stopped
 from .work import Underway
 
-# The result of the call before: those that run side by side end in their order.
-BEFORE: ContextVar["asyncio.Future[None] | None"] = ContextVar("before", default=None)
+# The result of the call before: those that run side by side end in their order. With whose calls
+# these are: a child session begins within one of them, and its own calls wait for nobody.
+BEFORE: ContextVar["tuple[Calls, asyncio.Future[None] | None] | None"] = ContextVar(
+    "before", default=None
+)
 _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
 
 
@@ -161,7 +164,7 @@ class Calls(msgspec.Struct, eq=False):
             turn.was_stopped(call.id)  # it ended by itself, before it could be
         turn.draft.progress.pop(call.id, None)
         if BEFORE.get() is not None:
-            await _in_order()
+            await self._in_order()
         end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, is_error, detail)
         await ledger.keep(turn, end)
 
@@ -197,14 +200,14 @@ class Calls(msgspec.Struct, eq=False):
     async def ended(self, call: ToolCall, end: ev.CallEnded) -> None:
         """Keep the result of a call that was run; the ledger tells apps of it."""
         if BEFORE.get() is not None:
-            await _in_order()
+            await self._in_order()
         await self.ledger.keep(self.turn, end)
 
     async def _end(
         self, call: ToolCall, outcome: ev.CallOutcome, text: str, shown: Outcome | None = None
     ) -> None:
         """The call ends without having been run to its end; `shown` is what it had until then."""
-        await _in_order()
+        await self._in_order()
         turn = self.turn
         turn.draft.progress.pop(call.id, None)
         bad = outcome != "done"
@@ -212,11 +215,10 @@ class Calls(msgspec.Struct, eq=False):
         end = ev.CallEnded(turn.id, call.id, call.name, outcome, content, bad, detail)
         await self.ledger.keep(turn, end)
 
-
-async def _in_order() -> None:
-    before = BEFORE.get()
-    if before is not None and not before.done():
-        await asyncio.wait({before})
+    async def _in_order(self) -> None:
+        calls, before = BEFORE.get() or (None, None)
+        if calls is self and before is not None and not before.done():
+            await asyncio.wait({before})
 
 
 class Env(msgspec.Struct, eq=False):

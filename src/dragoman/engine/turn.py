@@ -274,7 +274,7 @@ class Turn:
         before: "asyncio.Future[None] | None",
         after: "asyncio.Future[None]",
     ) -> None:
-        BEFORE.set(before)
+        BEFORE.set((self._calls, before))
         try:
             await self._calls.run(call)
         finally:
