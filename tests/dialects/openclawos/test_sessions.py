@@ -91,13 +91,21 @@ async def test_lists_filters_and_pages():
     assert (await talker.refused("session.list", {"limit": "x"}))["code"] == "INVALID_PARAMS"
 
 
+async def test_a_sub_agent_is_seen_with_its_parent():
+    desk = desk_of(["one"])
+    talker = await app(desk)
+    info = await desk.door.open(OpenSpec(cwd="/"), ME)
+    child = await desk.door.open(OpenSpec(cwd="/", parent=info.id), ME)
+    assert (await talker.call("session.get", {"key": child.id}))["session"]["parent"] == info.id
+
+
 async def test_sessions_of_other_protocols_are_seen_and_driven():
     desk = desk_of(["one", "two"])
     talker = await app(desk)
     info = await desk.door.open(OpenSpec(cwd="/"), ME)
     await (await desk.door.prompt(info.id, (Text("hi"),), ME)).done
     found = (await talker.call("session.get", {"key": info.id}))["session"]
-    assert found["messageCount"] == 2 and "mode" not in found
+    assert found["messageCount"] == 2 and not {"mode", "parent"} & {*found}
     await desk.door.set_mode(info.id, "plan")
     assert (await talker.call("session.get", {"key": info.id}))["session"]["mode"] == "plan"
     await talker.call("agent.queue", {"sessionKey": info.id, "text": "more"})

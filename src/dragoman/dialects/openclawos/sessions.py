@@ -43,6 +43,8 @@ def entry(info: SessionInfo) -> dict[str, Any]:
     made["messageCount"] = info.messages
     if info.mode in ("plan", "readonly"):  # ours, and only where it is not what was always so
         made["mode"] = info.mode
+    if info.parent:  # ours, too: a sub-agent
+        made["parent"] = info.parent
     return made
 
 
