@@ -169,7 +169,7 @@ async def _many(store: SqliteStore, rows: int, body: bytes, seconds: float) -> t
 
 def writer_time(store: SqliteStore) -> float:
     """Microseconds of CPU that the store's writing thread has used."""
-    thread = store._writer._thread.native_id
+    thread = store.writer._thread.native_id
     return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e3
 
 
@@ -317,7 +317,7 @@ async def fill(path: Path, count: int) -> SqliteStore:
             f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({marks})", rows
         )
 
-    await store._writer.run(insert)
+    await store.writer.run(insert)
     return store
 
 

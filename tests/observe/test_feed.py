@@ -10,9 +10,9 @@ def test_lines_come_back_as_they_were_the_newest_first() -> None:
     stop = feed.follow(told.append)
     try:
         for number in range(KEPT + 2):
-            feed._take(f"T{number}", "info", "area", f"odd \udc80 {number}", {"k": str(number)})
+            feed.take(f"T{number}", "info", "area", f"odd \udc80 {number}", {"k": str(number)})
         stop()
-        feed._take("T", "error", "area", "nobody follows", {})
+        feed.take("T", "error", "area", "nobody follows", {})
     finally:
         feed.close()
     kept = list(feed.newest())

@@ -42,7 +42,7 @@ async def perform(store: Store, work: Work) -> Any:
             batch, patient = arguments
             return await store.post(batch, patient=patient)
         if name == "cool":
-            return await store._writer.run(known.settle) if isinstance(store, SqliteStore) else None
+            return await store.writer.run(known.settle) if isinstance(store, SqliteStore) else None
         return await getattr(store, name)(*arguments)
     except Fault as fault:
         return f"refused: {type(fault).__name__}"

@@ -34,7 +34,7 @@ async def test_the_first_commit_is_waited_for_as_it_should(
     ask = "PRAGMA synchronous"
     for _ in range(2):  # made, then opened again
         store = sqlite.SqliteStore(tmp_path / "s.db", synchronous=synchronous)
-        written = await store._writer.run(lambda at: at.execute(ask).fetchone()[0])
+        written = await store.writer.run(lambda at: at.execute(ask).fetchone()[0])
         read = await store._reader.run(lambda at: at.execute(ask).fetchone()[0])
         assert (written, read) == (number, number)
         await store.close()

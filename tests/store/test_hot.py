@@ -47,7 +47,7 @@ async def hot(store: SqliteStore) -> list[str]:
 
 
 async def cool(store: SqliteStore) -> None:
-    await store._writer.run(settle)
+    await store.writer.run(settle)
 
 
 async def test_a_turn_looks_nothing_up_and_leaves_the_indexes_alone(tmp_path: Path) -> None:
@@ -56,10 +56,10 @@ async def test_a_turn_looks_nothing_up_and_leaves_the_indexes_alone(tmp_path: Pa
     for name, epoch in epochs.items():
         await store.append(make_batch(name, epoch, 1, 2))
     seen: list[str] = []
-    store._writer._connection.set_trace_callback(seen.append)
+    store.writer._connection.set_trace_callback(seen.append)
     for name, epoch in epochs.items():
         await store.append(make_batch(name, epoch, 3, 3, status="running", updated_at=2000))
-    store._writer._connection.set_trace_callback(None)
+    store.writer._connection.set_trace_callback(None)
     verbs = [statement.split()[0] for statement in seen]
     assert verbs == ["BEGIN", "UPDATE", "INSERT", "COMMIT"] * 4
     indexed = {"updated_at", "status", "cwd", "agent", "archived", "parent", "leaf"}
@@ -83,14 +83,14 @@ async def test_batches_of_one_session_in_a_group_move_its_row_once(tmp_path: Pat
         entered.set()
         assert leave.wait(10)
 
-    store._writer._connection.set_trace_callback(hold)
+    store.writer._connection.set_trace_callback(hold)
     first = store.post(make_batch("s1", epoch, 0, 0, last_seq=1))
     assert await asyncio.to_thread(entered.wait, 10)
     posted = [store.post(batch) for batch in group]
     leave.set()
     await first
     assert await asyncio.gather(*posted) == [2, 4, 6, 8, 10]
-    store._writer._connection.set_trace_callback(None)
+    store.writer._connection.set_trace_callback(None)
     verbs = [statement.split()[0] for statement in seen]
     assert verbs == ["BEGIN", "UPDATE", "COMMIT", "BEGIN", "UPDATE", *["INSERT"] * 5, "COMMIT"]
     assert await store.info("s1") == group[-1].info
@@ -153,13 +153,13 @@ async def test_the_indexes_follow_at_rest_at_the_end_and_after_a_crash(tmp_path:
     path = tmp_path / "s.db"
     store = SqliteStore(path, idle=0.02)
     rested = threading.Event()
-    original = store._writer._fold
+    original = store.writer._fold
 
     def fold() -> None:
         original()
         rested.set()
 
-    store._writer._fold = fold  # type: ignore[method-assign]
+    store.writer._fold = fold  # type: ignore[method-assign]
     epoch = await store.create(make_info("s1"), "me")
     await store.append(make_batch("s1", epoch, updated_at=2000))
     rested.clear()
@@ -293,7 +293,7 @@ async def test_a_torn_row_is_damage(tmp_path: Path) -> None:
     store = SqliteStore(path)
     epoch = await store.create(make_info("s1"), "me")
     await store.append(make_batch("s1", epoch, 1, 3))
-    await store._writer.run(lambda c: c.execute("UPDATE events SET body = x'93a5'").rowcount)
+    await store.writer.run(lambda c: c.execute("UPDATE events SET body = x'93a5'").rowcount)
     with pytest.raises(StoreFailed) as caught:
         await store.entries("s1")
     assert "damaged" in caught.value.message

@@ -43,7 +43,7 @@ class Gate:
         self._store = store
 
     def __enter__(self) -> "Gate":
-        self.task = asyncio.ensure_future(self._store._writer.run(self._hold))
+        self.task = asyncio.ensure_future(self._store.writer.run(self._hold))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -191,7 +191,7 @@ async def test_the_settings_are_what_was_asked_for(tmp_path: Path) -> None:
 
     for synchronous, number in (("NORMAL", 1), ("FULL", 2)):
         store = SqliteStore(tmp_path / "s.db", synchronous=synchronous)
-        assert await store._writer.run(look) == ["wal", number, 4000, 5000, 1]
+        assert await store.writer.run(look) == ["wal", number, 4000, 5000, 1]
         await store.close()
     with pytest.raises(BadInput):
         open_store(tmp_path / "s.db", synchronous="OFF")
@@ -202,13 +202,13 @@ async def test_the_log_is_folded_in_when_nobody_writes(tmp_path: Path) -> None:
     log = tmp_path / "s.db-wal"
     await store.put("a", "b", b"c" * 100_000)
     folded = threading.Event()
-    original = store._writer._fold
+    original = store.writer._fold
 
     def fold() -> None:
         original()
         folded.set()
 
-    store._writer._fold = fold  # type: ignore[method-assign]
+    store.writer._fold = fold  # type: ignore[method-assign]
     await store.put("a", "b", b"d" * 100_000)
     assert await asyncio.to_thread(folded.wait, 5)
     assert log.stat().st_size == 0

@@ -199,14 +199,14 @@ async def test_a_full_database_fails_one_batch_and_recovers(tmp_path: Path) -> N
     store = SqliteStore(tmp_path / "s.db")
     epoch = await store.create(make_info("s1"), "me")
     await store.append(make_batch("s1", epoch, 1, 2))
-    await store._writer.run(lambda c: c.execute("PRAGMA max_page_count = 40").fetchall())
+    await store.writer.run(lambda c: c.execute("PRAGMA max_page_count = 40").fetchall())
     with pytest.raises(StoreFailed) as caught:
         await store.append(make_batch("s1", epoch, 3, 500, text="x" * 1000, title="half"))
     assert "full" in caught.value.message and "Free some space" in caught.value.hint
     assert [e.seq for e in await store.entries("s1")] == [1, 2]
     info = await store.info("s1")
     assert info is not None and info.title == ""
-    await store._writer.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
+    await store.writer.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
     assert await store.append(make_batch("s1", epoch, 3, 500, text="x" * 1000)) == 3
     assert len(await store.entries("s1")) == 502
     await store.close()
@@ -285,7 +285,7 @@ async def test_a_file_locked_too_long_is_told(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await build(path)
     store = SqliteStore(path)
-    store._writer._connection.execute("PRAGMA busy_timeout = 10")
+    store.writer._connection.execute("PRAGMA busy_timeout = 10")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreFailed) as caught:

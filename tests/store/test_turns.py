@@ -129,7 +129,7 @@ async def test_a_reading_that_failed_does_not_keep_later_ones_in_the_past(tmp_pa
         await store.append(make_batch(name, 1, 1, 3))
     await store.append(make_batch("s1", 1, 4, 3))
     tear = "UPDATE events SET body = x'93a5' WHERE gseq = 3"
-    await store._writer.run(lambda connection: connection.execute(tear).rowcount)
+    await store.writer.run(lambda connection: connection.execute(tear).rowcount)
     with pytest.raises(StoreFailed) as caught:
         await store.entries("s1")
     await store.append(make_batch("s2", 1, 4, 3))

@@ -177,11 +177,11 @@ async def test_inbox_hears_of_questions_and_answers() -> None:
     inbox = Inbox(Link(Host()), lambda: None)
     inbox.listeners.append(heard.append)
     asked = Event("s3", 1, ev.Asked(Ask("3", "s3", "tool", "t", 1)), 1)
-    inbox._take(asked)
+    inbox.take(asked)
     await asyncio.wait(inbox._tasks)
     assert inbox.names == {"s3": "about s3"} and list(inbox.asks) == ["3"]
-    inbox._take(Event("s3", 2, ev.Settled("3", "allow"), 2))
-    inbox._take(Event("s3", 2, ev.Settled("unknown", "allow"), 3))
+    inbox.take(Event("s3", 2, ev.Settled("3", "allow"), 2))
+    inbox.take(Event("s3", 2, ev.Settled("unknown", "allow"), 3))
     assert inbox.asks == {} and len(heard) == 3
 
 

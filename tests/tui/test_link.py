@@ -291,7 +291,7 @@ async def test_plain_answers_a_tool_by_a_letter_or_words(
 ) -> None:
     plain._question(SCOPED)
     plain._invited = "q"  # `answer:` stands there
-    assert await plain._line(said)
+    assert await plain.typed(said)
     assert plain.link.host.done == [given] and plain._asks == {}
 
 
@@ -301,7 +301,7 @@ async def test_plain_a_number_that_is_not_there_answers_nothing(
 ) -> None:
     plain._question(SCOPED)
     plain._invited = "q"
-    await plain._line(said)
+    await plain.typed(said)
     assert plain.link.host.done == [] and list(plain._asks) == ["q"]
     assert "nothing was answered" in capsys.readouterr().out
 
@@ -312,7 +312,7 @@ async def test_plain_answers_a_question_by_number_or_words(
 ) -> None:
     plain._question(Ask("q", "s1", "question", "Which?", 1, choices=("red", "blue")))
     plain._invited = "q"
-    await plain._line(said)
+    await plain.typed(said)
     assert plain.link.host.done == [("q", "answer", "", text)]
 
 
@@ -327,7 +327,7 @@ async def test_plain_says_every_line_once_beginning_with_who(
         ev.CallEnded("t", "c", "bash", "done", is_error=True),
         ev.TurnEnded("t", "failed", "error", error="no key"),
     ):
-        plain._take(event(1, body))
+        plain.take(event(1, body))
     assert capsys.readouterr().out.splitlines() == [
         "phone: hi",
         "agent: one two\ufffd",
@@ -338,10 +338,10 @@ async def test_plain_says_every_line_once_beginning_with_who(
 
 
 async def test_plain_commands(plain: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await plain._line("  ") and await plain._line("/help") and await plain._line("/stop")
+    assert await plain.typed("  ") and await plain.typed("/help") and await plain.typed("/stop")
     assert "nothing runs" in capsys.readouterr().out
-    assert await plain._line("/sessions")
+    assert await plain.typed("/sessions")
     assert "abc1, idle: T" in capsys.readouterr().out
-    assert await plain._line("say it")
+    assert await plain.typed("say it")
     assert plain.link.host.done[-1][0] == "submit"
-    assert await plain._line("/quit") is False
+    assert await plain.typed("/quit") is False

@@ -23,7 +23,7 @@ def _screen(folder: Path) -> tuple[PlainScreen, Recorder]:
 
 def _tell(screen: PlainScreen, *bodies: ev.Body) -> None:
     for body in bodies:
-        screen._take(ev.Event("s", 1, body, 1, 1))
+        screen.take(ev.Event("s", 1, body, 1, 1))
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +45,10 @@ async def test_a_line_that_came_with_the_question_answers_nothing(
 ) -> None:
     screen, host = _screen(tmp_path)
     _tell(screen, ev.Asked(ask(1)))
-    assert await screen._line("y")
+    assert await screen.typed("y")
     assert not host.of("answer") and "it came too soon: y" in capsys.readouterr().out
     await _read(screen)
-    assert await screen._line("y")
+    assert await screen.typed("y")
     assert [args[:2] for args, _ in host.of("answer")] == [("ask_1", "allow")]
 
 
@@ -61,15 +61,15 @@ async def test_an_answer_for_a_question_that_is_gone_does_not_answer_the_next(
     assert said.count("question: ") == 1 and "another question waits: Run command 2?" in said
     _tell(screen, ev.Settled("ask_1", "deny", Who("acp", "", "an editor")))
     assert "question: Run command 2?" in capsys.readouterr().out
-    assert await screen._line("y")
+    assert await screen.typed("y")
     assert not host.of("answer")
     await _read(screen)
     host.refuse = ConnectionGone("gone")
     with pytest.raises(ConnectionGone):
-        await screen._line("n")
+        await screen.typed("n")
     host.refuse = None
     await _read(screen)
-    assert await screen._line("n")
+    assert await screen.typed("n")
     assert [args[:2] for args, _ in host.of("answer")] == [("ask_2", "deny")] * 2
 
 

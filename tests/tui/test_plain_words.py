@@ -27,7 +27,7 @@ def test_no_word_is_missing(
     screen.link = screen.desk.link = StagedLink(Recorder())
     for _ in range(2):  # and nothing of one message is taken for the next one's
         for text in streamed:
-            screen._take(ev.Event("s", 1, ev.TextDelta("t", text, 1), 1, 1))
+            screen.take(ev.Event("s", 1, ev.TextDelta("t", text, 1), 1, 1))
         spoke = ev.Spoke("t", 1, (Text("one two"),), "end_turn")
-        screen._take(ev.Event("s", 1, spoke, 1, 1))
+        screen.take(ev.Event("s", 1, spoke, 1, 1))
         assert capsys.readouterr().out == shown

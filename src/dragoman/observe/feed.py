@@ -29,9 +29,10 @@ class Feed:
         self._rows: deque[bytes] = deque(maxlen=KEPT)  # packed: a quarter of the objects
         self._followers: list[Callable[[LogLine], None]] = []
         self._number = 0
-        self._stop = log.listen(self._take)
+        self._stop = log.listen(self.take)
 
-    def _take(self, time: str, level: str, area: str, event: str, pairs: dict[str, str]) -> None:
+    def take(self, time: str, level: str, area: str, event: str, pairs: dict[str, str]) -> None:
+        """Keep a line of the log, and show it to those who follow."""
         self._number += 1
         row = (self._number, time, level, area, event, pairs)
         self._rows.append(marshal.dumps(row))

@@ -76,12 +76,12 @@ class SqliteStore:
             raise fault from error
         alone = self._claim.alone  # then whoever left sessions hot has crashed
         self._claim.share()
-        self._writer = Writer(write, self._explain, group=group, idle=idle, tidy=alone)
+        self.writer = Writer(write, self._explain, group=group, idle=idle, tidy=alone)
         self._reader = StoreReader(read, self._explain)
 
     @property
     def commits(self) -> int:
-        return self._writer.commits
+        return self.writer.commits
 
     def version(self) -> object:
         """Our own commits, and the write-ahead log as other processes leave it."""
@@ -93,15 +93,15 @@ class SqliteStore:
                 self._seen = (log.st_mtime_ns, log.st_size)
             except OSError:
                 self._seen = (0, 0)
-        return (self._writer.commits, self._seen)
+        return (self.writer.commits, self._seen)
 
     async def create(self, info: SessionInfo, owner: str) -> int:
-        return await self._writer.run(changes.Create(info, owner))
+        return await self.writer.run(changes.Create(info, owner))
 
     async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
         former: str | None = None
         for _ in range(TRIES):
-            epoch, former = await self._writer.run(changes.Take(session, owner, former))
+            epoch, former = await self.writer.run(changes.Take(session, owner, former))
             if former is None:
                 return epoch
             if is_alive(former):
@@ -110,11 +110,11 @@ class SqliteStore:
         raise in_use(session, former)
 
     async def give(self, session: str, epoch: int) -> None:
-        await self._writer.run(changes.Give(session, epoch))
+        await self.writer.run(changes.Give(session, epoch))
 
     def post(self, batch: Batch, *, patient: bool = False) -> "asyncio.Future[int]":
         try:
-            return self._writer.post(changes.Append(batch), patient=patient)
+            return self.writer.post(changes.Append(batch), patient=patient)
         except Fault as fault:  # it cannot be encoded, or the store is closed
             return failed(fault)
 
@@ -164,7 +164,7 @@ class SqliteStore:
         check_search(text, limit)
         from . import search
 
-        while await self._writer.run(search.Index()) == search.CHUNK:
+        while await self.writer.run(search.Index()) == search.CHUNK:
             pass
         return await self._reader.run(lambda connection: search.search(connection, text, limit))
 
@@ -172,7 +172,7 @@ class SqliteStore:
         return await self._reader.run(lambda connection: ancestry(connection, session))
 
     async def delete(self, session: str) -> bool:
-        return await self._writer.run(changes.Delete(session))
+        return await self.writer.run(changes.Delete(session))
 
     async def asks(self, session: str | None = None, *, pending: bool = True) -> Sequence[AskRow]:
         terms = ["pending = 1"] if pending else []
@@ -190,7 +190,7 @@ class SqliteStore:
         return ask_of(rows[0]) if rows else None
 
     async def put(self, space: str, key: str, value: bytes | None) -> None:
-        await self._writer.run(changes.Put(space, key, value))
+        await self.writer.run(changes.Put(space, key, value))
 
     async def get(self, space: str, key: str) -> bytes | None:
         rows = await self._read("SELECT value FROM kv WHERE space = ? AND key = ?", space, key)
@@ -207,7 +207,7 @@ class SqliteStore:
         if not self._closed:
             self._closed = True
             await self._reader.stop()
-            await self._writer.stop()
+            await self.writer.stop()
             self._claim.release(clean=True)
 
     async def _read(self, sql: str, *values: Any) -> Rows:

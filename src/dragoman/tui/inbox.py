@@ -30,7 +30,7 @@ class Inbox:
         return sorted(found, key=lambda ask: ask.at)
 
     async def keep(self) -> None:
-        await self._link.follow_all(self._take, self._read)
+        await self._link.follow_all(self.take, self._read)
 
     async def _read(self) -> None:
         host = await self._link.ready()
@@ -61,7 +61,8 @@ class Inbox:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _take(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        """Note a question that is open now, or is not any more."""
         body = event.body
         if type(body) is ev.Asked:
             self.asks[body.ask.id] = body.ask

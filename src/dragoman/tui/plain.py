@@ -41,7 +41,7 @@ class PlainScreen:
 
     def __init__(self, wish: Wish) -> None:
         self.link = ScreenLink(wish.config_dir, self._told)
-        self.desk = ShownSession(self.link, wish, lambda: None, self._take)
+        self.desk = ShownSession(self.link, wish, lambda: None, self.take)
         self.wish = wish
         self._mid_line = ""
         self._streamed = ""  # of the message that is being said
@@ -79,7 +79,7 @@ class PlainScreen:
         while (text := await lines.next()) is not None:
             self._warned = False
             try:
-                if not await self._line(text):
+                if not await self.typed(text):
                     break
             except Fault as fault:
                 self._say(f"problem: {fault}")
@@ -115,11 +115,11 @@ class PlainScreen:
             for ask in self.desk.story.asks.values():
                 self._question(ask)
         if wish.pick:
-            await self._line("/sessions")
+            await self.typed("/sessions")
         if wish.prompt:
-            await self._line(wish.prompt)
+            await self.typed(wish.prompt)
 
-    async def _line(self, text: str) -> bool:
+    async def typed(self, text: str) -> bool:
         """Act on one line; False ends the conversation."""
         name, _, words = text.strip().partition(" ")
         if not text.strip():
@@ -190,7 +190,8 @@ class PlainScreen:
         if words:
             self._say(f"dragoman: {words}")
 
-    def _take(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        """Write what happened."""
         body = event.body
         match body:
             case ev.TextDelta(text=text):

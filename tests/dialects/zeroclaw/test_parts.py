@@ -351,7 +351,7 @@ def test_config_catalogues() -> None:
 def logged() -> Any:
     feed = Feed()
     for number, level in enumerate(("debug", "info", "warning", "error"), 1):
-        feed._take(f"T{number}", level, "area", f"event {number}", {"k": "v"})
+        feed.take(f"T{number}", level, "area", f"event {number}", {"k": "v"})
     door = SimpleNamespace(facts=SimpleNamespace(logs=feed))
     return SimpleNamespace(door=door), feed
 
