@@ -14,7 +14,7 @@ from dragoman.engine.faults import InUse, StaleEpoch, StoreFailed
 from dragoman.engine.info import SessionQuery
 from dragoman.store.migrations import Foreign
 from dragoman.store.postgres import PostgresStore, schema
-from dragoman.store.postgres.link import place_of
+from dragoman.store.postgres.address import place_of
 from dragoman.testing.postgres import Server
 
 
@@ -240,7 +240,7 @@ async def test_busy_sessions_leave_the_indexes_alone_and_lists_know_them(postgre
     page = await store.list(SessionQuery(limit=200))
     assert [info.id for info in page.sessions] == [f"s{n}" for n in reversed(range(150))]
     await store.close()
-    again = await PostgresStore.open(store.link.url)
+    again = await PostgresStore.open(store.link.address.url)
     assert (await again.fetch("SELECT count(*) FROM sessions WHERE hot"))[0][0] == 0
     await again.close()
 

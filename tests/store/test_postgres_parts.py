@@ -14,8 +14,9 @@ from dragoman.engine.faults import BadInput, Fault, InUse, Refused, StoreFailed,
 from dragoman.engine.info import SessionQuery
 from dragoman.store.postgres import changes, is_address, link, lists, writer
 from dragoman.store.postgres import search as words
+from dragoman.store.postgres.address import place_of
 from dragoman.store.postgres.changes import Node
-from dragoman.store.postgres.link import PostgresLink, is_lost, place_of
+from dragoman.store.postgres.link import PostgresLink, is_lost
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.testing.postgres import Server
 

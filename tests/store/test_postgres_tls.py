@@ -31,6 +31,15 @@ class Guarded:
             f"ssl_key_file={key}", f"hba_file={rules}",
         )  # fmt: skip
 
+    def know(self, client: Path) -> None:
+        """Let in who shows this certificate, and nobody else."""
+        rules = self.server.folder / "clients.conf"
+        rules.write_text(
+            "local all all trust\nhostssl all all 127.0.0.0/8 trust clientcert=verify-ca\n"
+        )
+        os.chown(rules, os.stat(self.server.folder).st_uid, -1)
+        self.server.restart(f"ssl_ca_file={client}", f"hba_file={rules}")
+
     def url(self, query: str) -> str:
         return f"postgresql://dragoman@{self.address}/postgres?{query}"
 
@@ -67,3 +76,26 @@ async def test_without_tls_the_server_does_not_let_us_in(guarded: Guarded) -> No
     with pytest.raises(Fault) as caught:
         await PostgresStore.open(guarded.url("sslmode=disable"))
     assert "does not let us in" in str(caught.value)
+
+
+async def test_one_of_several_hosts_answers(guarded: Guarded) -> None:
+    url = guarded.url("sslmode=require&target_session_attrs=read-write&channel_binding=prefer")
+    store = await PostgresStore.open(url.replace("@", "@127.0.0.1:1,", 1))
+    assert store.place.startswith("postgres at 127.0.0.1:1, 127.")
+    await store.close()
+
+
+async def test_a_client_shows_its_certificate(guarded: Guarded) -> None:
+    """The last one: the server asks everybody for it from now on."""
+    cert, key = make_certificate(guarded.server.folder, "client")
+    guarded.know(cert)
+    with pytest.raises(Fault) as caught:
+        await PostgresStore.open(guarded.url("sslmode=require"))
+    assert "client certificate" in str(caught.value)
+    verified = f"sslmode=verify-full&sslrootcert={guarded.cert}"
+    store = await PostgresStore.open(guarded.url(f"{verified}&sslcert={cert}&sslkey={key}"))
+    shown = await store.fetch(
+        "SELECT client_dn IS NOT NULL FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    )
+    assert shown[0][0] is True
+    await store.close()

@@ -1,23 +1,20 @@
 """Connections to the database: how they are made, mended and explained."""
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
 
 from ..rules import closed
+from .address import STATEMENT_SECONDS, read_address
 
 if TYPE_CHECKING:
     from asyncpg import Connection
     from asyncpg.pool import Pool
 
-CONNECT_SECONDS = 5.0
-STATEMENT_SECONDS = 30.0
 READERS = 4  # connections for reading, made when they are needed
 IDLE_SECONDS = 300.0
 
@@ -26,17 +23,19 @@ class PostgresLink:
     """One address. Reading goes over a small pool, each other use has a connection of its own."""
 
     def __init__(self, url: str, *, readers: int = READERS) -> None:
-        self.url = url
-        self.place = place_of(url)
+        self.address = read_address(url)
+        self.place = self.address.place
         self._readers = readers
         self._pool: Pool[Any] | None = None
         self._opening = asyncio.Lock()
         self.closed = False
 
-    async def connect(self, *, timeout: float = CONNECT_SECONDS) -> "Connection[Any]":
+    async def connect(self, *, timeout: float | None = None) -> "Connection[Any]":
         """A connection of its own. Raises what the driver raises."""
-        asyncpg = driver()
-        made: Connection[Any] = await asyncpg.connect(self.url, timeout=timeout, **self._terms())
+        asyncpg, address = driver(), self.address
+        made: Connection[Any] = await asyncpg.connect(
+            address.url, timeout=timeout or address.connect, **address.terms()
+        )
         return made
 
     @asynccontextmanager
@@ -44,21 +43,22 @@ class PostgresLink:
         """A connection for reading committed state. Raises StoreFailed."""
         if self.closed:
             raise closed()
+        address = self.address
         try:
             if self._pool is None:
                 async with self._opening:
                     if self._pool is None:
                         asyncpg = driver()
                         self._pool = await asyncpg.create_pool(
-                            self.url,
+                            address.url,
                             min_size=0,
                             max_size=self._readers,
-                            timeout=CONNECT_SECONDS,
+                            timeout=address.connect,
                             max_inactive_connection_lifetime=IDLE_SECONDS,
-                            **self._terms(),
+                            **address.terms(),
                         )
             assert self._pool is not None
-            async with self._pool.acquire(timeout=CONNECT_SECONDS + STATEMENT_SECONDS) as one:
+            async with self._pool.acquire(timeout=address.connect + STATEMENT_SECONDS) as one:
                 yield one
         except Fault:
             raise
@@ -69,21 +69,9 @@ class PostgresLink:
         self.closed = True
         if self._pool is not None:
             try:
-                await asyncio.wait_for(self._pool.close(), CONNECT_SECONDS)
+                await asyncio.wait_for(self._pool.close(), self.address.connect)
             except (TimeoutError, OSError, driver().PostgresError):
                 self._pool.terminate()
-
-    def _terms(self) -> dict[str, Any]:
-        return {
-            # The server gives up first, and says why; ours is for a server that is silent.
-            "command_timeout": STATEMENT_SECONDS + 5,
-            "server_settings": {
-                "application_name": "dragoman",
-                "statement_timeout": str(int(STATEMENT_SECONDS * 1000)),
-                "idle_in_transaction_session_timeout": "60000",
-                "client_encoding": "utf-8",
-            },
-        }
 
     def explain(self, error: BaseException) -> Fault:
         """What went wrong, in our words."""
@@ -102,6 +90,45 @@ class PostgresLink:
                 "Name a file of those who vouch for it in the address: sslrootcert=FILE.",
                 stalled=True,
             )
+        if isinstance(error, asyncpg.ClientConfigurationError):
+            return BadInput(
+                f"The address of the database {self.place} cannot be used: {said}.",
+                "For TLS: sslmode=require, or verify-full with sslrootcert=FILE, or"
+                " sslrootcert=system for those whom this machine trusts.",
+            )
+        if is_pooled(error):
+            return StoreFailed(
+                f"Before the database {self.place} is a pooler that keeps no sessions: {said}.",
+                "Connect past it, or let it pool by session and take the startup parameters that it"
+                " names (PgBouncer: pool_mode, ignore_startup_parameters).",
+            )
+        if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            return StoreFailed(
+                f"The database {self.place} can only be read: {said}.",
+                "It is tried again until it can be written. Of several hosts one that can be is"
+                " found with target_session_attrs=read-write in the address.",
+                stalled=True,
+            )
+        if isinstance(error, asyncpg.InvalidCatalogNameError):
+            return StoreFailed(
+                f"The database {self.place} is not there: {said}.",
+                "Make it: createdb --encoding=UTF8 NAME",
+            )
+        if isinstance(error, asyncpg.DiskFullError):
+            return StoreFailed(
+                f"The disk of the database {self.place} is full: {said}.", "Make room on it."
+            )
+        if isinstance(error, asyncpg.QueryCanceledError):
+            return StoreFailed(
+                f"The database {self.place} did not do it in time: {said}.",
+                "Somebody may hold a lock: look at pg_stat_activity.",
+            )
+        if isinstance(error, asyncpg.UndefinedObjectError | asyncpg.CantChangeRuntimeParamError):
+            if "parameter" in said:
+                return BadInput(
+                    f"The database {self.place} refuses the address: {said}.",
+                    "Take it out of the address.",
+                )
         if is_lost(error):
             return StoreFailed(
                 f"The database {self.place} cannot be reached: {said}.",
@@ -142,6 +169,16 @@ def is_lost(error: BaseException) -> bool:
     )
 
 
+def is_pooled(error: BaseException) -> bool:
+    """Whether something between us and the server mixes up who uses which connection."""
+    asyncpg = driver()
+    if isinstance(error, asyncpg.ProtocolViolationError):
+        return "startup parameter" in str(error)
+    return isinstance(
+        error, asyncpg.DuplicatePreparedStatementError | asyncpg.InvalidSQLStatementNameError
+    )
+
+
 def is_gone(error: BaseException) -> bool:
     """Whether there is no server, or one that begins or ends: no connection to it can last."""
     return isinstance(
@@ -159,21 +196,6 @@ def driver() -> Any:
             "Install it: pip install 'dragoman[postgres]'",
         ) from None
     return asyncpg
-
-
-def place_of(url: str) -> str:
-    """The address without what is secret in it."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or parse_qs(parts.query).get("host", ["localhost"])[0]
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError as error:
-        raise BadInput(
-            f"The address of the database is not valid: {error}.",
-            "Write it like postgresql://user:password@host:5432/name.",
-        ) from None
-    name = parts.path.lstrip("/") or parts.username or os.environ.get("PGDATABASE", "")
-    return f"{name} at {host}{port}"
 
 
 def clean(text: str) -> str:

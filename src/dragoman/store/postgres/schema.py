@@ -208,6 +208,15 @@ async def version_of(connection: "Connection[Any]") -> int | None:
     return version
 
 
+def check_encoding(name: str) -> None:
+    """Refuse a new database that could not hold every text. Raises Foreign."""
+    if name not in ("UTF8", "SQL_ASCII"):  # the latter holds whatever it is given
+        raise Foreign(
+            f"The database keeps texts as {name}, which cannot hold them all.",
+            "Make another: createdb --encoding=UTF8 --template=template0 NAME",
+        )
+
+
 async def migrate(connection: "Connection[Any]") -> int:
     """Bring the database to the newest version in one transaction; returns the version it had."""
     if await version_of(connection) == len(STEPS):
@@ -218,6 +227,7 @@ async def migrate(connection: "Connection[Any]") -> int:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=PATIENCE)
         before = await version_of(connection)  # another process may have been faster
         if before is None:
+            check_encoding(connection.get_settings().server_encoding)
             await connection.execute("CREATE TABLE dragoman_schema (version integer NOT NULL)")
             await connection.execute("INSERT INTO dragoman_schema VALUES (0)")
             before = 0

@@ -204,8 +204,12 @@ class Writer:
                 if jobs[0].lost >= TRIES:  # alone since the first: what follows is not held up
                     self._finish(jobs[0], error=self._link.explain(error))
                 return
-            if isinstance(error, driver().DeadlockDetectedError):
+            if isinstance(error, driver().DeadlockDetectedError | driver().SerializationError):
                 return  # tried again: nothing of it was written
+            if isinstance(error, driver().QueryCanceledError):
+                # Somebody locks a table. Who has waited is refused with the first, not one by one.
+                self._give_up(self.wait, self._link.explain(error))
+                return
             if grouped:  # each for itself, to find the one that cannot be written
                 for job in jobs:
                     self._known.pop(_session(job), None)
