@@ -85,7 +85,7 @@ run: $(STAMP_RUN)
 # at once; what needs the machine for itself, one by one. With COVER=yes the tests that reach the core
 # are measured first (`make covered` prints what they reached), all but the slow ones and those that
 # no tracer may be in, which follow with the rest. `--having` spares a lane the files without its mark.
-# SPARED are files of which only the terminals run; ALONE is what runs by itself, if not all of T.
+# SPARED are files of which only the terminals run; TERMINALS and ALONE are of what those run, if not of T.
 PARALLEL = -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 TOGETHER = not local and not alone and not terminal
 COVERED = $(addprefix tests/,engine wire store policy dialects questions checkpoints agents fleet host)
@@ -95,7 +95,7 @@ test: $(TEST_NEEDS)
 	@ran=; failed=; lane() { "$$@"; case $$? in 0) ran=yes;; 5) ;; *) failed=yes;; esac; }; \
 	if [ "$(COVER)" = yes ]; then rm -f .coverage .coverage.*; lane $(MEASURE); fi; \
 	lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER)" $(if $(filter yes,$(COVER)),$(COVERED:%=--measured %)) $(SPARED:%=--ignore=%) $(T); \
-	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,2) --dist loadfile -m "terminal and not local" --having terminal $(T); \
+	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,2) --dist loadfile -m "terminal and not local" --having terminal $(or $(TERMINALS),$(T)); \
 	lane $(PYTEST) -q -rs -m "alone and not local" --having alone $(or $(ALONE),$(T)); \
 	[ -n "$$ran" ] && [ -z "$$failed" ]
 

@@ -33,7 +33,8 @@ node=tests/interop/node/node_modules
 cache=$(.venv/bin/python -m pip cache dir 2>/dev/null || true)
 if [ -d "$cache" ]; then mkdir -p "$home/.cache" && cp -r "$cache" "$home/.cache/"; fi
 chown -R "$user:" "$home"
-# What has the machine for itself measures time and memory elsewhere, whoever runs it.
-[ $# -gt 0 ] || set -- test SPARED="$(.venv/bin/python -m tests.lane)" ALONE="tests/daemon tests/gateway tests/sandbox tests/tools"
+# What has the machine for itself measures time and memory elsewhere, whoever runs it. At a terminal it
+# matters where files and sockets are, who may have them, and how it is begun and left.
+[ $# -gt 0 ] || set -- test SPARED="$(.venv/bin/python -m tests.lane)" TERMINALS="tests/tui/test_opening.py tests/tui/test_run.py tests/tui/test_ends.py tests/tui/test_typing.py tests/tui/test_clipboard.py tests/tui/test_undoing.py" ALONE="tests/daemon tests/gateway tests/sandbox tests/tools"
 as_user make -C "$clone" PYTHON="$python" "$@" </dev/null ||
   as_user make -C "$clone" PYTHON="$python" test-again </dev/null

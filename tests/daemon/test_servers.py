@@ -84,7 +84,6 @@ def names(script: Scripted) -> set[str]:
     return {tool.name for tool in script.requests[0].tools if tool.name.startswith("mcp__")}
 
 
-@pytest.mark.alone  # a server has a few seconds to begin
 async def test_one_process_serves_all_sessions_and_goes_with_the_host(talks) -> None:
     talk = await talks(SUMS + GONE)
     add = call("mcp__sums__add", a=2, b=3)

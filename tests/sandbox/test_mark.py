@@ -53,7 +53,7 @@ print("; ".join(found), flush=True)
 LATER = (
     "env -i setsid python3 -c 'import os, time\n"
     'while not os.path.exists("go"): time.sleep(0.02)\n'
-    'os.system("python3 try.py again.json > said.new 2>&1; mv said.new said")\' '
+    'os.system("python3 try.py again.json > said.new 2>&1; [ $? -gt 128 ] || mv said.new said")\' '
     "& echo $! > pid; sleep 60"
 )
 

@@ -88,6 +88,7 @@ def world(monkeypatch: pytest.MonkeyPatch):
     made = World(top)
     for name in ("LEAKED_API_KEY", "DRAGOMAN_LEAKED", "LEAKED_THING", "NAMED_API_KEY"):
         monkeypatch.setenv(name, "of the daemon")
+    monkeypatch.setattr("dragoman.tools.mcp.PATIENCE_SECONDS", 30)  # on a busy machine, too
     monkeypatch.chdir(top / "other")  # the host's own folder is nobody's workspace
     yield made
     monkeypatch.undo()
@@ -115,7 +116,6 @@ async def tried(world: World, kind: str, backend: str, more: str = "") -> dict[s
     return await world.ask(served(backend, more), "all", "mcp__tries__try_all")
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", ["agent", "server"])
 async def test_no_way_out_and_ordinary_work(world: World, kind: str, backend: str) -> None:
@@ -129,14 +129,12 @@ async def test_no_way_out_and_ordinary_work(world: World, kind: str, backend: st
     assert found["inherited"] == ["LEAKED_THING", "NAMED_API_KEY"]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("kind", ["agent", "server"])
 async def test_without_network(world: World, kind: str) -> None:
     found = await tried(world, kind, "auto", "sandbox_network = false\n")
     assert not found["network"] and found["temporary"], found
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("kind", ["agent", "server"])
 async def test_trust_lets_it_out(world: World, kind: str) -> None:
     found = await tried(world, kind, "auto", "trust_outside_sandbox = true\n")
@@ -145,7 +143,6 @@ async def test_trust_lets_it_out(world: World, kind: str) -> None:
     assert found["inherited"] == []  # trust is no reason to hand out keys
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("backend", BACKENDS)
 async def test_a_server_that_a_client_brings(world: World, backend: str) -> None:
     config = f'[sandbox]\nbackend = "{backend}"\n[agents.all]\nmodel = "script/m"\nmode = "full"\n'
