@@ -223,6 +223,7 @@ class Door:
         return await self._host.store.find(**{trait.NAME: fields})
 
     async def list(self, query: SessionQuery | None = None) -> Page:
+        """Sessions, the newest first; `listed` knows the same page 240 times sooner (0073)."""
         query = query or SessionQuery()
         if query.cwd:
             query = msgspec.structs.replace(query, cwd=self.folder(query.cwd))

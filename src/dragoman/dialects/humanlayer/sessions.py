@@ -49,6 +49,7 @@ async def found(
 
 
 async def list_sessions(desk: Desk, who: Who, params: NoParams) -> Raw:
+    """The whole way; `verbs._listed` has the same bytes in half the time (decision 0073)."""
     return Raw(await desk.session_rows.rows())
 
 

@@ -96,6 +96,7 @@ async def subscribe(call: "Call[HumanlayerHearer]", asked: shapes.Subscribe) -> 
 
 
 def health(conn: "HumanlayerHearer", _: None) -> dict[str, str]:
+    """The whole way; `Desk.health` has the same bytes in half the time (decision 0073)."""
     return {"status": "ok", "version": conn.desk.version}
 
 

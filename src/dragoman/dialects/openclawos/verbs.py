@@ -31,6 +31,7 @@ def register(conn: "OpenclawosHearer", asked: shapes.Register) -> Any:
 
 
 def heartbeat(conn: "OpenclawosHearer", asked: shapes.Heartbeat) -> Any:
+    """The whole way; `beats` has the same bytes in less than half the time (decision 0073)."""
     seat = _seat(conn)
     seat.beat_at = now = conn.desk.now()
     if asked.status is not None:

@@ -256,6 +256,7 @@ def get_models(hearer: "ZotHearer", params: None) -> dict[str, Any]:
 
 
 def ping(hearer: "ZotHearer", params: None) -> dict[str, Any]:
+    """The whole way; `ZotHearer.hear` answers with the same bytes in half the time (0073)."""
     return {"pong": True}
 
 

@@ -123,7 +123,8 @@ def _environment(conn: "ZeroclawHearer", env: dict[str, Any] | None) -> dict[str
     return found
 
 
-def status(conn: "ZeroclawHearer", _: None) -> Any:
+def status(conn: "ZeroclawHearer", _: None) -> msgspec.Raw:
+    """The whole way; `status_line` has the same bytes in half the time (decision 0073)."""
     return conn.desk.status(conn.camel, conn.terminal)
 
 
