@@ -217,3 +217,16 @@ def test_restoring_keeps_the_other_names_of_a_file(folder: Folder, db: Database)
     assert (folder.top / "b").read_bytes() == path.read_bytes() == b"what was there"
     assert os.path.samestat(path.stat(), before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_restoring_writes_through_no_link_to_what_other_programs_run(
+    folder: Folder, db: Database
+) -> None:
+    (folder.top / ".git").mkdir()
+    (folder.top / ".git" / "config").write_bytes(b"[core]\n")
+    path = folder.top / "a"
+    os.link(folder.top / ".git" / "config", path)
+    now = State(path.stat().st_mode, db.put(b"[core]\n"))
+    restore(db, [FileChange(str(path), now, State(FILE, db.put(b"evil")))], 1000, str(folder.top))
+    assert path.read_bytes() == b"evil"
+    assert (folder.top / ".git" / "config").read_bytes() == b"[core]\n"

@@ -144,13 +144,30 @@ async def test_another_file_in_its_place_is_not_written(
     os.link(work / "a", work / "b")
     real = disk.replaceable
 
-    def swapped(before: os.stat_result) -> bool:
+    def swapped(before: os.stat_result, *more: Any) -> bool:
         (work / "other").write_text("old\n")
         os.utime(work / "other", ns=(before.st_mtime_ns, before.st_mtime_ns))
         os.rename(work / "other", work / "a")
-        return real(before)
+        return real(before, *more)
 
     monkeypatch.setattr(disk, "replaceable", swapped)
     with pytest.raises(BadInput, match="changed while it was edited"):
         await edit(use)
     assert (work / "a").read_text() == (work / "b").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("name", [".git/config", ".git/hooks/pre-commit", ".vscode/settings.json"])
+async def test_no_link_leads_to_what_other_programs_run(
+    use: Any, work: Path, change: Any, name: str
+) -> None:
+    """`ln .git/config a` by a command, and then an edit of `a`, which nobody asks about."""
+    (work / ".git" / "hooks").mkdir(parents=True)
+    (work / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (work / ".git" / "objects").mkdir()
+    (work / ".git" / "refs").mkdir()
+    (work / ".vscode").mkdir()
+    (work / name).write_text("old\n")
+    os.link(work / name, work / "a")
+    await change(use)
+    assert (work / "a").read_text() != "old\n"
+    assert (work / name).read_text() == "old\n"

@@ -176,7 +176,7 @@ def _put(db: Database, change: FileChange, space: str) -> None:
         before = _there(parent, name)
         if before is None or stat.S_ISLNK(target.mode) or not stat.S_ISREG(before.st_mode):
             before = None  # nothing of it is kept
-        if before is None or replaceable(before):
+        if before is None or replaceable(before, [space]):
             try:
                 return _swap(parent, name, data, target.mode, before)
             except OSError as error:

@@ -97,7 +97,7 @@ def replace(
             _still_the_same(directory, name, new, expected, shown)
             halt.check()
 
-        if before is None or replaceable(before):
+        if before is None or replaceable(before, bounds.roots, bounds.locked):
             try:
                 return _swap(directory, name, shown, data, before, halt, check, new)
             except OSError as error:

@@ -12,16 +12,39 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from .undoing import leads_to_guarded
 
 _PIECE = 1 << 20
+_LOOKED_AT = 4096  # files of a folder that is read-only for commands
 # The folder takes no new file, the file is a mount of its own, or what it has cannot be given.
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.ENOTSUP)
 
 
-def replaceable(before: os.stat_result) -> bool:
-    """Whether another file may take the place of this one: nobody has it by another name."""
-    return before.st_nlink < 2
+def replaceable(before: os.stat_result, roots: Sequence[str], locked: Sequence[str] = ()) -> bool:
+    """Whether another file takes the place of this one: nobody has it by another name.
+
+    Or by one that makes other programs run something (git's configuration, say), or that is
+    read-only for commands: nobody agreed to writing that, so such a link does not lead there.
+    """
+    if before.st_nlink < 2:
+        return True
+    return leads_to_guarded(before, roots) or any(_is_in(before, place) for place in locked)
+
+
+def _is_in(file: os.stat_result, place: str) -> bool:
+    """Whether a file is another, or one of those in a folder."""
+    found = (os.path.join(top, name) for top, _, names in os.walk(place) for name in names)
+    return any(_same(file, path) for path in (place, *islice(found, _LOOKED_AT)))
+
+
+def _same(file: os.stat_result, path: str) -> bool:
+    try:
+        return os.path.samestat(file, os.lstat(path))
+    except OSError:
+        return False
 
 
 def hinders(error: OSError) -> bool:

@@ -122,6 +122,14 @@ class GuardedEntries:
         own = [place for root in self._roots for place in repositories(root)]
         return real in own  # those are looked at, and nothing else in there is
 
+    def has(self, file: os.stat_result) -> bool:
+        """Whether a file is one of them, by whatever name it was found."""
+        for path in self._before:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(file, os.lstat(path)):
+                    return True
+        return False
+
     # --- looking ---
 
     def _look(self) -> Iterator[tuple[str, FoundEntry]]:
@@ -195,6 +203,11 @@ class GuardedEntries:
             if kept.kind == stat.S_IFDIR:
                 waiting.extend(entry.path for entry in _entries(path))
         self._left_out.update(waiting)
+
+
+def leads_to_guarded(file: os.stat_result, roots: Sequence[str]) -> bool:
+    """Whether a file of these workspaces is a hard link to a guarded one."""
+    return GuardedEntries(roots).has(file)
 
 
 def _in(path: str, folder: str) -> bool:
