@@ -79,10 +79,10 @@ async def test_text_is_not_lost_to_a_fact_that_a_replay_gave_in_the_middle_of_it
     hub.last = 1
     hub.watch(ME, tape, lambda said: None, since=0)
     await asyncio.sleep(0)
-    hub.emit(Event("s", 0, ev.TextDelta("t", "one ")))
+    hub.stream("s", ev.TextDelta, "t", "one ", 0)
     hub.emit(Event("s", 0, ev.Deleted()))
     hub.emit_kept(stored[1:])
-    hub.emit(Event("s", 0, ev.TextDelta("t", "two")))
+    hub.stream("s", ev.TextDelta, "t", "two", 0)
     go.set()
     await asyncio.gather(*tasks)
     assert [event.seq for event in tape.events if event.seq] == [1, 2]

@@ -33,7 +33,7 @@ async def test_after_what_was_held():
     said, paused = [], [True]
     hub = hub_of([])
     watch = hub.watch(Who("test"), Words(), said.append, lambda: paused[0])
-    hub.emit(Event("s", 0, ev.TextDelta("t", "a")))
+    hub.stream("s", ev.TextDelta, "t", "a", 0)
     watch.then(lambda: said.append("end"))
     assert said == []
     paused[0] = False
@@ -48,7 +48,7 @@ async def test_after_what_is_read_again():
     watch = hub.watch(Who("test"), Words(), said.append, lambda: paused[0])
     hub.emit_kept([kept])
     for _ in range(3):
-        hub.emit(Event("s", 0, ev.TextDelta("t", "x" * HOLD_BYTES)))
+        hub.stream("s", ev.TextDelta, "t", "x" * HOLD_BYTES, 0)
         hub.flush()
     ended = asyncio.Event()
     watch.then(lambda: (said.append("end"), ended.set()))
@@ -62,7 +62,7 @@ async def test_a_closed_watch_holds_nothing_back():
     done = []
     hub = hub_of([])
     watch = hub.watch(Who("test"), Words(), lambda said: None, lambda: True)
-    hub.emit(Event("s", 0, ev.TextDelta("t", "a")))
+    hub.stream("s", ev.TextDelta, "t", "a", 0)
     watch.then(lambda: done.append(1))
     watch.close()
     assert done == [1]
@@ -74,7 +74,7 @@ async def test_one_that_breaks_hurts_nobody_else(paused):
     hub = Hub("s", None, asyncio.ensure_future, trouble=lambda what, e, **_: told.append(e))
     watch = hub.watch(Who("test"), Words(), said.append, lambda: waits[0])
     other = hub.watch(Who("test"), Words(), said.append)
-    hub.emit(Event("s", 0, ev.TextDelta("t", "a")))
+    hub.stream("s", ev.TextDelta, "t", "a", 0)
     hub.flush()
 
     def broken():
@@ -84,7 +84,7 @@ async def test_one_that_breaks_hurts_nobody_else(paused):
     watch.then(lambda: said.append("end"))
     waits[0] = False
     watch.resume()
-    hub.emit(Event("s", 0, ev.TextDelta("t", "b")))
+    hub.stream("s", ev.TextDelta, "t", "b", 0)
     hub.flush()
     watch.close()
     assert [str(error) for error in told] == ["'broken'"] and "end" in said

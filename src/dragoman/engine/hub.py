@@ -14,15 +14,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from . import events as ev
 from .deltas import (
-    MERGED,
     Run,
     beat_of,
     drafted,
     joined,
     merge,
-    part_of,
     single,
-    text_of,
     unread,
     weight_of,
 )
@@ -332,16 +329,12 @@ class Hub:
             self._changed()
 
     def emit(self, event: Event) -> None:
-        """Emit a passing event."""
+        """Emit a passing event that is no delta: those go through `stream`."""
         if not self.watches:
-            return
-        body = event.body
-        if isinstance(body, MERGED):
-            self.stream(event.session, type(body), body.turn, text_of(body), part_of(body))
             return
         self._pending.append(event)
         self._run = None
-        kind = type(body)
+        kind = type(event.body)
         if kind is ev.StreamOpened:  # what follows goes out at once
             self._first = True
         elif kind is not ev.StepBegan:

@@ -191,7 +191,8 @@ class Turn:
         else:
             final = result.content
         self._draft.add(False, final)
-        self._emit(ev.TextDelta(self.id, final, self._draft.step))
+        if not self._now.closed:
+            self._ledger.stream(ev.TextDelta, self.id, final, self._draft.step)
         if final == text:
             return content
         rest = tuple(block for block in content if not isinstance(block, Text))
