@@ -46,6 +46,46 @@ def test_the_kind_of_a_refusal(status: int, error: dict[str, Any], kind: str) ->
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "input length and `max_tokens` exceed context limit: 190000 + 9000 > 199000",
+        "The prompt (length 9) is longer than the maximum model length of 8.",
+        "Input prompt (9 tokens) is too long",
+        "`inputs` tokens + `max_new_tokens` must be <= 8. Given: 9",
+        "This model's maximum prompt length is 8 but the request contains 9 tokens",
+        "Your request exceeded model token limit: 8",
+        "Range of input length should be [1, 8]",
+        "Prompt exceeds max length",
+        "prompt token count of 9 exceeds the limit of 8",
+        "the number of input tokens 9 cannot exceed the total tokens limit 8",
+        "Request payload size exceeds the limit: 8 bytes",
+        "Invalid 'messages[1].content': string too long",
+        "the request exceeds the available context size",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_known_by_many_sentences(said: str) -> None:
+    assert seen(400, {"error": {"message": said}}).kind == "context_full"
+    wrapped = ErrorBody(message=said, type="invalid_request_error")
+    assert from_event("p", wrapped).kind == "context_full"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "max_tokens: 9 > 8, the most output tokens that are allowed",
+        "messages: text content blocks must be non-empty",
+        "tools.0.name: must match the pattern",
+        "temperature must be <= 1",
+        "model not found",
+        "image exceeds 5 MB maximum",
+        "invalid input: messages must alternate",
+    ],
+)
+def test_other_mistakes_are_no_long_prompt(said: str) -> None:
+    assert seen(400, {"error": {"message": said}}).kind == "bad_request"
+
+
+@pytest.mark.parametrize(
     ("body", "text"),
     [
         (b'{"error":{"message":"why"}}', "why"),

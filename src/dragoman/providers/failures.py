@@ -12,6 +12,11 @@ _FULL = (  # compiled when something fails
     r"(?i)prompt is too long|context[_ ]length|context[_ ]window|maximum context"
     r"|exceed_context_size|input token count|maximum number of tokens|too many tokens"
     r"|input is too long|reduce the length|exceeds? the (?:model's )?(?:available )?context"
+    # By its words: many servers have a sentence of their own for it.
+    r"|context (?:limit|size)|(?:prompt|model|input) (?:token )?(?:length|limit)|token limit"
+    r"|(?:prompt|inputs?|request|messages?|payload)\b[^.]{0,60}\b(?:too (?:long|large)|longer than)"
+    r"|(?:prompt|inputs?|payload)\b[^.]{0,60}\bexceed|\binputs?\b[^.]{0,40}\btokens\b[^.]{0,40}<="
+    r"|number of input tokens|total tokens limit|range of input length|string too long"
 )
 _AUTH = r"(?i)api key not valid|invalid api key|api_key_invalid|incorrect api key"
 _SHOWN = 500
@@ -36,6 +41,8 @@ _BY_TYPE = {
     "request_too_large": "context_full",
     "context_length_exceeded": "context_full",
     "exceed_context_size_error": "context_full",
+    "model_max_prompt_tokens_exceeded": "context_full",
+    "string_above_max_length": "context_full",
     "content_policy_violation": "refused",
     "cyber_policy_violation": "refused",
 }
