@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 from tests.tui.stage import Stage, until
+from textual.app import App, ComposeResult
+from textual.events import Key
 
 from dragoman.client.answers import Board as Answer
 from dragoman.client.answers import BoardRow
 from dragoman.engine import events as ev
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
-from dragoman.tui.board import Board, Rows
+from dragoman.tui.board import Board, Line, Rows
 from dragoman.tui.piece import Piece
 
 
@@ -89,3 +91,18 @@ async def test_a_session_that_is_watched_is_drawn_in_beats(
         await until(pilot, lambda: drawn)
         await pilot.pause()
         assert drawn == [1]
+
+
+async def test_the_line_takes_its_keys_in_their_order() -> None:
+    class Typed(App[None]):
+        def compose(self) -> ComposeResult:
+            yield Line("abc", select_on_focus=False)
+
+    app = Typed()
+    async with app.run_test() as pilot:
+        for key in ("backspace", "home"):
+            app.post_message(Key(key, None))
+        for letter in "xyz":
+            app.post_message(Key(letter, letter))
+        await pilot.pause()
+        assert app.query_one(Line).value == "xyzab"

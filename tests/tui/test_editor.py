@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.events import Key
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -243,3 +244,32 @@ async def test_status_says_what_is_waited_for() -> None:
     assert "waits for your answer" in status.line(80).plain
     status.notice, status.below = "renamed", True
     assert status.line(80).plain.startswith("renamed  ↓ more below")
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        (("ctrl+u",), "xyz"),
+        (("backspace",), "abxyz"),
+        (("ctrl+w",), "xyz"),
+        (("home",), "xyzabc"),
+        (("left", "left"), "axyzbc"),
+        (("left", "delete"), "abxyz"),
+        (("home", "right", "ctrl+k"), "axyz"),
+        (("shift+left",), "abxyz"),
+        (("backspace", "ctrl+z", "end"), "abcxyz"),
+    ],
+)
+async def test_keys_are_taken_in_the_order_in_which_they_were_typed(
+    tmp_path: Path, keys: tuple[str, ...], text: str
+) -> None:
+    """All at once, as after a pause of the terminal."""
+    async with screen(tmp_path) as (app, pilot):
+        app.writing.editor.put("abc")
+        await pilot.pause()
+        for key in keys:
+            app.post_message(Key(key, None))
+        for letter in "xyz":
+            app.post_message(Key(letter, letter))
+        await pilot.pause()
+        assert app.writing.editor.text == text

@@ -22,6 +22,7 @@ from dragoman.engine.faults import Fault, UnknownAgent
 from .boarding import columns, doing, line, needs, order
 from .conversation import Conversation
 from .desk import ShownSession
+from .editor import acts_of
 from .inbox import Inbox
 from .link import ScreenLink
 from .rows import safe
@@ -91,6 +92,21 @@ class Rows(Widget, can_focus=True):
         self.move(-1)
 
 
+class Line(Input):
+    """Takes its keys in their order."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key not in _ACTS:
+            await super()._on_key(event)
+            return
+        event.prevent_default()
+        event.stop()
+        await self.run_action(_ACTS[event.key])
+
+
+_ACTS = acts_of(Input.BINDINGS)
+
+
 class Board(Screen[str]):
     """Gives the id of the session to open, or nothing."""
 
@@ -128,7 +144,7 @@ class Board(Screen[str]):
         self._list.here = here
         self._top = Static(id="top")
         self._keys = Static(_KEYS, id="keys")
-        self._input = Input(compact=True)
+        self._input = Line(compact=True)
         self._asked = ""  # what the input is for
         self._desk = ShownSession(link, Wish(cwd=""), self._told)
         self._view = Conversation(self._desk.story)

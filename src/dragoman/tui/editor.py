@@ -1,8 +1,9 @@
 """Where the user types: several lines, history, completion, attachments of what is pasted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from textual import events
+from textual.binding import Binding
 from textual.geometry import Region
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -16,6 +17,18 @@ from .vi import Vi
 
 _LONG_PASTE = 2_000  # characters from which a paste becomes an attachment
 _LONG_LINES = 20
+
+
+def acts_of(bindings: Iterable[object]) -> dict[str, str]:
+    """What keys do to a text: key -> action.
+
+    Left to the app, which Textual asks last, it would be done after what is typed next.
+    """
+    known = [one for one in bindings if isinstance(one, Binding)]
+    return {key: binding.action for binding in known for key in binding.key.split(",")}
+
+
+_ACTS = acts_of(TextArea.BINDINGS)
 
 
 class Editor(TextArea):
@@ -100,6 +113,11 @@ class Editor(TextArea):
         if self._special(key):
             event.prevent_default()
             event.stop()
+            return
+        if key in _ACTS:
+            event.prevent_default()
+            event.stop()
+            await self.run_action(_ACTS[key])
             return
         await super()._on_key(event)
 
