@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.fleet.making import until
 from tests.postgres import new_database
 from tests.store.making import make_batch, make_info
 
@@ -183,3 +184,24 @@ async def test_a_new_database_must_hold_every_text(postgres: Server) -> None:
     await connection.close()
     with pytest.raises(Fault, match="LATIN1"):
         await PostgresStore.open(postgres.url("latin"))
+
+
+async def test_what_is_told_of_a_database_that_is_away_is_the_newest(postgres: Server) -> None:
+    url = await new_database(postgres)
+    name = url.partition("?")[0].rpartition("/")[2]
+    store = await PostgresStore.open(url)
+    epoch = await store.create(make_info("s"), "me")
+    told: list[str] = []
+    store.writer.on_stall = told.append
+    other = await asyncpg.connect(postgres.url())
+    await other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    await other.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    )
+    posted = store.post(make_batch("s", epoch, 1))
+    await until(lambda: "accepting connections" in store.problem, 30)
+    await other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    assert await asyncio.wait_for(posted, 30) > 0
+    assert len(told) == 2 and "cannot be reached" in told[0] and told[1] == store.problem == ""
+    await other.close()
+    await store.close()

@@ -49,7 +49,7 @@ async def begun(store: PostgresStore, session: str = "s1") -> int:
                 "cannot switch to state 12; another operation (2) is in progress"
             ),
             StoreFailed,
-            "cannot be reached",
+            "cannot be reached: the connection was closed",
         ),
         (TimeoutError(), StoreFailed, "cannot be reached: it did not answer in time"),
         (asyncpg.InvalidPasswordError("no"), StoreFailed, "does not let us in"),

@@ -81,6 +81,8 @@ class PostgresLink:
         said = (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
         if isinstance(error, TimeoutError):
             said = "it did not answer in time"
+        if isinstance(error, asyncpg.InternalClientError):
+            said = "the connection was closed"
         if isinstance(error, asyncpg.DataError | OverflowError | UnicodeEncodeError):
             return BadInput(f"This cannot be stored: {said}.")
         if isinstance(error, ssl.SSLCertVerificationError):

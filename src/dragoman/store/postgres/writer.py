@@ -312,9 +312,8 @@ class Writer:
     # --- when the database is gone ---
 
     def _stall(self, error: BaseException) -> None:
-        fault = self._link.explain(error)
-        if not self.stalled:
-            self.stalled = fault.message
+        known, self.stalled = self.stalled, self._link.explain(error).message
+        if not known:
             self.on_stall(self.stalled)
 
     async def _mend(self) -> bool:
