@@ -36,7 +36,7 @@ endif
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
 	@echo "make run            set up, then show one whole turn with the embedded demo model"
-	@echo "make test           all tests, in parallel (T=tests/cli for one area, WORKERS=1 one by one)"
+	@echo "make test           the tests, in parallel (T=tests/cli for all of an area, LONG=1 for all, WORKERS=1 one by one)"
 	@echo "make test-user      the tests that mind who runs them, as an ordinary user made for it (needs root)"
 	@echo "make test-pythons   the tests of the core with every other Python found"
 	@echo "make coverage       branch coverage of engine, wire, store and policy; at least 95 % each"
