@@ -60,6 +60,23 @@ ONCE_LONG = {
     "store/test_crash.py": "a writer that is killed again and again",
     "store/test_differential.py": "rows in and out",
 }
+# The same of short ones that read text, or look at answers alone.
+ONCE_SHORT = {
+    "cross/test_overlong.py": "long lines in each protocol",
+    "fuzz/test_fields.py": "lines, in this process",
+    "policy/test_commands.py": "commands read, none run",
+    "policy/test_reading.py": "commands read, none run",
+    "settings/test_guide.py": "what pages say of keys",
+    "settings/test_refer.py": "what keys refer to",
+    "settings/test_retired.py": "keys that went",
+    "settings/test_shape.py": "what keys may hold",
+    "testing/test_ends.py": "talks played in this process",
+    "testing/test_play.py": "talks played in this process",
+    "testing/test_score.py": "talks judged in this process",
+    "tools/test_mcp_alive.py": "servers that say nothing",
+    "tools/test_search_random.py": "what is found; test_search.py runs as everybody",
+    "transports/test_idle.py": "memory of silent connections",
+}
 # What a run of the whole suite leaves to CI: much of its time, for what others show in short.
 # A run that names a folder or a file has all of it (`make test T=tests/cli`).
 LATER = {
@@ -145,7 +162,7 @@ def spared() -> list[Path]:
     found = [path for name in ONCE for path in sorted((TESTS / name).rglob("test_*.py"))]
     found += (path for path in sorted(TESTS.glob("test_*.py")) if path.name != "test_mounts.py")
     quiet = [path for path in found if not _MINDS.search(path.read_text())]
-    return [*quiet, *(TESTS / name for name in ONCE_LONG)]
+    return [*quiet, *(TESTS / name for name in (*ONCE_LONG, *ONCE_SHORT))]
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ def test_who_starts_processes_is_not_spared() -> None:
     spared = {str(path.relative_to(lane.TESTS)) for path in lane.spared()}
     assert {"engine/test_turns.py", "wire/test_lines.py", "test_imports.py"} <= spared
     assert not {"dialects/pi/test_installed.py", "test_mounts.py", "tui/test_clipboard.py"} & spared
-    others = spared - set(lane.ONCE_LONG)
+    others = spared - {*lane.ONCE_LONG, *lane.ONCE_SHORT}
     assert not {path.partition("/")[0] for path in others}.intersection(lane.AS_USER)
 
 
 def test_what_is_long_is_there() -> None:
-    for name in (*lane.LATER, *lane.LONGEST):
+    for name in (*lane.LATER, *lane.LONGEST, *lane.ONCE_SHORT):
         assert (lane.TESTS / name).is_file(), name
     for name in (*lane.ONCE_LONG, *lane.LONGEST):
         assert name.partition("/")[0] in lane.AS_USER, name
