@@ -190,19 +190,21 @@ class Pump(asyncio.Protocol):
             framer = self._framer
             if framer is None:  # one that holds nothing serves all: making one takes 2 µs
                 limits = (hearer.max_line, hearer.limit_counts_newline, hearer.max_pending)
-                framer = _idle.pop(limits, None) or framer_of(hearer)
+                framer = _idle.get(limits)
+                if framer is None:
+                    framer = _idle[limits] = framer_of(hearer)
             lines = framer.feed(data)
-            if framer.overlong:
+            if not framer.idle or framer.overlong:  # it is ours as long as it holds something
+                _idle.pop(framer.limits, None)
                 self._framer = None if framer.idle else framer
-                self._hear_between(lines, framer)
-            else:
-                if framer.idle:
-                    self._framer = None
-                    _idle[framer.limits] = framer
-                else:
-                    self._framer = framer
-                if lines:
-                    hearer.hear(lines)
+                if framer.overlong:
+                    self._hear_between(lines, framer)
+                    return
+            elif self._framer is not None:
+                self._framer = None
+                _idle[framer.limits] = framer
+            if lines:
+                hearer.hear(lines)
         finally:
             self._hearing = False
             if self._closing:

@@ -1,7 +1,6 @@
 """One registered app: its manifest, what it was granted, what it hears, what it has to answer."""
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, DecodeError, Raw
@@ -67,7 +66,7 @@ class Seat:
     """Implements `engine.hooks.Subscriber` for one app on one connection."""
 
     __slots__ = (
-        "_beat_line", "_beat_now", "beat_at", "conn", "desk", "grants", "gone", "hears",
+        "beat_at", "beat_line", "beat_now", "conn", "desk", "grants", "gone", "hears",
         "leaving", "manifest", "muted", "name", "pending", "ready", "since", "status", "token",
         "unanswered",
     )  # fmt: skip
@@ -88,23 +87,19 @@ class Seat:
         self.grants: dict[str, Grant] = {}
         self.hears: dict[str, Heard] = {}  # by the name that the app used
         self.pending: dict[str, Pending] = {}
-        self.since = self.beat_at = desk.now()
+        self.since = self.beat_at = self.beat_now = desk.now()
+        self.beat_line = b""  # answers heartbeats of that moment, but for their ids
         self.status: Any = None
 
     # --- heartbeats ---
 
-    def beats(self) -> Callable[[Request], bytes | None]:
-        """Answers those that are heard now; None for one that takes the whole way."""
-        self._beat_now = now = self.desk.now()
-        self._beat_line = self.desk.voice.beats(now)
-        return self._beat
-
-    def _beat(self, request: Request) -> bytes | None:
+    def beat(self, request: Request) -> bytes | None:
+        """The answer to one that is heard now; None when it takes the whole way."""
         token, params = request.token, request.params
         known = token == self.token if token is not None else not self.desk.settings.require_token
         if known and (params in _BARE or self._has_status(params)):
-            self.beat_at = self._beat_now
-            return self._beat_line % (self.desk.voice.number(), request.id)
+            self.beat_at = self.beat_now
+            return self.beat_line % (self.desk.voice.number(), request.id)
         return None
 
     def _has_status(self, params: Raw) -> bool:
