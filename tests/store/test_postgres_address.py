@@ -11,6 +11,7 @@ from tests.postgres import new_database
 from tests.store.making import make_batch, make_info
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
+from dragoman.host.database import examine
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.address import place_of, read_address
 from dragoman.store.postgres.link import PostgresLink
@@ -205,3 +206,11 @@ async def test_what_is_told_of_a_database_that_is_away_is_the_newest(postgres: S
     assert len(told) == 2 and "cannot be reached" in told[0] and told[1] == store.problem == ""
     await other.close()
     await store.close()
+
+
+async def test_doctor_tells_of_a_database_that_can_only_be_read(postgres: Server) -> None:
+    url = await _database(postgres, "SET default_transaction_read_only = on")
+    found = await asyncio.to_thread(examine, url)
+    assert ("error", "it can only be read") in [(one[0], one[1]) for one in found]
+    assert not any("only be read" in one[1] for one in await asyncio.to_thread(
+        examine, f"{url}&default_transaction_read_only=off"))  # fmt: skip

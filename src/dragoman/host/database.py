@@ -51,6 +51,11 @@ async def _looked(connection: "Connection[Any]", place: str) -> AsyncIterator[Fi
         yield ("error", f"PostgreSQL {server} is too old", "Use PostgreSQL 13 or newer.")
     else:
         yield ("ok", f"{place}, PostgreSQL {server}", "")
+    if await connection.fetchval("SHOW transaction_read_only") == "on":
+        yield (
+            "error", "it can only be read",
+            "Name its primary, or all its hosts with target_session_attrs=read-write.",
+        )  # fmt: skip
     version = await version_of(connection)
     if version is None:
         if await connection.fetchval("SELECT has_schema_privilege(current_schema(), 'CREATE')"):
