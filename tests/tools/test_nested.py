@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.tools.making import Env
+from tests.tools.making import Editor, Env
 
 from dragoman.policy.paths import Boundary
 from dragoman.tools.nested import Nested
 from dragoman.tools.read import Read
+from dragoman.tools.write import Write
 
 
 def reading() -> Read:
@@ -55,3 +56,24 @@ async def test_what_instructs_nobody(tmp_path: Path) -> None:
     for folder in ("node_modules/x", "pipe", "link", "large", "empty"):
         assert await told(read, env, f"{folder}/f") == [], folder
     assert await told(read, env, "own/AGENTS.md") == []  # it is what was asked for
+
+
+async def test_told_to_who_writes_there_before_reading(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "AGENTS.md").write_text("tabs only")
+    nested, env = Nested(), Env(str(tmp_path))
+    bounds = lambda env: Boundary(env.cwd)  # noqa: E731
+    write, read = Write(bounds, nested=nested), Read(bounds, nested=nested)
+    blocks: Any = (await write.run({"path": "a/b/new.py", "content": "1\n"}, env)).content
+    assert [block.text.split("\n")[-1] for block in blocks[1:]] == ["tabs only"]
+    assert await told(read, env, "a/b/new.py") == []  # once for both
+
+
+async def test_told_to_who_reads_through_a_clients_editor(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "AGENTS.md").write_text("tabs only")
+    (tmp_path / "a" / "x.py").write_text("1\n")
+    read, env = reading(), Env(str(tmp_path))
+    env.files = Editor(x="2\n")
+    (first,) = await told(read, env, "a/x.py")
+    assert "tabs only" in first

@@ -1,4 +1,4 @@
-"""Instructions that lie deeper than the working folder: told when a session first reads there."""
+"""Instructions deeper than the working folder: told when a session first reads or writes there."""
 
 import os
 from collections import OrderedDict
@@ -10,7 +10,7 @@ from dragoman.engine.ports.agents import CONTEXT_NAMES
 
 from .bounds import Bounds
 from .disk import load
-from .work import Halt
+from .work import Halt, in_thread
 
 _SESSIONS = 256
 _LARGEST = 32 * 1024
@@ -46,6 +46,15 @@ class Nested:
                 said = _said(bounds, folder, path, halt)
                 found += [said] if said else []
         return tuple(found)
+
+
+async def told_of(
+    nested: Nested | None, env: ToolEnv, bounds: Bounds, path: str
+) -> tuple[Text, ...]:
+    """The same, for a tool that works at a path; nothing where instructions are not wanted."""
+    if nested is None:
+        return ()
+    return await in_thread(lambda halt: nested.entered(env, bounds, path, halt))
 
 
 def _said(bounds: Bounds, folder: str, reading: str, halt: Halt) -> Text | None:

@@ -15,7 +15,7 @@ from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .disk import Stamp, load, open_file, stamp_of
 from .documents import extracted, notebook
-from .nested import Nested
+from .nested import Nested, told_of
 from .pictures import flaw
 from .reads import Reads
 from .wide import mark_of, narrowed
@@ -78,13 +78,11 @@ class Read:
             whole_text = await env.files.read_text(path)
             lines = _Lines(asked)
             lines.feed(whole_text.encode("utf-8", "surrogatepass"))
-            return Outcome((Text(lines.result()),), detail=detail)
+            more = await told_of(self._nested, env, bounds, path)
+            return Outcome((Text(lines.result()), *more), detail=detail)
         shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
         self._reads.saw(env, path, stamp)
-        more: tuple[Text, ...] = ()
-        if self._nested is not None:
-            nested = self._nested
-            more = await in_thread(lambda halt: nested.entered(env, bounds, path, halt))
+        more = await told_of(self._nested, env, bounds, path)
         return Outcome((Text(shown), *more), detail=detail)
 
     async def _document(self, bounds: Bounds, path: str, asked: ReadArgs) -> tuple[str, Stamp]:

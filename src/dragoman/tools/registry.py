@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dragoman.sandbox.launch import Confine
 
     from .background import JobBook, Jobs
+    from .nested import Nested
 
 BUILT_IN = (
     told.ASK_USER, told.BASH, told.BASH_KILL, told.BASH_OUTPUT, told.EDIT, told.GLOB, told.GREP,
@@ -191,11 +192,9 @@ class Registry:
 
                 return ProposePlan(self._bounds)
             case "read":
-                from .nested import Nested
                 from .read import Read
 
-                nested = Nested() if self._context_files else None
-                return Read(self._bounds, self._reads, nested)
+                return Read(self._bounds, self._reads, self._nested)
             case "web_fetch":
                 from .web import WebFetch
 
@@ -203,8 +202,14 @@ class Registry:
             case "write":
                 from .write import Write
 
-                return Write(self._bounds, self._confine, self._reads)
+                return Write(self._bounds, self._confine, self._reads, self._nested)
         raise LookupError(name)
+
+    @cached_property
+    def _nested(self) -> "Nested | None":
+        from .nested import Nested
+
+        return Nested() if self._context_files else None
 
     def find(self, name: str) -> Tool | None:
         """A built-in tool by itself."""

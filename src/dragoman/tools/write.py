@@ -16,6 +16,7 @@ from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .diff import MAX_SHOWN
 from .disk import Content, Stamp, load, replace, stamp_of
+from .nested import Nested, told_of
 from .read import ALIASES
 from .reads import Reads
 from .seen import expect, seen
@@ -35,10 +36,15 @@ class Write:
     spec = told.WRITE
 
     def __init__(
-        self, bounds: BoundsOf, confine: Confine | None = None, reads: Reads | None = None
+        self,
+        bounds: BoundsOf,
+        confine: Confine | None = None,
+        reads: Reads | None = None,
+        nested: Nested | None = None,
     ) -> None:
         self._bounds = bounds
         self._reads = reads
+        self._nested = nested
         self._confine = confine or Unconfined()
 
     def summary(self, args: dict[str, Any]) -> str:
@@ -101,7 +107,9 @@ class Write:
         diffs: tuple[Diff, ...] = ()
         if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
             diffs = (Diff(path, old, asked.content),)
-        return Outcome((Text(said),), detail=Detail(diffs=diffs, locations=(Location(path),)))
+        more = await told_of(self._nested, env, bounds, path)
+        detail = Detail(diffs=diffs, locations=(Location(path),))
+        return Outcome((Text(said), *more), detail=detail)
 
     def _known(self, env: ToolEnv, path: str, stamp: Stamp | None, shown: str) -> None:
         """Raise BadInput when there is a file that the session has not read as it is.
