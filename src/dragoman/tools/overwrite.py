@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 
@@ -58,7 +59,7 @@ def take_after(fd: int, before: os.stat_result, directory: int, name: str) -> No
     if (before.st_uid, before.st_gid) != (made.st_uid, made.st_gid):
         os.fchown(fd, before.st_uid, before.st_gid)
     os.fchmod(fd, stat.S_IMODE(before.st_mode))
-    if not hasattr(os, "listxattr"):
+    if sys.platform != "linux" or not hasattr(os, "listxattr"):
         return  # not on this platform
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     old = os.open(name, flags, dir_fd=directory)
@@ -71,6 +72,8 @@ def take_after(fd: int, before: os.stat_result, directory: int, name: str) -> No
 
 def _attributes(fd: int) -> list[str]:
     """Those that people give, lists of who may do what among them; others the system gives."""
+    if sys.platform != "linux":
+        return []
     try:
         names = os.listxattr(fd)
     except OSError as error:
