@@ -59,28 +59,27 @@ def take_after(fd: int, before: os.stat_result, directory: int, name: str) -> No
     if (before.st_uid, before.st_gid) != (made.st_uid, made.st_gid):
         os.fchown(fd, before.st_uid, before.st_gid)
     os.fchmod(fd, stat.S_IMODE(before.st_mode))
-    if sys.platform != "linux" or not hasattr(os, "listxattr"):
-        return  # not on this platform
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    old = os.open(name, flags, dir_fd=directory)
-    try:
-        for one in _attributes(old):
-            os.setxattr(fd, one, os.getxattr(old, one))
-    finally:
-        os.close(old)
+    if sys.platform == "linux" and hasattr(os, "listxattr"):  # not with every C library
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        old = os.open(name, flags, dir_fd=directory)
+        try:
+            for one in _attributes(old):
+                os.setxattr(fd, one, os.getxattr(old, one))
+        finally:
+            os.close(old)
 
 
-def _attributes(fd: int) -> list[str]:
-    """Those that people give, lists of who may do what among them; others the system gives."""
-    if sys.platform != "linux":
-        return []
-    try:
-        names = os.listxattr(fd)
-    except OSError as error:
-        if error.errno == errno.ENOTSUP:
-            return []
-        raise
-    return [name for name in names if name.startswith(("user.", "system.posix_acl_"))]
+if sys.platform == "linux":
+
+    def _attributes(fd: int) -> list[str]:
+        """Those that people give, lists of who may do what among them; others the system gives."""
+        try:
+            names = os.listxattr(fd)
+        except OSError as error:
+            if error.errno == errno.ENOTSUP:
+                return []
+            raise
+        return [name for name in names if name.startswith(("user.", "system.posix_acl_"))]
 
 
 def overwrite(fd: int, data: bytes) -> None:
