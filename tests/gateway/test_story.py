@@ -47,7 +47,7 @@ def test_time_goes_to_models_tools_and_waits():
 
 async def test_the_timeline_is_paged_backwards_and_the_session_is_a_file():
     async with serving([f"answer {n}" for n in range(7)]) as served, served.client() as client:
-        assert len(story.ROUTES) == 7
+        assert len(story.ROUTES) == 8
         made = (await client.post("/api/sessions", json={})).json()["id"]
         for number in range(7):
             await client.post(f"/api/sessions/{made}/prompt", json={"text": f"<b>ask</b> {number}"})
