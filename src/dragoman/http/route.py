@@ -9,6 +9,7 @@ import msgspec
 from .port import BadRequest
 
 _PORTS = {"http": 80, "https": 443}
+_MISREAD = frozenset("[]\\")  # before the host: others would find another host
 _ODD = frozenset('[]\\%^|<>"`{}@/?#')  # in no name of a host
 
 
@@ -66,7 +67,7 @@ def split(url: str) -> Address:
         host, _, port = place.partition(":")
         host = _plain(host)
         sound = host and not _ODD.intersection(host)
-    if scheme not in _PORTS or not sound or "\\" in authority:  # some take it for a slash
+    if scheme not in _PORTS or not sound or _MISREAD.intersection(known):
         raise BadRequest("the address is no http or https URL with a host")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
         raise BadRequest("the address's port is no number from 1 to 65535")
