@@ -222,6 +222,25 @@ async def test_a_node_does_not_take_up_by_itself_what_died() -> None:
     assert await host.recover() == 0
 
 
+async def test_what_ends_while_others_are_looked_for_is_not_taken_up() -> None:
+    store = MemoryStore()
+    door = memory_door(Scripted([hang()], loop=True), store=store)
+    host = host_of(door)
+    sid = (await door.open(OpenSpec(cwd="/"), ME)).id
+    await door.prompt(sid, GO, ME)
+    await door.begun(sid)
+    listing = store.list
+
+    async def then_it_is_closed(query: SessionQuery) -> Page:
+        found = await listing(query)
+        assert [one.id for one in found.sessions] == [sid]
+        await door.close(sid)
+        return found
+
+    store.list = then_it_is_closed  # type: ignore[method-assign]
+    assert await host.recover() == 0 and not host.live
+
+
 async def test_only_what_no_living_process_has_is_taken_up() -> None:
     store = MemoryStore()
     first = memory_door(Scripted([hang()], loop=True), store=store)

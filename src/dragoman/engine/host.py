@@ -386,6 +386,9 @@ class Host:
                 owner = await self.store.owner(session_id)
                 if owner and owner != self.owner and self.is_alive(owner):
                     continue
+                info = await self.store.info(session_id)
+                if info is None or info.status not in ACTIVE:
+                    continue  # it ran here, and ended while others were looked at
                 await self.get(session_id)
                 found += 1
             except InUse:
