@@ -23,7 +23,7 @@ from dragoman.testing.postgres import Server
     [
         ("postgresql://ann:hush@db/work", "work at db"),
         ("postgresql://ann:hu%40sh@db:5433/work", "work at db:5433"),
-        ("postgresql://ann@one:1,two:2,[::1]:3/work", "work at one:1, two:2, ::1:3"),
+        ("postgresql://ann@[::1]:3,one:1,two:2/work", "work at ::1:3, one:1, two:2"),
         ("postgresql://ann@/work?host=/run/pg", "work at /run/pg"),
         ("postgresql://ann@db", "ann at db"),
     ],
@@ -37,6 +37,18 @@ def test_what_is_for_other_programs_is_not_told_to_the_server() -> None:
     found = read_address(f"postgresql://a@db/x?{'&'.join(queries)}&search_path=s&connect_timeout=7")
     assert found.url == "postgresql://a@db/x?search_path=s"
     assert found.connect == 7.0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://ann:hush@db:hush/x", "postgresql://ann:hush@[::1/x", "postgresql://ann:hu/sh@db/x",
+     "postgresql://ann:hush@one,two:99999/x", "postgresql://ann:hush@one,[::1/x"],
+)  # fmt: skip
+def test_a_place_that_cannot_be_read_is_refused_without_secrets(url: str) -> None:
+    for read in (place_of, read_address):
+        with pytest.raises(BadInput, match="host or a port") as caught:
+            read(url)
+        assert "hu" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

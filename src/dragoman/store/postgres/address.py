@@ -7,7 +7,7 @@ from the same address is taken out here, or refused when leaving it out would me
 import os
 import ssl
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
@@ -59,7 +59,7 @@ class Address(msgspec.Struct, frozen=True):
 def read_address(url: str) -> Address:
     """Take an address apart. Raises BadInput."""
     place = place_of(url)
-    parts = urlsplit(url)
+    parts = _parts(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name, value in given.items():
         if name in REFUSED or (name, value) in DEMANDS:
@@ -93,18 +93,26 @@ def read_address(url: str) -> Address:
 
 def place_of(url: str) -> str:
     """The address without what is secret in it."""
-    parts = urlsplit(url)
+    parts = _parts(url)
     given = dict(parse_qsl(parts.query))
     hosts = []
     for one in parts.netloc.rpartition("@")[2].split(","):  # one of several answers
-        try:
-            each = urlsplit(f"//{one}")
-            port = f":{each.port}" if each.port else ""
-        except ValueError as error:
-            raise _wrong(str(error)) from None
+        each = _parts(f"//{one}")
+        port = f":{each.port}" if each.port else ""
         hosts.append(f"{each.hostname or given.get('host', 'localhost')}{port}")
     name = parts.path.lstrip("/") or unquote(parts.username or "")
     return f"{name or os.environ.get('PGDATABASE', '')} at {', '.join(hosts)}"
+
+
+def _parts(url: str) -> SplitResult:
+    """Newer Pythons, and the driver with them, take no IPv6 address behind another host."""
+    try:
+        parts = urlsplit(url)
+        if "," not in parts.netloc:
+            _ = parts.port
+    except ValueError:  # whose words could show a part of the password
+        raise _wrong("a host or a port in it cannot be read") from None
+    return parts
 
 
 def _seconds(given: dict[str, str], name: str, parts: int) -> float:
