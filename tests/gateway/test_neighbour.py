@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from tests.gateway.making import Served, serving
 
 from dragoman.sandbox import brand
-from dragoman.transports.neighbour import is_ours
+from dragoman.transports.neighbour import is_ours, is_refused
 
 ASK = """
 import http.client, sys
@@ -107,3 +108,51 @@ def test_a_program_of_ipv4_at_a_server_of_both() -> None:
             with accepted:
                 assert name[0].startswith("::ffff:") and client
                 assert is_ours(name[:2], accepted.getsockname()[:2], lambda pid: False)
+
+
+class Children:
+    """Children that have our sockets, and are gone as soon as they are looked at."""
+
+    def __init__(self, chain: bool = False) -> None:
+        self.there: set[int] = set()
+        self.chain = chain  # each is followed by another one before it goes
+        self.gone = 0
+
+    def make(self) -> None:
+        if not (pid := os.fork()):
+            signal.pause()
+            os._exit(0)
+        self.there.add(pid)
+
+    def end(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        self.there.remove(pid)
+        os.waitpid(pid, 0)
+        self.gone += 1
+
+    def refuses(self, pid: int | None) -> bool:
+        """As the daemon judges one that vanishes while it looks at it."""
+        if pid is None or pid not in self.there:
+            return False
+        if self.chain:
+            self.make()
+        self.end(pid)
+        return True
+
+
+@pytest.mark.parametrize("chain", [False, True])
+def test_a_child_that_is_gone_again_keeps_nobody_out_unless_another_follows(chain: bool) -> None:
+    """Between fork and exec it has its parent's sockets; who is gone holds nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = server.getsockname()[:2]
+        with socket.create_connection(here) as client:
+            peer = client.getsockname()[:2]
+            for look in (is_ours, is_refused):
+                children = Children(chain)
+                children.make()
+                try:
+                    assert look(peer, here, children.refuses) is ((look is is_ours) is not chain)
+                    assert children.gone >= 1
+                finally:
+                    for pid in tuple(children.there):
+                        children.end(pid)
