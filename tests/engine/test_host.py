@@ -24,7 +24,7 @@ from dragoman.engine.faults import (
     UnknownSession,
 )
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.info import Page, SessionInfo, SessionQuery, all_ids, plain_model
+from dragoman.engine.info import Page, SessionInfo, SessionQuery, each_session, plain_model
 from dragoman.engine.opening import directory, whole_path
 from dragoman.engine.ports import AgentProfile
 from dragoman.engine.work import Work
@@ -457,7 +457,7 @@ async def test_pages_are_read_to_the_last_one() -> None:
         return pages[query.cursor]
 
     asked: Callable[[SessionQuery], Awaitable[Page]] = listed
-    assert await all_ids(asked, SessionQuery()) == ["1", "2", "3"]
+    assert [info.id async for info in each_session(asked, SessionQuery())] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(

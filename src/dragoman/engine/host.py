@@ -34,7 +34,7 @@ from .faults import (
 from .hooks import Hooks, Received
 from .hub import Hub
 from .ids import WallClock, token
-from .info import SessionInfo, SessionQuery, Whereabouts, all_ids
+from .info import SessionInfo, SessionQuery, Whereabouts, each_session
 from .losses import Losses
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
@@ -378,7 +378,8 @@ class Host:
         if self.node:  # nodes claim what is due, with the labels and folders that it needs
             return 0
         found = 0
-        for session_id in await all_ids(self.store.list, SessionQuery(status=tuple(ACTIVE))):
+        active = each_session(self.store.list, SessionQuery(status=tuple(ACTIVE), limit=1_000))
+        for session_id in [info.id async for info in active]:
             if self.holds(session_id):
                 continue
             self.hooks.recovering = True  # apps come back later

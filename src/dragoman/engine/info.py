@@ -1,7 +1,7 @@
 """What is known about a session without reading its history: the row that lists show."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -97,15 +97,14 @@ class Page(msgspec.Struct, frozen=True):
     damaged: int = 0  # rows left out because they cannot be read
 
 
-async def all_ids(
+async def each_session(
     listed: Callable[[SessionQuery], Awaitable[Page]], query: SessionQuery
-) -> list[str]:
+) -> AsyncIterator[SessionInfo]:
     """The sessions of all pages that a query has."""
-    found: list[str] = []
-    query = msgspec.structs.replace(query, limit=1_000)
     while True:
         page = await listed(query)
-        found += [info.id for info in page.sessions]
+        for info in page.sessions:
+            yield info
         if not page.cursor:
-            return found
+            return
         query = msgspec.structs.replace(query, cursor=page.cursor)

@@ -10,7 +10,7 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import InUse, UnknownSession
 from dragoman.engine.ids import token
-from dragoman.engine.info import SessionQuery
+from dragoman.engine.info import SessionQuery, each_session
 from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 from dragoman.wire.link import Hearer, Link
@@ -155,15 +155,10 @@ class Desk:
 
     async def _recall(self) -> None:
         query = SessionQuery(extra={Waiver.NAME: {"everything": True}}, limit=_PAGE)
-        while True:
-            page = await self.door.list(query)
-            for info in page.sessions:
-                until = Waiver.of(info.extra).until
-                if until is not None and info.id not in self._expiries:
-                    self.expire_later(info.id, until)
-            if not page.cursor:
-                return
-            query = msgspec.structs.replace(query, cursor=page.cursor)
+        async for info in each_session(self.door.list, query):
+            until = Waiver.of(info.extra).until
+            if until is not None and info.id not in self._expiries:
+                self.expire_later(info.id, until)
 
     async def close(self) -> None:
         """Stop every timer."""

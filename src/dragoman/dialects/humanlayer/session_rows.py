@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.engine.door import Door
 from dragoman.engine.faults import UnknownSession
-from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.info import SessionInfo, SessionQuery, each_session
 from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 
@@ -149,14 +149,8 @@ class SessionRows:
         before = self._entries
         now = self._door.now_ms()
         entries: dict[str, SessionRow] = {}
-        query = SessionQuery(limit=_PAGE)
-        while True:
-            page = await self._door.list(query)
-            for info in page.sessions:
-                entries[info.id] = _entry(info, now, before.get(info.id))
-            if not page.cursor:
-                break
-            query = msgspec.structs.replace(query, cursor=page.cursor)
+        async for info in each_session(self._door.list, SessionQuery(limit=_PAGE)):
+            entries[info.id] = _entry(info, now, before.get(info.id))
         self._entries = entries
         self._loaded = asyncio.get_running_loop().time()
 
