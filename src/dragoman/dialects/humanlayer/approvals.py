@@ -26,11 +26,11 @@ from .own import Own
 from .rows import run_of
 from .shapes import (
     Approval,
+    ApprovalId,
     CallSpec,
     CallStatus,
     ContactSpec,
     ContactStatus,
-    Created,
     Decision,
     FunctionCall,
     HumanContact,
@@ -149,14 +149,14 @@ async def _run(desk: Desk, session_id: str, known: dict[str, str]) -> str:
     return known[session_id]
 
 
-async def fetch(desk: Desk, who: Who, params: OfSession) -> dict[str, Any]:
+async def fetch(desk: Desk, who: Who, params: OfSession) -> dict[str, list[Approval]]:
     """What waits for a human: of one session, or everywhere; oldest first."""
     rows = await desk.door.asks(params.session_id or None)
     known: dict[str, str] = {}
     return {"approvals": [approval_of(r, await _run(desk, r.ask.session, known)) for r in rows]}
 
 
-async def get(desk: Desk, who: Who, params: OfApproval) -> dict[str, Any]:
+async def get(desk: Desk, who: Who, params: OfApproval) -> dict[str, Approval]:
     required(approval_id=params.approval_id)
     wanted = params.approval_id or ""
     try:
@@ -271,7 +271,7 @@ async def approve_pending(
 # --- asking ----------------------------------------------------------------------------------
 
 
-async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
+async def create(desk: Desk, who: Who, params: NewApproval) -> ApprovalId:
     """Ask about a call of an agent that runs elsewhere (or of ours, through its own tool)."""
     required(run_id=params.run_id, tool_name=params.tool_name)
     if params.tool_input is UNSET:
@@ -312,7 +312,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> Created:
         pass  # a client was faster than the setting
     except Fault as fault:
         raise Failed(f"failed to create approval: {reason(fault)}") from fault
-    return Created(ask.id)
+    return ApprovalId(ask.id)
 
 
 async def _session(desk: Desk, params: NewApproval) -> SessionInfo:

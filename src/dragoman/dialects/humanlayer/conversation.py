@@ -23,7 +23,7 @@ _PER_EVENT = 1_000  # ids between two kept events: one of them may hold several 
 _NUMBERED = r"(?m)^ *\d+[\t→|] ?"
 
 
-async def conversation(desk: Desk, who: Who, params: Conversation) -> dict[str, Any]:
+async def conversation(desk: Desk, who: Who, params: Conversation) -> dict[str, list[Said]]:
     """By `session_id` with all ancestors, oldest first; by `claude_session_id` that one alone."""
     door = desk.door
     whole = not params.claude_session_id
@@ -170,7 +170,7 @@ def input_json(call: ToolCall) -> str:
 # --- snapshots -------------------------------------------------------------------------------
 
 
-async def snapshots(desk: Desk, who: Who, params: OfSession) -> dict[str, Any]:
+async def snapshots(desk: Desk, who: Who, params: OfSession) -> dict[str, list[Snapshot]]:
     """What the session read from files, newest first."""
     info = await found(desk, params.session_id)
     paths: dict[str, str] = {}

@@ -27,7 +27,6 @@ from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 from . import shapes
 from .desk import MAX_LINE, Desk
 from .faults import Wrong, details, told
-from .own import Own
 from .verbs import VERBS
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ class HumanlayerHearer(Served):
     # --- subscribing ---
 
     async def subscribe(self, call: "Call[HumanlayerHearer]", params: shapes.Subscribe) -> None:
-        from .speak import Filter
+        from .speak import filter_of
         from .subscription import Subscription
 
         if not call.alone:
@@ -140,19 +139,11 @@ class HumanlayerHearer(Served):
             return
         await self._check_since(params.since)
         await self._door.reached()
-        run_session = ""
-        if params.run_id:
-            info = await self._door.find(Own, run_id=params.run_id)
-            run_session = info.id if info is not None else params.run_id
+        given = (params.event_types or (), params.session_id, params.run_id)
+        wanted = await filter_of(self._door, *given)
         if self.link.closed:
             call.finish()
             return
-        wanted = Filter(
-            frozenset(params.event_types or ()),
-            params.session_id or "",
-            params.run_id or "",
-            run_session,
-        )
         subscription = Subscription(self.desk, self.link, wanted)
         text = "Subscription established. Waiting for events..."
         ended = self.shell.ended

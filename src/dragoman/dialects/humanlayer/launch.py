@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
@@ -21,22 +21,25 @@ from .models import agent_of, model_of
 from .own import Own
 from .rows import status_of
 from .sessions import mode_of
-from .shapes import Continue, Continued, Launch, Launched
+from .shapes import Continue, Continued, Created, Instructions, Launch
 from .times import later
+
+if TYPE_CHECKING:
+    from .rest.shapes import CreateSession
 
 _STOP_SECONDS = 15.0
 _TOOLS = ("read", "write", "edit", "bash", "ls", "glob", "grep", "ask_user", "plan")
 _SAME = {"multiedit": "edit", "shell": "bash", "todowrite": "plan"}
 
 
-async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
+async def launch(desk: Desk, who: Who, params: "Launch | CreateSession") -> Created:
     """Begin a session and give it its query; answers once it has started."""
     required(query=params.query)
     door = desk.door
     run_id = str(uuid4())
     given = Given()
     if params.mcp_config is not None:
-        given = Given(mcp=tuple(_servers(params.mcp_config, run_id)))
+        given = Given(mcp=tuple(_servers(msgspec.to_builtins(params.mcp_config), run_id)))
     until = None
     permission = params.permission_mode
     skip = bool(params.dangerously_skip_permissions) or permission == "bypassPermissions"
@@ -70,7 +73,7 @@ async def launch(desk: Desk, who: Who, params: Launch) -> Launched:
         desk.expire_later(info.id, until)
     if notice:
         await door.note(info.id, "warning", notice)
-    return Launched(info.id, run_id, notice)
+    return Created(info.id, run_id, notice)
 
 
 async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
@@ -151,7 +154,7 @@ async def _stop(desk: Desk, who: Who, session_id: str) -> SessionInfo:
         raise Failed(f"failed to interrupt running session: {reason(fault)}") from fault
 
 
-def _told(given: Given, params: Launch | Continue) -> Given:
+def _told(given: Given, params: Instructions) -> Given:
     """What the client set, on top of what the session has already."""
     changes: dict[str, Any] = {}
     if params.system_prompt:
@@ -162,7 +165,7 @@ def _told(given: Given, params: Launch | Continue) -> Given:
     if params.max_turns is not None and params.max_turns > 0:
         changes["max_steps"] = params.max_turns
     if params.additional_directories:
-        changes["roots"] = tuple(_expanded(path) for path in params.additional_directories if path)
+        changes["roots"] = tuple(whole(path) for path in params.additional_directories if path)
     allowed = _names(params.allowed_tools)
     refused = _names(params.disallowed_tools)
     if allowed or refused:
@@ -221,7 +224,8 @@ def _servers_from_text(text: str, run_id: str) -> list[dict[str, Any]]:
     return _servers(config, run_id)
 
 
-def _expanded(path: str) -> str:
+def whole(path: str) -> str:
+    """A path from the root on. Raises Wrong for a relative one."""
     found = os.path.expanduser(path)
     if not os.path.isabs(found):
         raise Wrong(f"a directory must be given as a whole path, not relative: {path}")
@@ -231,7 +235,7 @@ def _expanded(path: str) -> str:
 def _directory(given: str | None) -> str:
     if not given:
         return ""
-    path = _expanded(given)
+    path = whole(given)
     if not os.path.exists(path):
         raise Failed(f"working directory does not exist: {given}")
     if not os.path.isdir(path):

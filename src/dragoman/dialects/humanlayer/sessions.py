@@ -11,7 +11,7 @@ from dragoman.engine.info import SessionInfo
 from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode
 
-from .approvals import EDITING, approve_pending
+from .approvals import ACCEPTED, EDITING, approve_pending
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, reason, required
 from .rows import state_of, status_of
@@ -25,6 +25,7 @@ from .shapes import (
     NoParams,
     OfSession,
     Recent,
+    RecentPath,
     Success,
     Title,
 )
@@ -34,7 +35,6 @@ _RECENT = 20
 _MOST_RECENT = 1_000
 _STOPPABLE = ("running", "waiting_input", "starting")
 BYPASSED = "Auto-approved due to bypass permissions"
-ACCEPTED = "Auto-accepted (auto-accept mode enabled)"
 
 
 async def found(
@@ -159,7 +159,7 @@ async def archive_many(desk: Desk, who: Who, params: BulkArchive) -> Success:
     return Success(not failed, failed_sessions=failed)
 
 
-async def recent_paths(desk: Desk, who: Who, params: Recent) -> dict[str, Any]:
+async def recent_paths(desk: Desk, who: Who, params: Recent) -> dict[str, list[RecentPath]]:
     limit = params.limit or 0
     limit = min(limit, _MOST_RECENT) if limit > 0 else _RECENT
     return {"paths": await desk.session_rows.paths(limit)}

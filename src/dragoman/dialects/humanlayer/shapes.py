@@ -16,41 +16,41 @@ class NoParams(msgspec.Struct, gc=False):
     pass
 
 
-class Launch(msgspec.Struct):
+class Instructions(msgspec.Struct, frozen=True):
+    """What a session is begun or continued with, by either interface."""
+
     query: str | None = None
+    permission_prompt_tool: str | None = None
+    max_turns: int | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+    allowed_tools: Texts = None
+    disallowed_tools: Texts = None
+    additional_directories: Texts = None
+    custom_instructions: str | None = None
+    permission_mode: str | None = None  # ours: default, plan, acceptEdits, bypassPermissions
+
+
+class Beginning(Instructions, frozen=True):
+    """What only a new session is told."""
+
     title: str | None = None
     agent: str | None = None  # ours: an alias of the configuration, hosted agents included
     model: str | None = None
-    mcp_config: dict[str, Any] | None = None
-    permission_prompt_tool: str | None = None
     working_dir: str | None = None
-    max_turns: int | None = None
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
-    allowed_tools: Texts = None
-    disallowed_tools: Texts = None
-    additional_directories: Texts = None
-    custom_instructions: str | None = None
     verbose: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_timeout: int | None = None  # milliseconds
-    permission_mode: str | None = None  # ours: default, plan, acceptEdits, bypassPermissions
     worktree: bool | None = None  # ours
 
 
-class Continue(msgspec.Struct):
+class Launch(Beginning, frozen=True):
+    mcp_config: dict[str, Any] | None = None
+
+
+class Continue(Instructions, frozen=True):
     session_id: str | None = None
-    query: str | None = None
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
     mcp_config: str | None = None  # here it is JSON in a string
-    permission_prompt_tool: str | None = None
-    allowed_tools: Texts = None
-    disallowed_tools: Texts = None
-    additional_directories: Texts = None
-    custom_instructions: str | None = None
-    max_turns: int | None = None
-    permission_mode: str | None = None  # ours
 
 
 class OfSession(msgspec.Struct, gc=False):
@@ -63,8 +63,7 @@ class Leaves(msgspec.Struct, gc=False):
     archived_only: bool | None = None
 
 
-class Conversation(msgspec.Struct, gc=False):
-    session_id: str | None = None
+class Conversation(OfSession, gc=False):
     claude_session_id: str | None = None
 
 
@@ -94,16 +93,14 @@ class OfApproval(msgspec.Struct, gc=False):
     approval_id: str | None = None
 
 
-class ChangeSettings(msgspec.Struct, gc=False):
-    session_id: str | None = None
+class ChangeSettings(OfSession, gc=False):
     auto_accept_edits: bool | None = None
     dangerously_skip_permissions: bool | None = None
     dangerously_skip_permissions_timeout_ms: int | None = None
     permission_mode: str | None = None  # ours
 
 
-class Title(msgspec.Struct, gc=False):
-    session_id: str | None = None
+class Title(OfSession, gc=False):
     title: str | None = None
 
 
@@ -111,8 +108,7 @@ class Recent(msgspec.Struct, gc=False):
     limit: int | None = None
 
 
-class Archive(msgspec.Struct, gc=False):
-    session_id: str | None = None
+class Archive(OfSession, gc=False):
     archived: bool | None = None
 
 
@@ -131,7 +127,7 @@ class Subscribe(msgspec.Struct):
 # --- results ---------------------------------------------------------------------------------
 
 
-class Launched(msgspec.Struct, frozen=True, omit_defaults=True):
+class Created(msgspec.Struct, frozen=True, omit_defaults=True):
     session_id: str
     run_id: str
     notice: str = ""  # ours: what was not possible as it was asked for
@@ -158,7 +154,7 @@ class Success(msgspec.Struct, frozen=True, omit_defaults=True):
     failed_sessions: list[str] = []
 
 
-class Created(msgspec.Struct, frozen=True):
+class ApprovalId(msgspec.Struct, frozen=True):
     approval_id: str
 
 

@@ -1,6 +1,6 @@
 """Engine events as this protocol's events: one line each, encoded once per filter."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
 from .approvals import kind_of, said, status_word
+from .own import Own
 from .rows import error_of, run_of
 from .times import precise
 from .waiting import Waiting
@@ -41,6 +42,17 @@ class Filter(msgspec.Struct, frozen=True):
     session: str = ""
     run: str = ""
     run_session: str = ""  # the session of that run, as far as it was known when subscribing
+
+
+async def filter_of(
+    door: Door, types: Iterable[str], session: str | None, run: str | None
+) -> Filter:
+    """What a client asks for; a run that no session has yet may be a session's own id."""
+    run_session = ""
+    if run:
+        info = await door.find(Own, run_id=run)
+        run_session = info.id if info is not None else run
+    return Filter(frozenset(types), session or "", run or "", run_session)
 
 
 def line(kind: str, at: int, data: Data, seq: int | None) -> bytes:

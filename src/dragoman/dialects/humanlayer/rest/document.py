@@ -1,6 +1,7 @@
 """The OpenAPI document of `/api/v1`, made from the table of operations."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -24,7 +25,8 @@ class ErrorResponse(msgspec.Struct, frozen=True):
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     types: list[Any] = [ErrorResponse]
     for one in operations:
-        types += [kind for kind in (one.body, one.returns) if kind is not None]
+        kinds = (one.body, _returned(one.wraps, one.returns))
+        types += [kind for kind in kinds if kind is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     found = iter(schemas)
     error = next(found)
@@ -45,6 +47,11 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": _plain(components)},
     }
+
+
+@cache  # one type for all operations that answer with it
+def _returned(name: str, kind: Any) -> Any:
+    return msgspec.defstruct(name, [("data", kind)], frozen=True) if name else kind
 
 
 def _plain(schema: Any) -> Any:

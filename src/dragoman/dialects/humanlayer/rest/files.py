@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dragoman.engine.door import Door
 from dragoman.engine.faults import Fault
 
+from ..launch import whole
 from . import shapes
 from .table import Asked, Operation, Refused
 
@@ -17,20 +18,12 @@ _MOST_FOUND = 1_000
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__", ".hg", ".svn", "target"})
 
 
-def whole(path: str) -> str:
-    """A path from the root on. Raises Refused for a relative one."""
-    place = os.path.expanduser(path)
-    if not os.path.isabs(place):
-        raise Refused(400, f"a directory must be given as a whole path, not relative: {path}")
-    return os.path.normpath(place)
-
-
 def is_folder(path: str) -> bool:
     return os.path.isdir(path)
 
 
 def made_folder(path: str) -> str:
-    """A folder that is there, made when it was not. Raises Refused."""
+    """A folder that is there, made when it was not. Raises Refused, Wrong."""
     place = whole(path)
     try:
         os.makedirs(place, exist_ok=True)
@@ -124,7 +117,7 @@ async def fuzzy(asked: Asked) -> shapes.FuzzyAnswer:
     return await asyncio.to_thread(_search, asked.body)
 
 
-async def commands(asked: Asked) -> shapes.CommandsAnswer:
+async def commands(asked: Asked) -> list[shapes.SlashCommand]:
     cwd = whole(asked.query.working_dir) if asked.query.working_dir else os.getcwd()
     found = await asyncio.to_thread(asked.desk.door.commands, cwd)
     words = asked.query.query.lstrip("/")
@@ -134,7 +127,7 @@ async def commands(asked: Asked) -> shapes.CommandsAnswer:
         if (fit := matched(words, name)) is not None
     ]
     rows.sort(key=lambda row: (-row[0], row[1].name))
-    return shapes.CommandsAnswer([row for _, row in rows])
+    return [row for _, row in rows]
 
 
 def _source(command: object) -> str:
@@ -170,7 +163,7 @@ OPERATIONS = (
               returns=shapes.MadeDirectory),
     Operation("GET", ("/slash-commands", "/sessions/slash-commands"), "getSlashCommands",
               "Slash commands of a folder", commands, query=shapes.CommandsQuery,
-              returns=shapes.CommandsAnswer),
+              returns=list[shapes.SlashCommand], wraps="CommandsAnswer"),
     Operation("POST", ("/agents/discover",), "discoverAgents", "Agents that can be chosen", agents,
               body=shapes.Discover, returns=shapes.AgentsAnswer),
 )  # fmt: skip

@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.events import Event
-from dragoman.engine.info import SessionQuery
+from dragoman.engine.info import SessionQuery, each_session
 
-from ..own import Own
-from ..speak import Filter, Subscribed
+from ..speak import Subscribed, filter_of
 from ..times import seconds
 from . import shapes
 from .table import Asked, Operation, Refused
@@ -31,14 +30,8 @@ async def health(asked: Asked) -> shapes.Health:
 
 async def debug_info(asked: Asked) -> shapes.DebugInfo:
     door = asked.desk.door
-    sessions, waiting = 0, len(await door.asks(pending=True))
-    query = SessionQuery(limit=1_000)
-    while True:
-        page = await door.list(query)
-        sessions += len(page.sessions)
-        if not page.cursor:
-            break
-        query = msgspec.structs.replace(query, cursor=page.cursor)
+    waiting = len(await door.asks(pending=True))
+    sessions = len([info.id async for info in each_session(door.list, SessionQuery(limit=1_000))])
     path, size, changed, tables = _database(door.facts.data_dir)
     return shapes.DebugInfo(
         path,
@@ -88,12 +81,16 @@ async def config_status(asked: Asked) -> shapes.ConfigStatus:
     )
 
 
-async def user_settings(asked: Asked) -> shapes.UserSettingsAnswer:
-    return shapes.UserSettingsAnswer(await _kept(asked))
+async def user_settings(asked: Asked) -> shapes.UserSettings:
+    found = await asked.desk.door.shelf.get(*_SETTINGS)
+    if found:
+        return msgspec.json.decode(found, type=shapes.UserSettings)
+    now = seconds(asked.desk.door.now_ms())
+    return shapes.UserSettings(False, now, now)
 
 
-async def update_user_settings(asked: Asked) -> shapes.UserSettingsAnswer:
-    kept, body = await _kept(asked), asked.body
+async def update_user_settings(asked: Asked) -> shapes.UserSettings:
+    kept, body = await user_settings(asked), asked.body
     changes: dict[str, Any] = {"updated_at": seconds(asked.desk.door.now_ms())}
     if body.advanced_providers is not None:
         changes["advanced_providers"] = body.advanced_providers
@@ -101,15 +98,7 @@ async def update_user_settings(asked: Asked) -> shapes.UserSettingsAnswer:
         changes["opt_in_telemetry"] = body.opt_in_telemetry
     made = msgspec.structs.replace(kept, **changes)
     await asked.desk.door.shelf.put(*_SETTINGS, msgspec.json.encode(made))
-    return shapes.UserSettingsAnswer(made)
-
-
-async def _kept(asked: Asked) -> shapes.UserSettings:
-    found = await asked.desk.door.shelf.get(*_SETTINGS)
-    if found:
-        return msgspec.json.decode(found, type=shapes.UserSettings)
-    now = seconds(asked.desk.door.now_ms())
-    return shapes.UserSettings(False, now, now)
+    return made
 
 
 class Streamed:
@@ -127,12 +116,8 @@ class Streamed:
 
 async def events(asked: Asked) -> Streamed:
     desk, query = asked.desk, asked.query
-    run_session = ""
-    if query.runId:
-        info = await desk.door.find(Own, run_id=query.runId)
-        run_session = info.id if info is not None else query.runId
-    types = frozenset(name for given in query.eventTypes for name in given.split(",") if name)
-    wanted = Filter(types, query.sessionId or "", query.runId or "", run_session)
+    types = [name for given in query.eventTypes for name in given.split(",") if name]
+    wanted = await filter_of(desk.door, types, query.sessionId, query.runId)
     await desk.waiting.look()
     desk.recall_expiries()
     return Streamed(Subscribed(desk.door, wanted, desk.waiting))
@@ -149,10 +134,11 @@ OPERATIONS = (
     Operation("GET", ("/config/status", "/config-status"), "getConfigStatus",
               "Which providers have keys", config_status, returns=shapes.ConfigStatus),
     Operation("GET", ("/user-settings", "/settings/user"), "getUserSettings",
-              "Settings of the desktop app", user_settings, returns=shapes.UserSettingsAnswer),
+              "Settings of the desktop app", user_settings, returns=shapes.UserSettings,
+              wraps="UserSettingsAnswer"),
     Operation("PATCH", ("/user-settings", "/settings/user"), "updateUserSettings", "Change them",
               update_user_settings, body=shapes.UpdateUserSettings,
-              returns=shapes.UserSettingsAnswer),
+              returns=shapes.UserSettings, wraps="UserSettingsAnswer"),
     Operation("GET", ("/stream/events",), "streamEvents", "Events as they happen", events,
               query=shapes.EventsQuery, streams=True),
 )  # fmt: skip

@@ -9,13 +9,13 @@ from msgspec import UNSET
 from dragoman.engine.content import Text
 from dragoman.engine.faults import Fault
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.engine.info import SessionInfo, SessionQuery, each_session
 from dragoman.engine.traits import Given, Waiver
 from dragoman.wire.codec import encode
 
 from .. import shapes as rpc
 from ..conversation import conversation, snapshots
-from ..launch import launch, resume
+from ..launch import launch, resume, whole
 from ..models import agent_of, model_of
 from ..own import Own
 from ..rows import state_of, status_of, summary_of
@@ -29,7 +29,7 @@ from ..sessions import (
     rename,
 )
 from . import shapes
-from .files import is_folder, made_folder, whole
+from .files import is_folder, made_folder
 from .table import Asked, Operation, Refused, RestAnswer
 
 _NO_STATE = ("", "{}", "null")  # of an editor in which nothing was written
@@ -58,15 +58,12 @@ def shown(asked: Asked, info: SessionInfo) -> shapes.Session:
     return shapes.Session(**known)
 
 
-async def _all(asked: Asked, **wanted: Any) -> list[SessionInfo]:
+async def _all(asked: Asked) -> list[SessionInfo]:
     infos: list[SessionInfo] = []
-    query = SessionQuery(limit=_PAGE, **wanted)
-    while len(infos) < _MOST:
-        page = await asked.desk.door.list(query)
-        infos += page.sessions
-        if not page.cursor:
+    async for info in each_session(asked.desk.door.list, SessionQuery(limit=_PAGE)):
+        infos.append(info)
+        if len(infos) >= _MOST:
             break
-        query = msgspec.structs.replace(query, cursor=page.cursor)
     return infos
 
 
@@ -111,13 +108,9 @@ async def search(asked: Asked) -> shapes.SessionsAnswer:
     return shapes.SessionsAnswer([shown(asked, info) for info in hits[:limit]])
 
 
-async def show(asked: Asked) -> shapes.SessionAnswer:
+async def show(asked: Asked) -> shapes.Session:
     info = await found(asked.desk, asked.path["id"])
-    return shapes.SessionAnswer(shown(asked, info))
-
-
-def _mcp(config: shapes.McpConfig | None) -> dict[str, Any] | None:
-    return None if config is None else msgspec.to_builtins(config)
+    return shown(asked, info)
 
 
 async def create(asked: Asked) -> object:
@@ -130,12 +123,8 @@ async def create(asked: Asked) -> object:
         made_folder(body.working_dir)
     if body.draft:
         return await _draft(asked, body)
-    given = {name: getattr(body, name) for name in rpc.Launch.__struct_fields__
-             if name != "mcp_config" and hasattr(body, name)}  # fmt: skip
     try:
-        made = await launch(
-            asked.desk, asked.who, rpc.Launch(mcp_config=_mcp(body.mcp_config), **given)
-        )
+        made = await launch(asked.desk, asked.who, body)
     except Fault as fault:
         raise Refused(400, str(fault)) from fault
     except Exception as problem:
@@ -145,7 +134,7 @@ async def create(asked: Asked) -> object:
     if body.auto_accept_edits:
         settings = rpc.ChangeSettings(made.session_id, auto_accept_edits=True)
         await change_settings(asked.desk, asked.who, settings)
-    return shapes.CreatedAnswer(shapes.Created(made.session_id, made.run_id, made.notice))
+    return made
 
 
 def _no_directory(path: str) -> RestAnswer:
@@ -155,7 +144,7 @@ def _no_directory(path: str) -> RestAnswer:
     }))  # fmt: skip
 
 
-async def _draft(asked: Asked, body: shapes.CreateSession) -> shapes.CreatedAnswer:
+async def _draft(asked: Asked, body: shapes.CreateSession) -> rpc.Created:
     door, run_id = asked.desk.door, str(uuid4())
     agent, word = agent_of(door, body.agent, body.model)
     model, notice = model_of(door, agent, word)
@@ -182,7 +171,7 @@ async def _draft(asked: Asked, body: shapes.CreateSession) -> shapes.CreatedAnsw
     )
     if body.auto_accept_edits or body.dangerously_skip_permissions or body.permission_mode:
         await change_settings(asked.desk, asked.who, settings)
-    return shapes.CreatedAnswer(shapes.Created(info.id, run_id, notice))
+    return rpc.Created(info.id, run_id, notice)
 
 
 async def _its_draft(asked: Asked, *, discarded: bool = False) -> SessionInfo:
@@ -196,7 +185,7 @@ async def _its_draft(asked: Asked, *, discarded: bool = False) -> SessionInfo:
     return info
 
 
-async def launch_draft(asked: Asked) -> shapes.SessionAnswer | RestAnswer:
+async def launch_draft(asked: Asked) -> shapes.Session | RestAnswer:
     info = await _its_draft(asked)
     own, body = Own.of(info.extra), asked.body
     prompt = body.prompt or body.query or own.draft
@@ -239,7 +228,7 @@ async def delete_empty(asked: Asked) -> None:
     await asked.desk.door.delete(info.id, asked.who)
 
 
-async def restore_drafts(asked: Asked) -> shapes.OutcomeAnswer:
+async def restore_drafts(asked: Asked) -> shapes.Outcome:
     if not asked.body.session_ids:
         raise Refused(400, "session_ids is required and cannot be empty")
     failed: list[str] = []
@@ -252,14 +241,14 @@ async def restore_drafts(asked: Asked) -> shapes.OutcomeAnswer:
                 await _keep(asked, info, discarded=False)
         except Fault:
             failed.append(session_id)
-    return shapes.OutcomeAnswer(shapes.Outcome(not failed, failed))
+    return shapes.Outcome(not failed, failed)
 
 
 async def _keep(asked: Asked, info: SessionInfo, **fields: Any) -> None:
     await asked.desk.door.keep(info.id, Own, asked.who, **fields)
 
 
-async def update(asked: Asked) -> shapes.SessionAnswer:
+async def update(asked: Asked) -> shapes.Session:
     """Change what is given, and show the session as it is then."""
     body: shapes.UpdateSession = asked.body
     desk, who = asked.desk, asked.who
@@ -304,60 +293,55 @@ async def update(asked: Asked) -> shapes.SessionAnswer:
     return await show(asked)
 
 
-async def continue_(asked: Asked) -> shapes.ContinuedAnswer:
+async def continue_(asked: Asked) -> rpc.Continued:
     body: shapes.ContinueSession = asked.body
-    config = _mcp(body.mcp_config)
-    text = msgspec.json.encode(config).decode() if config else None
-    given = {name: getattr(body, name) for name in rpc.Continue.__struct_fields__
-             if name not in ("mcp_config", "session_id") and hasattr(body, name)}  # fmt: skip
+    text = None if body.mcp_config is None else encode(body.mcp_config).decode()
+    given = {name: getattr(body, name) for name in rpc.Instructions.__struct_fields__}
     params = rpc.Continue(session_id=asked.path["id"], mcp_config=text, **given)
-    return shapes.ContinuedAnswer(await resume(asked.desk, asked.who, params))
+    return await resume(asked.desk, asked.who, params)
 
 
-async def stop(asked: Asked) -> shapes.InterruptedAnswer:
-    done = await interrupt(asked.desk, asked.who, rpc.OfSession(asked.path["id"]))
-    return shapes.InterruptedAnswer(done)
+async def stop(asked: Asked) -> rpc.Interrupted:
+    return await interrupt(asked.desk, asked.who, rpc.OfSession(asked.path["id"]))
 
 
-async def messages(asked: Asked) -> shapes.MessagesAnswer:
-    told = await conversation(asked.desk, asked.who, rpc.Conversation(asked.path["id"]))
-    return shapes.MessagesAnswer(told["events"])
+async def messages(asked: Asked) -> list[rpc.Said]:
+    params = rpc.Conversation(asked.path["id"])
+    return (await conversation(asked.desk, asked.who, params))["events"]
 
 
-async def files(asked: Asked) -> shapes.SnapshotsAnswer:
-    taken = await snapshots(asked.desk, asked.who, rpc.OfSession(asked.path["id"]))
-    return shapes.SnapshotsAnswer(taken["snapshots"])
+async def files(asked: Asked) -> list[rpc.Snapshot]:
+    params = rpc.OfSession(asked.path["id"])
+    return (await snapshots(asked.desk, asked.who, params))["snapshots"]
 
 
 async def bulk_archive(asked: Asked) -> object:
-    params = rpc.BulkArchive(asked.body.session_ids, asked.body.archived)
-    done = await archive_many(asked.desk, asked.who, params)
-    answer = shapes.OutcomeAnswer(shapes.Outcome(done.success, done.failed_sessions))
-    return answer if done.success else RestAnswer(207, encode(answer))
+    done = await archive_many(asked.desk, asked.who, asked.body)
+    outcome = shapes.Outcome(done.success, done.failed_sessions)
+    return outcome if done.success else RestAnswer(207, encode({"data": outcome}))
 
 
-async def paths(asked: Asked) -> shapes.PathsAnswer:
+async def paths(asked: Asked) -> list[rpc.RecentPath]:
     limit = max(1, min(asked.query.limit, 100))
-    recent = await recent_paths(asked.desk, asked.who, rpc.Recent(limit))
-    return shapes.PathsAnswer(recent["paths"])
+    return (await recent_paths(asked.desk, asked.who, rpc.Recent(limit)))["paths"]
 
 
 OPERATIONS = (
     Operation("GET", ("/sessions",), "listSessions", "Sessions, newest activity first", list_,
               query=shapes.ListQuery, returns=shapes.SessionsAnswer),
     Operation("POST", ("/sessions",), "createSession", "Begin a session, or a draft", create,
-              body=shapes.CreateSession, returns=shapes.CreatedAnswer, status=201),
+              body=shapes.CreateSession, returns=rpc.Created, wraps="CreatedAnswer", status=201),
     Operation("GET", ("/sessions/search",), "searchSessions", "Sessions by their words", search,
               query=shapes.SearchQuery, returns=shapes.SessionsAnswer),
     Operation("POST", ("/sessions/archive",), "bulkArchiveSessions", "Archive many", bulk_archive,
-              body=shapes.BulkArchive, returns=shapes.OutcomeAnswer),
+              body=rpc.BulkArchive, returns=shapes.Outcome, wraps="OutcomeAnswer"),
     Operation("POST", ("/sessions/restore", "/sessions/restore-drafts"), "bulkRestoreDrafts",
               "Bring discarded drafts back", restore_drafts, body=shapes.SessionIds,
-              returns=shapes.OutcomeAnswer),
+              returns=shapes.Outcome, wraps="OutcomeAnswer"),
     Operation("GET", ("/sessions/{id}",), "getSession", "One session", show,
-              returns=shapes.SessionAnswer),
+              returns=shapes.Session, wraps="SessionAnswer"),
     Operation("PATCH", ("/sessions/{id}",), "updateSession", "Change its settings", update,
-              body=shapes.UpdateSession, returns=shapes.SessionAnswer),
+              body=shapes.UpdateSession, returns=shapes.Session, wraps="SessionAnswer"),
     Operation("DELETE", ("/sessions/{id}/launch", "/sessions/{id}/draft", "/sessions/{id}"),
               "deleteDraftSession", "Throw a draft away; it can be restored", discard_draft,
               status=204),
@@ -365,16 +349,17 @@ OPERATIONS = (
               "Remove a draft for good in which nothing was written", delete_empty, status=204),
     Operation("POST", ("/sessions/{id}/launch", "/sessions/{id}/launch-draft"),
               "launchDraftSession", "Let a draft begin", launch_draft, body=shapes.LaunchDraft,
-              returns=shapes.SessionAnswer),
+              returns=shapes.Session, wraps="SessionAnswer"),
     Operation("POST", ("/sessions/{id}/continue",), "continueSession", "Begin a child of it",
-              continue_, body=shapes.ContinueSession, returns=shapes.ContinuedAnswer, status=201),
+              continue_, body=shapes.ContinueSession, returns=rpc.Continued,
+              wraps="ContinuedAnswer", status=201),
     Operation("POST", ("/sessions/{id}/interrupt",), "interruptSession", "Stop what it does", stop,
-              returns=shapes.InterruptedAnswer),
+              returns=rpc.Interrupted, wraps="InterruptedAnswer"),
     Operation("GET", ("/sessions/{id}/messages",), "getSessionMessages", "Its conversation",
-              messages, returns=shapes.MessagesAnswer),
+              messages, returns=list[rpc.Said], wraps="MessagesAnswer"),
     Operation("GET", ("/sessions/{id}/snapshots",), "getSessionSnapshots", "Files that it read",
-              files, returns=shapes.SnapshotsAnswer),
+              files, returns=list[rpc.Snapshot], wraps="SnapshotsAnswer"),
     Operation("GET", ("/recent-paths", "/sessions/recent-paths"), "getRecentPaths",
               "Working directories used last", paths, query=shapes.PathsQuery,
-              returns=shapes.PathsAnswer),
+              returns=list[rpc.RecentPath], wraps="PathsAnswer"),
 )  # fmt: skip

@@ -1,13 +1,9 @@
 """Bodies, queries and answers of the REST interface."""
 
-from typing import Any
-
 import msgspec
 from msgspec import Raw
 
-from ..shapes import Approval, Continued, Interrupted, RecentPath, Said, Snapshot
-
-Texts = list[str] | None
+from ..shapes import Beginning, Instructions, Texts
 
 
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -59,46 +55,18 @@ class McpConfig(msgspec.Struct, frozen=True):
     mcpServers: dict[str, McpServer] | None = None
 
 
-class CreateSession(msgspec.Struct, frozen=True):
-    query: str | None = None  # a draft may have none yet
-    title: str | None = None
-    model: str | None = None
-    agent: str | None = None  # ours
+class CreateSession(Beginning, frozen=True):  # a draft may have no query yet
     mcp_config: McpConfig | None = None
-    permission_prompt_tool: str | None = None
-    working_dir: str | None = None
     create_directory_if_not_exists: bool | None = None
     createDirectoryIfNotExists: bool | None = None  # as the launch of a draft spells it
-    max_turns: int | None = None
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
-    allowed_tools: Texts = None
-    disallowed_tools: Texts = None
-    additional_directories: Texts = None
-    custom_instructions: str | None = None
     auto_accept_edits: bool | None = None
-    dangerously_skip_permissions: bool | None = None
-    dangerously_skip_permissions_timeout: int | None = None
-    permission_mode: str | None = None  # ours
-    worktree: bool | None = None  # ours
-    verbose: bool | None = None
     draft: bool | None = None
     editor_state: str | None = None
     proxy_enabled: bool | None = None
 
 
-class ContinueSession(msgspec.Struct, frozen=True):
-    query: str | None = None
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
+class ContinueSession(Instructions, frozen=True):
     mcp_config: McpConfig | None = None
-    permission_prompt_tool: str | None = None
-    allowed_tools: Texts = None
-    disallowed_tools: Texts = None
-    additional_directories: Texts = None
-    custom_instructions: str | None = None
-    max_turns: int | None = None
-    permission_mode: str | None = None  # ours
 
 
 class UpdateSession(msgspec.Struct, frozen=True):
@@ -124,11 +92,6 @@ class LaunchDraft(msgspec.Struct, frozen=True):
     query: str | None = None
     createDirectoryIfNotExists: bool | None = None
     create_directory_if_not_exists: bool | None = None  # as a launch spells it
-
-
-class BulkArchive(msgspec.Struct, frozen=True):
-    session_ids: Texts = None
-    archived: bool | None = None
 
 
 class SessionIds(msgspec.Struct, frozen=True):
@@ -158,53 +121,15 @@ class Counts(msgspec.Struct, frozen=True):
     draft: int
 
 
-class Created(msgspec.Struct, frozen=True, omit_defaults=True):
-    session_id: str
-    run_id: str
-    notice: str = ""
-
-
-class CreatedAnswer(msgspec.Struct, frozen=True):
-    data: Created
-
-
-class SessionAnswer(msgspec.Struct, frozen=True):
-    data: Session
-
-
 class SessionsAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     data: list[Session]
     counts: Counts | None = None
-
-
-class ContinuedAnswer(msgspec.Struct, frozen=True):
-    data: Continued
-
-
-class InterruptedAnswer(msgspec.Struct, frozen=True):
-    data: Interrupted
-
-
-class MessagesAnswer(msgspec.Struct, frozen=True):
-    data: list[Said]
-
-
-class SnapshotsAnswer(msgspec.Struct, frozen=True):
-    data: list[Snapshot]
-
-
-class PathsAnswer(msgspec.Struct, frozen=True):
-    data: list[RecentPath]
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     success: bool
     failed_sessions: list[str] = []
     error: str = ""
-
-
-class OutcomeAnswer(msgspec.Struct, frozen=True):
-    data: Outcome
 
 
 # --- approvals ---
@@ -224,22 +149,6 @@ class CreateApproval(msgspec.Struct, frozen=True):
 class Decide(msgspec.Struct, frozen=True):
     decision: str
     comment: str | None = None
-
-
-class ApprovalId(msgspec.Struct, frozen=True):
-    approval_id: str
-
-
-class ApprovalIdAnswer(msgspec.Struct, frozen=True):
-    data: ApprovalId
-
-
-class ApprovalAnswer(msgspec.Struct, frozen=True):
-    data: Approval
-
-
-class ApprovalsAnswer(msgspec.Struct, frozen=True):
-    data: list[Approval]
 
 
 # --- the host ---
@@ -308,10 +217,6 @@ class UpdateUserSettings(msgspec.Struct, frozen=True):
     opt_in_telemetry: bool | None = None
 
 
-class UserSettingsAnswer(msgspec.Struct, frozen=True):
-    data: UserSettings
-
-
 # --- files, commands, agents ---
 
 
@@ -324,10 +229,6 @@ class SlashCommand(msgspec.Struct, frozen=True):
     name: str
     source: str
     description: str = ""
-
-
-class CommandsAnswer(msgspec.Struct, frozen=True):
-    data: list[SlashCommand]
 
 
 class FuzzySearch(msgspec.Struct, frozen=True):
@@ -387,6 +288,3 @@ class FoundAgent(msgspec.Struct, frozen=True):
 
 class AgentsAnswer(msgspec.Struct, frozen=True):
     agents: list[FoundAgent]
-
-
-Anything = dict[str, Any]

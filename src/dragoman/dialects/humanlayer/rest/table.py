@@ -54,6 +54,7 @@ class Operation(msgspec.Struct, frozen=True):
     body: Any = None
     query: Any = None
     returns: Any = None
+    wraps: str = ""  # the document's name of the object that has the result as its `data`
     status: int = 200
     streams: bool = False
 
@@ -105,7 +106,7 @@ class Rest:
             return RestAnswer(204)
         if isinstance(result, RestAnswer):
             return result
-        return RestAnswer(operation.status, encode(result))
+        return RestAnswer(operation.status, encode({"data": result} if operation.wraps else result))
 
     def _find(self, method: str, path: Sequence[str]) -> tuple[Operation, dict[str, str]]:
         method = "GET" if method == "HEAD" else method
