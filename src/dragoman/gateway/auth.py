@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from time import monotonic
-from typing import Any
 
 from dragoman.engine.ports import Shelf
 
@@ -164,7 +163,3 @@ def cookie_header(name: str, value: str, *, secure: bool, path: str, age: int = 
     if secure:
         words.append("Secure")
     return "; ".join(words)
-
-
-def public(token: Token) -> dict[str, Any]:
-    return {"id": token.id, "name": token.name, "created_at": token.created_at, "kind": token.kind}

@@ -1,4 +1,4 @@
-"""Parts of this dialect by themselves: `attachments`, `desk`, `elicit`, `faults`, `unused`,
+"""Parts of this dialect by themselves: `attachments`, `desk`, `elicit`, `faults`, `terminals`,
 `verbs.config`, `verbs.core`, `verbs.logs`, `verbs.turns`.
 """
 
@@ -29,7 +29,7 @@ from dragoman.dialects.zeroclaw.shapes import (
     LogQuery,
     MapKey,
 )
-from dragoman.dialects.zeroclaw.unused import drop_unused, is_unused
+from dragoman.dialects.zeroclaw.terminals import drop_unused, is_unused
 from dragoman.dialects.zeroclaw.verbs import config, core, logs, turns
 from dragoman.engine.ask import Ask
 from dragoman.engine.content import Image, Text
@@ -327,10 +327,10 @@ def test_config_entries_hide_secrets_and_know_their_kind() -> None:
 def test_config_the_terminal_finds_an_agents_model() -> None:
     conn = configured({})
     entry = config.listed(conn, ConfigList("agents.default.model_provider"))["entries"][0]
-    assert entry["value"] == "scripted.default"
+    assert bytes(entry["value"]) == b'"scripted.default"'
     assert config._model_of(conn, "agents.none.model_provider") is None
-    found: Any = config._model_of(conn, "providers.models.x.default.model")
-    assert found["value"] == "test"
+    found = config._model_of(conn, "providers.models.x.default.model")
+    assert found is not None and found.value == "test"
 
 
 def test_config_catalogues() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.dialects.zeroclaw.release import release_of
+from dragoman.dialects.zeroclaw.terminals import release_of
 
 
 def run(folder: Path, more: bytes, name: str = "zerocode") -> "subprocess.Popen[bytes]":

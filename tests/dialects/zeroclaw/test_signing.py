@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from dragoman.dialects.zeroclaw import Desk
-from dragoman.dialects.zeroclaw.signing import FILE, Signer
+from dragoman.dialects.zeroclaw.terminals import FILE, Signer
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted
 

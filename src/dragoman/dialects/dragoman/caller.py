@@ -23,9 +23,6 @@ class Carrier(Protocol):
     started: int  # in nanoseconds
 
     @property
-    def pid(self) -> int: ...
-
-    @property
     def settings(self) -> Queueing: ...
 
     async def state(self, session_id: str) -> SessionView: ...

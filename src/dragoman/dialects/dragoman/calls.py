@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dragoman.observe.log import get_log
 
-from . import approvals, host, schedules, sessions, shapes, undoing, watching
+from . import approvals, host, schedules, sessions, shapes, watching
 
 
 class Entry(NamedTuple):
@@ -53,10 +53,10 @@ CALLS: dict[str, Entry] = {
     "dragoman/close": Entry(sessions.close, shapes.OfSession, changes=True),
     "dragoman/delete": Entry(sessions.delete, shapes.OfSession, changes=True),
     "dragoman/compact": Entry(sessions.compact, shapes.OfSession, direct=True, changes=True),
-    "dragoman/checkpoints": Entry(undoing.checkpoints, shapes.OfSession),
-    "dragoman/undo": Entry(undoing.undo, shapes.Undo, changes=True),
-    "dragoman/endWorktree": Entry(undoing.end_worktree, shapes.EndWorktree, changes=True),
-    "dragoman/redo": Entry(undoing.redo, shapes.OfSession, changes=True),
+    "dragoman/checkpoints": Entry(sessions.checkpoints, shapes.OfSession),
+    "dragoman/undo": Entry(sessions.undo, shapes.Undo, changes=True),
+    "dragoman/endWorktree": Entry(sessions.end_worktree, shapes.EndWorktree, changes=True),
+    "dragoman/redo": Entry(sessions.redo, shapes.OfSession, changes=True),
     "dragoman/clear": Entry(sessions.clear, shapes.OfSession, changes=True),
     "dragoman/setModel": Entry(sessions.set_model, shapes.SetModel, changes=True),
     "dragoman/setMode": Entry(sessions.set_mode, shapes.SetMode, changes=True),

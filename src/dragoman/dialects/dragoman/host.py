@@ -1,6 +1,7 @@
 """The host itself: status, agents, models, configuration."""
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +27,7 @@ async def status(conn: "Caller", _: None) -> dict[str, Any]:
     now, began = door.now_ms(), facts.started_at
     return {
         "version": facts.version,
-        "pid": conn.desk.pid,
+        "pid": os.getpid(),
         "uptime_ms": now - (conn.desk.started // 1_000_000 if began is None else began),
         "config_dir": facts.config_dir,
         "config_file": facts.config_file,

@@ -1,4 +1,4 @@
-"""Sessions as the engine knows them: opened, driven, read, changed."""
+"""Sessions as the engine knows them: opened, driven, read, changed, undone."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
+from dragoman.engine.ports.checkpoints import Restored
 from dragoman.engine.work import Work
 
 from . import answers
@@ -16,6 +17,7 @@ from .shapes import (
     Archive,
     Board,
     Cancel,
+    EndWorktree,
     Fork,
     History,
     OfSession,
@@ -28,6 +30,7 @@ from .shapes import (
     SetModel,
     SetReasoning,
     Steer,
+    Undo,
 )
 
 if TYPE_CHECKING:
@@ -230,6 +233,22 @@ async def set_mode(conn: "Caller", params: SetMode) -> answers.Session:
 async def set_reasoning(conn: "Caller", params: SetReasoning) -> answers.Session:
     await conn.door.set_reasoning(params.session_id, params.effort, conn.who)
     return await _info(conn, params.session_id)
+
+
+async def checkpoints(conn: "Caller", params: OfSession) -> answers.Checkpoints:
+    return answers.Checkpoints(list(await conn.door.checkpoints(params.session_id)))
+
+
+async def undo(conn: "Caller", params: Undo) -> Restored:
+    return await conn.door.undo(params.session_id, params.turn, conn.who)
+
+
+async def end_worktree(conn: "Caller", params: EndWorktree) -> dict[str, str]:
+    return {"done": await conn.door.end_worktree(params.session_id, params.how, conn.who)}
+
+
+async def redo(conn: "Caller", params: OfSession) -> Restored:
+    return await conn.door.redo(params.session_id, conn.who)
 
 
 async def _info(conn: "Caller", session_id: str) -> answers.Session:

@@ -42,8 +42,7 @@ class Sessions(Params, frozen=True):
     cursor: str = ""
 
 
-class History(Params, frozen=True):
-    session_id: str
+class History(OfSession, frozen=True):
     after: int = 0
     limit: int = 1_000
 
@@ -60,13 +59,11 @@ class Open(Params, frozen=True):
     worktree: bool = False
 
 
-class EndWorktree(Params, frozen=True):
-    session_id: str
+class EndWorktree(OfSession, frozen=True):
     how: str  # merge, drop
 
 
-class Prompt(Params, frozen=True):
-    session_id: str
+class Prompt(OfSession, frozen=True):
     text: str = ""
     content: tuple[Text | Image, ...] = ()
     when_busy: Literal["queue", "refuse"] = "queue"
@@ -76,23 +73,19 @@ class Prompt(Params, frozen=True):
     detach: bool = False  # answer when it is queued, not when it has ended
 
 
-class Steer(Params, frozen=True):
-    session_id: str
+class Steer(OfSession, frozen=True):
     text: str
 
 
-class Cancel(Params, frozen=True):
-    session_id: str
+class Cancel(OfSession, frozen=True):
     cause: str = "client"
 
 
-class Retract(Params, frozen=True):
-    session_id: str
+class Retract(OfSession, frozen=True):
     key: str
 
 
-class Fork(Params, frozen=True):
-    session_id: str
+class Fork(OfSession, frozen=True):
     agent: str = ""
     cwd: str = ""
     model: str = ""
@@ -100,35 +93,29 @@ class Fork(Params, frozen=True):
     title: str = ""
 
 
-class Rename(Params, frozen=True):
-    session_id: str
+class Rename(OfSession, frozen=True):
     title: str
 
 
-class Undo(Params, frozen=True):
+class Undo(OfSession, frozen=True):
     """`turn`: back to before this one; empty: before the last that changed something."""
 
-    session_id: str
     turn: str = ""
 
 
-class Archive(Params, frozen=True):
-    session_id: str
+class Archive(OfSession, frozen=True):
     archived: bool = True
 
 
-class SetModel(Params, frozen=True):
-    session_id: str
+class SetModel(OfSession, frozen=True):
     model: str
 
 
-class SetMode(Params, frozen=True):
-    session_id: str
+class SetMode(OfSession, frozen=True):
     mode: str
 
 
-class SetReasoning(Params, frozen=True):
-    session_id: str
+class SetReasoning(OfSession, frozen=True):
     effort: str
 
 

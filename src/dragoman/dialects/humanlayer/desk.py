@@ -1,7 +1,6 @@
 """What all connections of this protocol share: settings, rows of sessions, encodings."""
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -60,7 +59,6 @@ class Desk:
         self._shapes: dict[Filter, tuple[Subscribed, int]] = {}
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         self._recalled = False
-        self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
 
     @property
     def settings(self) -> Configured:
@@ -79,11 +77,9 @@ class Desk:
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
-        if self._hearer is None:
-            from .hear import HumanlayerHearer
+        from .hear import HumanlayerHearer
 
-            self._hearer = HumanlayerHearer
-        return self._hearer(self.door, link, self)
+        return HumanlayerHearer(self.door, link, self)
 
     def who(self, link: Link) -> Who:
         return Who("humanlayer", link.peer.label, id=f"humanlayer-{token()[:12]}")

@@ -24,10 +24,6 @@ class Request(Struct, frozen=True, gc=False):
     token: str | None = None
 
 
-class Nothing(Struct, frozen=True):
-    pass
-
-
 class Register(Struct, frozen=True):
     manifest: Any = None
 

@@ -1,8 +1,7 @@
 """What all connections of this protocol share: settings, who is there, the answer of `status`."""
 
 import asyncio
-from collections.abc import Callable
-from os import getpid, urandom
+from os import urandom
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +18,7 @@ from dragoman.wire.link import Hearer, Link
 from .spelling import spoken
 
 if TYPE_CHECKING:
-    from .signing import Signer
+    from .terminals import Signer
 
 PROTOCOL = 1
 TERMINAL = "0.8.4"  # the release of ZeroClaw's terminal whose calls and answers were compared
@@ -80,17 +79,14 @@ class Desk:
         self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
         self.left: dict[str, set[str]] = {}  # who closed a session while something of theirs ran
         self.started = time_ns()
-        self._hearer: Callable[[Door, Link, Desk], Hearer] | None = None
         self._status: dict[tuple[bool, str], Status] = {}
         self._signer: Signer | None = None
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
-        if self._hearer is None:
-            from .hear import ZeroclawHearer
+        from .hear import ZeroclawHearer
 
-            self._hearer = ZeroclawHearer
-        return self._hearer(self.door, link, self)
+        return ZeroclawHearer(self.door, link, self)
 
     def who(self, link: Link) -> Who:
         return Who("zeroclaw", link.peer.label, id=f"zeroclaw-{token()[:12]}")
@@ -108,7 +104,7 @@ class Desk:
     def signer(self) -> "Signer":
         """Signs the names of terminals; not in a fleet, whose nodes have keys of their own."""
         if self._signer is None:
-            from .signing import Signer
+            from .terminals import Signer
 
             facts = self.door.facts
             self._signer = Signer(facts.data_dir if facts.fleet is None else "")
@@ -167,7 +163,3 @@ class Desk:
             reading = self._reading[session_id] = asyncio.ensure_future(self.door.look(session_id))
             reading.add_done_callback(lambda _: self._reading.pop(session_id, None))
         return await asyncio.shield(reading)
-
-    @property
-    def pid(self) -> int:
-        return getpid()

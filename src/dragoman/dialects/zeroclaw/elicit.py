@@ -93,9 +93,7 @@ class Questions:
             if future.cancelled():
                 return None
             return msgspec.json.decode(future.result(), type=Reply)
-        except (LinkLost, TooManyCalls):
-            return None
-        except (CallFailed, msgspec.ValidationError):
+        except (LinkLost, TooManyCalls, CallFailed, msgspec.ValidationError):
             return None
         finally:
             self._open.pop(question.id, None)

@@ -1,8 +1,11 @@
 """The numbers of errors, and which fault gets which."""
 
+from typing import TypeVar
+
 from dragoman.engine.faults import Fault
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
+T = TypeVar("T")
 SESSION_NOT_FOUND = -32000
 SESSION_LIMIT = -32001
 SESSION_BUSY = -32002
@@ -39,6 +42,13 @@ class Refusal(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+
+def available(given: T | None, what: str) -> T:
+    """What the host was made with. Raises Refusal where it has none."""
+    if given is None:
+        raise Refusal(INTERNAL_ERROR, f"{what} not available")
+    return given
 
 
 def code_of(fault: Fault) -> int:

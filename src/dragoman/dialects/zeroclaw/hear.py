@@ -36,7 +36,7 @@ from .desk import Desk, log
 from .faults import AUTH_REQUIRED, Refusal, code_of, message_of
 from .speak import Updates
 from .spelling import spoken, spoken_text
-from .unused import drop_unused
+from .terminals import drop_unused
 from .verbs import VERBS
 
 if TYPE_CHECKING:

@@ -48,19 +48,16 @@ class File(msgspec.Struct, frozen=True):
     source: Literal["file", "clipboard"] | None = None
 
 
-class Prompt(Params, frozen=True):
-    session_id: str
+class Prompt(OfSession, frozen=True):
     prompt: str
     attachments: tuple[File, ...] | None = None
 
 
-class Attach(Params, frozen=True):
-    session_id: str
+class Attach(OfSession, frozen=True):
     files: tuple[File, ...]
 
 
-class Approve(Params, frozen=True):
-    session_id: str
+class Approve(OfSession, frozen=True):
     request_id: str
     decision: str
     replacement: str | None = None
@@ -77,8 +74,7 @@ class Overrides(msgspec.Struct, frozen=True):
     mode: Mode | None = None  # ours
 
 
-class Configure(Params, frozen=True):
-    session_id: str
+class Configure(OfSession, frozen=True):
     overrides: Overrides
 
 
@@ -87,8 +83,7 @@ class Listed(Params, frozen=True):
     limit: int | None = None
 
 
-class Messages(Params, frozen=True):
-    session_id: str
+class Messages(OfSession, frozen=True):
     limit: int | None = None
     before_index: int | None = None
 
@@ -108,13 +103,12 @@ class ConfigGet(Params, frozen=True):
     prop: str | None = None
 
 
-class ConfigSet(Params, frozen=True):
-    prop: str
-    value: Any
-
-
 class ConfigProp(Params, frozen=True):
     prop: str
+
+
+class ConfigSet(ConfigProp, frozen=True):
+    value: Any
 
 
 class ConfigList(Params, frozen=True):
@@ -125,13 +119,11 @@ class ConfigPath(Params, frozen=True):
     path: str
 
 
-class MapKey(Params, frozen=True):
-    path: str
+class MapKey(ConfigPath, frozen=True):
     key: str
 
 
-class MapRename(Params, frozen=True):
-    path: str
+class MapRename(ConfigPath, frozen=True):
     from_: str = msgspec.field(name="from")
     to: str
 

@@ -5,6 +5,7 @@ Requests are taken in both. A connection is answered in the one that its `initia
 
 import re
 from collections.abc import Callable, Iterable
+from time import gmtime, strftime
 from typing import Any
 
 import msgspec
@@ -71,6 +72,11 @@ def spoken(value: Any) -> Any:
 def spoken_text(text: str) -> str:
     """A message in which names between backticks are in camelCase."""
     return _QUOTED.sub(lambda found: f"`{found[1]}{camel(found[2])}`", text)
+
+
+def rfc3339(ms: int) -> str:
+    """Milliseconds since the epoch as `2026-01-31T12:00:00.000Z`."""
+    return f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(ms // 1000))}.{ms % 1000:03d}Z"
 
 
 _decode = msgspec.json.Decoder().decode

@@ -12,10 +12,6 @@ class Envelope(msgspec.Struct, gc=False):
     type: str | None = None
 
 
-class Nothing(msgspec.Struct, gc=False):
-    """A command without parameters."""
-
-
 class Hello(msgspec.Struct, gc=False):
     token: msgspec.Raw = msgspec.Raw()  # anything: what is no text is a wrong token
     session: str | None = None

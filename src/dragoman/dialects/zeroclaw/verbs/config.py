@@ -8,9 +8,8 @@ from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.ports.rows import Explained
 from dragoman.observe.redact import is_secret
 from dragoman.wire.codec import encode
-from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
-from ..faults import Refusal
+from ..faults import available
 from ..shapes import (
     AliasSource,
     CatalogModels,
@@ -49,9 +48,7 @@ LOCAL = frozenset({"ollama", "local", "demo", "scripted"})
 
 
 def configured(conn: "ZeroclawHearer") -> "ConfigPort":
-    if conn.door.config is None:
-        raise Refusal(INTERNAL_ERROR, "Configuration is not available")
-    return conn.door.config
+    return available(conn.door.config, "Configuration is")
 
 
 def _raw(value: object) -> msgspec.Raw:
@@ -80,7 +77,7 @@ def listed(conn: "ZeroclawHearer", params: ConfigList) -> Any:
     prefix = params.prefix or ""
     special = _model_of(conn, prefix)
     if special is not None:
-        return {"entries": [special]}
+        return {"entries": [_entry(special)]}
     rows = _explained(conn)
     rows = [row for row in rows if "<name>" not in row.key]  # forms of entries that are not there
     chosen = [row for row in rows if row.key == prefix or row.key.startswith(f"{prefix}.")]
@@ -127,7 +124,7 @@ def _kind(row: Any) -> str:
     return "string"
 
 
-def _model_of(conn: "ZeroclawHearer", prefix: str) -> dict[str, Any] | None:
+def _model_of(conn: "ZeroclawHearer", prefix: str) -> Explained | None:
     """The two keys by which the terminal client finds an agent's model to show."""
     parts = prefix.split(".")
     if len(parts) == 3 and parts[0] == "agents" and parts[2] == "model_provider":
@@ -140,18 +137,8 @@ def _model_of(conn: "ZeroclawHearer", prefix: str) -> dict[str, Any] | None:
         provider, _, model = conn.door.profile(alias).model.partition("/")
     except Fault:
         return None
-    return {
-        "path": prefix,
-        "category": parts[0],
-        "kind": "string",
-        "type_hint": "a text",
-        "value": f"{provider}.{alias}" if which == "provider" else model,
-        "populated": True,
-        "is_secret": False,
-        "is_env_overridden": False,
-        "description": "The model of this agent.",
-        "section": parts[0],
-    }
+    value = f"{provider}.{alias}" if which == "provider" else model
+    return Explained(prefix, "The model of this agent.", "a text", "", value, "agent", "")
 
 
 def map_keys(conn: "ZeroclawHearer", params: ConfigPath) -> dict[str, Any]:

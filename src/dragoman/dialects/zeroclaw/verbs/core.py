@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from dragoman.observe.process import resident
-from dragoman.wire.jsonrpc import INTERNAL_ERROR
 from dragoman.wire.verbs import Verb
 
 from ..attachments import LOCAL
 from ..desk import PROTOCOL, TERMINAL
-from ..faults import AUTH_REQUIRED, VERSION_MISMATCH, Refusal
-from ..release import NAME, release_of
+from ..faults import AUTH_REQUIRED, VERSION_MISMATCH, Refusal, available
 from ..shapes import Initialize
-from ..spelling import heard, members, snake, verb
-from ..times import rfc3339
+from ..spelling import heard, members, rfc3339, snake, verb
+from ..terminals import NAME, release_of
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -71,7 +69,7 @@ def initialize(conn: "ZeroclawHearer", hello: Hello) -> dict[str, Any]:
     return {
         "protocol_version": PROTOCOL,
         "server_version": desk.version_for(conn.terminal),
-        "server_pid": desk.pid,
+        "server_pid": os.getpid(),
         "tui_id": tui_id,
         **({"tui_sig": signature} if signature else {}),
         "capabilities": METHODS,
@@ -155,7 +153,7 @@ def health(conn: "ZeroclawHearer", _: None) -> Any:
     if began is None:
         began = conn.desk.started // 1_000_000
     return {
-        "pid": conn.desk.pid,
+        "pid": os.getpid(),
         "updated_at": stamp,
         "uptime_seconds": max(now - began, 0) // 1000,
         "components": components,
@@ -176,10 +174,7 @@ def _ram() -> int:
 
 
 async def doctor(conn: "ZeroclawHearer", _: None) -> Any:
-    examine = conn.door.facts.doctor
-    if examine is None:
-        raise Refusal(INTERNAL_ERROR, "Doctor is not available")
-    rows = await examine()
+    rows = await available(conn.door.facts.doctor, "Doctor is")()
     counts = {"ok": 0, "warn": 0, "error": 0}
     for row in rows:
         counts[row.severity] += 1

@@ -9,8 +9,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports.schedules import Job, Run, When
 
 from ..shapes import Params
-from ..spelling import verb
-from ..times import rfc3339
+from ..spelling import rfc3339, verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer

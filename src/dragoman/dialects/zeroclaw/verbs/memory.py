@@ -9,12 +9,10 @@ import msgspec
 from dragoman.engine.facts import Remembering
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports.rows import MemoryEntry
-from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
-from ..faults import Refusal
+from ..faults import available
 from ..shapes import Params
-from ..spelling import verb
-from ..times import rfc3339
+from ..spelling import rfc3339, verb
 
 if TYPE_CHECKING:
     from ..hear import ZeroclawHearer
@@ -36,9 +34,7 @@ class Wanted(Params, frozen=True):
 
 def _memory(conn: "ZeroclawHearer", asked: Wanted) -> tuple[str, Remembering]:
     """The agent that is meant, and its memory."""
-    given = conn.door.facts.memory
-    if given is None:
-        raise Refusal(INTERNAL_ERROR, "Memory subsystem is not available")
+    given = available(conn.door.facts.memory, "Memory subsystem is")
     alias = asked.agent or conn.door.default_agent()
     if not alias:
         raise BadInput("Several agents are configured and none was named.", "Give `agent`.")

@@ -20,15 +20,13 @@ from dragoman.engine.faults import (
 )
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionInfo, SessionQuery
-from dragoman.engine.traits import Correspondent, Given
+from dragoman.engine.traits import Correspondent, Given, Trait
 from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
 from ..faults import SESSION_LIMIT, Refusal
-from ..own import Own
 from ..shapes import Configure, Listed, Messages, New, OfSession, Overrides
-from ..spelling import verb
-from ..times import rfc3339
-from ..unused import drop_unused, is_unused
+from ..spelling import rfc3339, verb
+from ..terminals import drop_unused, is_unused
 from .git import branch
 
 if TYPE_CHECKING:
@@ -41,6 +39,17 @@ _LIST_LIMIT = 1_000
 _FEWEST = 100  # sessions that are looked at together
 _PAGES = 50  # of them that are looked at for one list
 _TRIES = 8
+
+
+class Own(Trait, frozen=True):
+    """What this protocol keeps with a session."""
+
+    NAME = "zeroclaw"
+
+    chat_mode: str = "chat"
+    closed: bool = False  # `session/close` ended it
+    killed_at: int = 0
+    overrides: dict[str, Any] = {}
 
 
 async def new(call: "Call[ZeroclawHearer]", params: New) -> None:
@@ -247,7 +256,7 @@ async def listed_all(conn: "ZeroclawHearer", _: None) -> object:
 
 
 def _row(info: SessionInfo) -> dict[str, Any]:
-    row: dict[str, Any] = {
+    return {
         "session_id": info.id,
         "session_key": info.id,
         "created_at": rfc3339(info.created_at),
@@ -257,7 +266,6 @@ def _row(info: SessionInfo) -> dict[str, Any]:
         "channel_id": Correspondent.of(info.extra).channel or None,  # null: of no chat app
         "name": info.title or info.query.split("\n", 1)[0][:80] or None,
     }
-    return row
 
 
 def said(messages: Sequence[Message]) -> list[dict[str, Any]]:

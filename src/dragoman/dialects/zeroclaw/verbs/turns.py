@@ -21,11 +21,10 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR, reply
 
 from ..attachments import contents
 from ..faults import SESSION_NOT_FOUND, SESSION_NOT_OWNED, Refusal, bare_message
-from ..own import Own
 from ..shapes import Approve, OfSession, Prompt
 from ..speak import Updates
 from ..spelling import spoken_text, verb
-from .sessions import usable
+from .sessions import Own, usable
 
 if TYPE_CHECKING:
     from dragoman.engine.seat import Seat

@@ -4,9 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput
-from dragoman.wire.jsonrpc import INTERNAL_ERROR
 
-from ..faults import Refusal
+from ..faults import available
 from ..shapes import Params
 from ..spelling import verb
 
@@ -39,9 +38,7 @@ class Locale(Params, frozen=True):
 
 
 def _writings(conn: "ZeroclawHearer") -> "Writings":
-    if conn.door.facts.writings is None:
-        raise Refusal(INTERNAL_ERROR, "Files of agents are not available")
-    return conn.door.facts.writings
+    return available(conn.door.facts.writings, "Files of agents are")
 
 
 def _agent(conn: "ZeroclawHearer", params: About) -> str:
