@@ -117,12 +117,14 @@ class PromptTurn(Protocol):
     def profile(self) -> AgentProfile: ...
 
     @property
-    def messages(self) -> Sequence[Message]: ...
+    def messages(self) -> Sequence[Message]:
+        """The history, this turn's prompt included; grows during the turn."""
+        ...
 
     async def note(self, level: Level, title: str, text: str = "", **data: Any) -> None: ...
 
 
-class TurnPort(Protocol):
+class TurnPort(PromptTurn, Protocol):
     """What an agent may do during one turn. The session implements it (`engine/turn.py`).
 
     An agent tells what it streams through the plain methods, and asks for everything that is kept
@@ -132,17 +134,6 @@ class TurnPort(Protocol):
 
     @property
     def id(self) -> str: ...
-
-    @property
-    def info(self) -> SessionInfo: ...
-
-    @property
-    def profile(self) -> AgentProfile: ...
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The history, this turn's prompt included; grows during the turn."""
-        ...
 
     @property
     def cancelled(self) -> bool: ...
@@ -203,8 +194,6 @@ class TurnPort(Protocol):
     async def compacted(
         self, summary: str, kept: int, usage: Usage, cost: float, *, automatic: bool
     ) -> None: ...
-
-    async def note(self, level: Level, title: str, text: str = "", **data: Any) -> None: ...
 
     async def plan(self, entries: Sequence[PlanEntry]) -> None: ...
 

@@ -41,7 +41,19 @@ class AskRow(msgspec.Struct, frozen=True):
     settled_at: int | None = None
 
 
-class Store(Protocol):
+class Shelf(Protocol):
+    """The part of a store for small things that belong to no session."""
+
+    async def put(self, space: str, key: str, value: bytes | None) -> None:
+        """Keep a small value (tokens, recent paths, dismissed hints); None removes it."""
+        ...
+
+    async def get(self, space: str, key: str) -> bytes | None: ...
+
+    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
+
+
+class Store(Shelf, Protocol):
     """Where sessions live. Every method may raise StoreFailed."""
 
     durable: bool
@@ -141,29 +153,11 @@ class Store(Protocol):
 
     async def ask(self, ask_id: str) -> AskRow | None: ...
 
-    async def put(self, space: str, key: str, value: bytes | None) -> None:
-        """Keep a small value (tokens, recent paths, dismissed hints); None removes it."""
-        ...
-
-    async def get(self, space: str, key: str) -> bytes | None: ...
-
-    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
-
     async def spaces(self) -> Sequence[str]:
         """The spaces that have a small value."""
         ...
 
     async def close(self) -> None: ...
-
-
-class Shelf(Protocol):
-    """The part of a store for small things that belong to no session."""
-
-    async def put(self, space: str, key: str, value: bytes | None) -> None: ...
-
-    async def get(self, space: str, key: str) -> bytes | None: ...
-
-    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
 
 
 class Clock(Protocol):
