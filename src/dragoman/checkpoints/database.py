@@ -74,6 +74,11 @@ def hash_of(data: bytes) -> bytes:
     return sha256(data).digest()
 
 
+def short(path: str, space: str) -> str:
+    """A path relative to the workspace that it is in."""
+    return path[len(space) + 1 :] if path.startswith(space + "/") else path
+
+
 class Database:
     """One connection; whoever uses it holds the keeper's lock."""
 
@@ -190,14 +195,7 @@ class Database:
             self._db.execute("DELETE FROM turns WHERE n=?", (n,))
 
     def changes(self, n: int) -> list[FileChange]:
-        rows = self._db.execute(
-            "SELECT path, before_mode, before, after_mode, after FROM changes "
-            "WHERE n=? ORDER BY path",
-            (n,),
-        ).fetchall()
-        return [
-            FileChange(os.fsdecode(path), State(bm, b), State(am, a)) for path, bm, b, am, a in rows
-        ]
+        return self._listed("path, before_mode, before, after_mode, after FROM changes", n, "path")
 
     def change(self, n: int, change: FileChange) -> None:
         """Add a change, or make it the newer end of one that is there; drop what changed back."""
@@ -215,12 +213,12 @@ class Database:
 
     def others(self, n: int) -> list[FileChange]:
         """What others did to files between two changes of a turn, in order."""
-        rows = self._db.execute(
-            "SELECT path, left_mode, left, met_mode, met FROM others WHERE n=? ORDER BY rowid", (n,)
-        ).fetchall()
+        return self._listed("path, left_mode, left, met_mode, met FROM others", n, "rowid")
+
+    def _listed(self, what: str, n: int, order: str) -> list[FileChange]:
+        rows = self._db.execute(f"SELECT {what} WHERE n=? ORDER BY {order}", (n,)).fetchall()
         return [
-            FileChange(os.fsdecode(path), State(lm, le), State(mm, me))
-            for path, lm, le, mm, me in rows
+            FileChange(os.fsdecode(path), State(bm, b), State(am, a)) for path, bm, b, am, a in rows
         ]
 
     def met(self, n: int, other: FileChange) -> None:

@@ -20,7 +20,7 @@ from dragoman.engine.traits import Continues, StartedBy
 
 from .beside import OpenLook, told_apart
 from .comparing import compared, fate_of
-from .database import NOTHING, UNKNOWN, ChangedTurn, Database, FileChange, State
+from .database import NOTHING, UNKNOWN, ChangedTurn, Database, FileChange, State, short
 from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
 from .restoring import between, keep_theirs, plan, refuse, restore
 
@@ -103,7 +103,7 @@ class Keeper:
                     if self._looks:
                         self._begun[session, turn, path] = kept_state(db, path, self._limits.file)
                 else:
-                    state = seen.files.get(_short(path, space)) if seen is not None else None
+                    state = seen.files.get(short(path, space)) if seen is not None else None
                     if state is None:
                         state = kept_state(db, path, self._limits.file)
                     db.change(row.n, FileChange(path, state, State(UNKNOWN)))
@@ -120,7 +120,7 @@ class Keeper:
         for one in left:
             if one.after.mode == UNKNOWN:
                 continue
-            now = seen.files.get(_short(one.path, row.space)) if seen is not None else None
+            now = seen.files.get(short(one.path, row.space)) if seen is not None else None
             if now is None:
                 now = kept_state(db, one.path, self._limits.file)
             if now != one.after:
@@ -269,7 +269,7 @@ class Keeper:
             rows = [one for one in rows if not one[0].undone]
         whole = plan([changes for _, changes in rows], back=False)
         space = rows[0][0].space if rows else ""
-        found = (compared(db, one, _short(one.path, space)) for one in whole)
+        found = (compared(db, one, short(one.path, space)) for one in whole)
         return [one for one in found if one is not None]
 
     async def undo(self, session: SessionInfo, turn: str = "") -> Restored:
@@ -320,10 +320,10 @@ class Keeper:
         if back and files and any(_BY_WHOMEVER in row.note for row, _ in chosen):
             notes.append(f"{_BY_WHOMEVER} If some of it was yours, redo brings it back.")
         if lost:
-            names = ", ".join(_short(path, space) for path in lost[:10])
+            names = ", ".join(short(path, space) for path in lost[:10])
             notes.append(f"Not put back, because the content was not kept: {names}.")
         turns = tuple(row.turn for row, _ in (chosen if back else chosen[::-1]))
-        touched = tuple(TouchedFile(_short(path, space), fate) for path, fate in files)
+        touched = tuple(TouchedFile(short(path, space), fate) for path, fate in files)
         return Restored(turns, touched, " ".join(dict.fromkeys(notes)))
 
     async def forget(self, session_id: str) -> None:
@@ -345,7 +345,7 @@ class _OthersLook(NamedTuple):
         """The file as it was then; None: it lies elsewhere."""
         if not path.startswith(self.space + "/"):
             return None
-        return self.look.seen.files.get(_short(path, self.space), NOTHING)
+        return self.look.seen.files.get(short(path, self.space), NOTHING)
 
 
 def _note(row: ChangedTurn) -> str:
@@ -382,8 +382,4 @@ def _place(rows: list[tuple[ChangedTurn, list[FileChange]]], turn: str) -> int:
 
 
 def _touched(changes: Sequence[FileChange], space: str) -> tuple[TouchedFile, ...]:
-    return tuple(TouchedFile(_short(one.path, space), fate_of(one)) for one in changes)
-
-
-def _short(path: str, space: str) -> str:
-    return path[len(space) + 1 :] if path.startswith(space + "/") else path
+    return tuple(TouchedFile(short(one.path, space), fate_of(one)) for one in changes)

@@ -11,7 +11,8 @@ from dragoman.engine.ports.checkpoints import Fate
 from dragoman.policy.opening import walk_directory
 from dragoman.tools.overwrite import hinders, overwrite, replaceable, take_after
 
-from .database import NOTHING, UNKNOWN, Database, FileChange, State, hash_of
+from .comparing import fate_of
+from .database import NOTHING, UNKNOWN, Database, FileChange, State, hash_of, short
 from .looking import state_of
 
 _SHOWN = 12_000  # characters of a diff that are shown
@@ -86,12 +87,7 @@ def restore(
                 f"{len(done)} of {len(wanted)} files were. Mend it and try again: what is back "
                 "already is left as it is.",
             ) from error
-        fate: Fate = "changed"
-        if change.before == NOTHING:
-            fate = "made"
-        elif change.after == NOTHING:
-            fate = "removed"
-        done.append((change.path, fate))
+        done.append((change.path, fate_of(change)))
     return done, lost
 
 
@@ -141,14 +137,14 @@ def _told(db: Database, others: Sequence[FileChange], space: str) -> list[tuple[
 def _by_others(
     trouble: Sequence[tuple[str, str]], space: str, when: str, hint: str, perhaps: str = ""
 ) -> Changed:
-    names = ", ".join(dict.fromkeys(_short(path, space) for path, _ in trouble[:10]))
+    names = ", ".join(dict.fromkeys(short(path, space) for path, _ in trouble[:10]))
     text = "\n".join(diff for _, diff in trouble)
     if len(text) > _SHOWN:
         text = text[:_SHOWN] + "\n… [more is not shown]"
     return Changed(
         f"Somebody else {perhaps}changed {names} {when}; nothing was put back.\n{text}\n",
         hint,
-        files=list(dict.fromkeys(_short(path, space) for path, _ in trouble)),
+        files=list(dict.fromkeys(short(path, space) for path, _ in trouble)),
         diff=text,
     )
 
@@ -240,7 +236,7 @@ def _difference(
     when: str = "now",
 ) -> str:
     """What somebody made of a file, as a diff against what the turn left."""
-    name = _short(change.path, space)
+    name = short(change.path, space)
     if now == NOTHING:
         return f"{name}: it was removed."
     if change.before == NOTHING:
@@ -260,7 +256,3 @@ def _difference(
 
 def _lines(data: bytes) -> list[str]:
     return data.decode("utf-8", "replace").splitlines()[:_LINES]
-
-
-def _short(path: str, space: str) -> str:
-    return path[len(space) + 1 :] if path.startswith(space + "/") else path
