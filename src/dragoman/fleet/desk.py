@@ -144,7 +144,7 @@ class Desk:
     ) -> None:
         """Be a node from now on. Raises InUse when another one, not `former`, has the name."""
         labels = [*self.store.node.labels]
-        made = await self._write(
+        made = await self.store.fetch(
             JOIN, self.name, self.owner, lease, labels, len(STEPS), PROTOCOL, version,
             words.encode(facts), former,
         )  # fmt: skip
@@ -157,13 +157,13 @@ class Desk:
 
     async def leave(self) -> None:
         """Release every session and the lease, so that others need not wait for it to lapse."""
-        await self._write(
+        await self.store.fetch(
             "UPDATE sessions SET owner = NULL, epoch = epoch + 1 WHERE owner = $1", self.owner
         )
         if GUEST in self.name:
-            await self._write("DELETE FROM nodes WHERE owner = $1", self.owner)
+            await self.store.fetch("DELETE FROM nodes WHERE owner = $1", self.owner)
             return
-        await self._write(
+        await self.store.fetch(
             "UPDATE nodes SET lease = clock_timestamp(), draining = false WHERE owner = $1",
             self.owner,
         )
@@ -171,7 +171,7 @@ class Desk:
     async def claim(self, most: int, but: Sequence[str] = ()) -> Sequence[str]:
         """Own up to so many sessions that have something due and no owner; returns their ids."""
         node = self.store.node
-        rows = await self._write(
+        rows = await self.store.fetch(
             CLAIM, self.owner, node.name, [*node.labels], most, node.stems, [*but]
         )
         return [row[0] for row in rows]
@@ -225,7 +225,7 @@ class Desk:
 
     async def drain(self, node: str, draining: bool = True) -> bool:
         """Have a node give its sessions away; False: there is none of this name."""
-        rows = await self._write(
+        rows = await self.store.fetch(
             "UPDATE nodes SET draining = $2 WHERE name = $1 RETURNING name", node, draining
         )
         await self.hint()
@@ -250,7 +250,7 @@ class Desk:
             raise UnknownSession(session)
         if len(found) > 1 and found[0] != session:
             raise BadInput(f"Several sessions begin with {session}.", "Write more of the id.")
-        await self._write(
+        await self.store.fetch(
             "UPDATE sessions SET home = $2, pinned = true WHERE id = $1", found[0], node
         )
         await self.hint()
@@ -288,7 +288,7 @@ class Desk:
 
     async def finish(self, id: str, result: Result) -> None:
         # A refusal of what was done already is one of its repetition.
-        await self._write(FINISH, id, words.encode(result), result.refusal is not None)
+        await self.store.fetch(FINISH, id, words.encode(result), result.refusal is not None)
         await self.hint()
 
     async def results(self, ids: Sequence[str]) -> dict[str, Result | None]:
@@ -298,11 +298,11 @@ class Desk:
 
     async def tidy(self, seconds: float) -> None:
         """Remove what was done long ago."""
-        await self._write(
+        await self.store.fetch(
             "DELETE FROM commands WHERE done_at < clock_timestamp() - $1 * interval '1 second'",
             seconds,
         )
-        await self._write(
+        await self.store.fetch(
             "DELETE FROM nodes WHERE strpos(name, $1) > 0"
             " AND lease < clock_timestamp() - $2 * interval '1 second'",
             GUEST,
@@ -317,10 +317,7 @@ class Desk:
 
     async def hint(self) -> None:
         """Have the others look; a hint that is lost costs them a poll."""
-        await self._write(f"NOTIFY {CHANNEL}")
-
-    async def _write(self, sql: str, *values: Any) -> Sequence[Any]:
-        return await self.store.fetch(sql, *values)
+        await self.store.fetch(f"NOTIFY {CHANNEL}")
 
 
 def _node(row: Any) -> NodeRow:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.engine import events as ev
+from dragoman.engine.asks import Asks
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, text_of
 from dragoman.engine.events import Ask, Event, Settled, Verdict, Who
 from dragoman.engine.faults import Busy, Fault, InUse, NothingRunning, UnknownSession
 from dragoman.engine.gear import sees
 from dragoman.engine.hooks import Payload, Starting
 from dragoman.engine.hub import Hub
-from dragoman.engine.ids import token
 from dragoman.engine.ledger import Home, Ledger
 from dragoman.engine.ports import Entry, Files, Terminals
 from dragoman.engine.ports.checkpoints import Checkpoint, Restored
@@ -34,7 +34,7 @@ SOON = 2.0  # seconds in which an owner that is alive has looked at a command
 class Way(Protocol):
     """How a mirror reaches the node that has its session (`fleet/node.py`)."""
 
-    async def ask(self, session: str, command: Command, id: str = "") -> Result: ...
+    async def ask(self, session: str, command: Command) -> Result: ...
 
     async def put_down(self, session: str, command: Command) -> str: ...
 
@@ -50,22 +50,27 @@ class Way(Protocol):
 class FarLedger(Ledger):
     """What the session is, read from the log; what is to be added goes to its owner."""
 
-    __slots__ = ("_way", "asked")
+    __slots__ = ("asked", "way")
 
     def __init__(self, home: Home, state: State, hub: Hub | None, way: Way) -> None:
         super().__init__(home, state, 0, hub)
-        self._way = way
+        self.way = way
         self.asked: set[str] = set()  # turns that were asked for here: our apps hear of them, too
         self._underway()
 
     def put(
         self, *bodies: ev.Kept, patient: bool = False, handled: str = ""
     ) -> "asyncio.Future[None]":
-        return asyncio.ensure_future(self._ask(bodies))
+        return asyncio.ensure_future(self._configure(bodies))
 
-    async def _ask(self, bodies: tuple[ev.Kept, ...]) -> None:
-        await self._way.ask(self.id, words.Configure(bodies))
-        await self._way.catch_up(self.id)
+    async def _configure(self, bodies: tuple[ev.Kept, ...]) -> None:
+        await self.ask(words.Configure(bodies))
+
+    async def ask(self, command: Command) -> Result:
+        """Have its owner do something, and take in what that did."""
+        result = await self.way.ask(self.id, command)
+        await self.way.catch_up(self.id)
+        return result
 
     def _underway(self) -> None:
         turn = self.state.turn
@@ -127,10 +132,10 @@ class FarInbox:
 
     gear_made = None  # what works is with the owner
 
-    def __init__(self, ledger: FarLedger, way: Way) -> None:
+    def __init__(self, ledger: FarLedger) -> None:
         self._asking: set[asyncio.Task[Any]] = set()  # what its owner does not have yet
         self._ledger = ledger
-        self._way = way
+        self._way = ledger.way
         self.waiting: list[Work] = []  # sent from here, not begun
         self.task: asyncio.Task[None] | None = None
         self.last_used = ledger.home.clock.monotonic()
@@ -198,8 +203,7 @@ class FarInbox:
         return self._ledger.state.keys.get(key, "")
 
     async def steer(self, content: Prompt, by: Who | None, handled: str = "") -> str:
-        result = await self._way.ask(self._ledger.id, words.Steer(tuple(content), by))
-        await self._way.catch_up(self._ledger.id)
+        result = await self._ledger.ask(words.Steer(tuple(content), by))
         return result.turn or self._ledger.state.turn
 
     def cancel(self, cause: str = "client", *, interrupt: bool = False) -> str:
@@ -269,14 +273,12 @@ class FarInbox:
                 await asyncio.sleep(0.1)  # the log is read that often, nobody tells of rest
 
 
-class FarAsks:
+class FarAsks(Asks):
     """The open questions, which only the owner settles: the first answer wins there."""
 
-    __slots__ = ("_ledger", "_way")
+    __slots__ = ()
 
-    def __init__(self, ledger: FarLedger, way: Way) -> None:
-        self._ledger = ledger
-        self._way = way
+    _ledger: FarLedger
 
     async def answer(
         self,
@@ -292,8 +294,7 @@ class FarAsks:
         handled: str = "",
     ) -> Settled:
         command = words.Answer(ask_id, verdict, by, comment, text, scope, lasts, digest)
-        result = await self._way.ask(self._ledger.id, command)
-        await self._way.catch_up(self._ledger.id)
+        result = await self._ledger.ask(command)
         if result.settled is not None:
             return result.settled
         row = await self._ledger.home.store.ask(ask_id)  # stored, and its owner died
@@ -301,25 +302,16 @@ class FarAsks:
         return row.settled
 
     async def put(self, ask: Ask) -> None:
-        await self._way.ask(self._ledger.id, words.Question(ask))
-        await self._way.catch_up(self._ledger.id)
-
-    def of(self, turn_id: str) -> list[Ask]:
-        asks = self._ledger.state.asks.values()
-        return [ask for ask in asks if turn_id and ask.turn == turn_id and not ask.external]
-
-    def stop_timers(self) -> None:
-        """The owner has them."""
+        await self._ledger.ask(words.Question(ask))
 
 
 class FarGear:
     """What a client of this node lends cannot be used on another."""
 
-    __slots__ = ("_ledger", "_way", "files", "servers", "terminals", "toolbox")
+    __slots__ = ("_ledger", "files", "servers", "terminals", "toolbox")
 
-    def __init__(self, ledger: FarLedger, way: Way) -> None:
+    def __init__(self, ledger: FarLedger) -> None:
         self._ledger = ledger
-        self._way = way
         self.toolbox = None
         self.files: Files | None = None
         self.terminals: Terminals | None = None
@@ -331,7 +323,7 @@ class FarGear:
 
     async def equip(self, *, anew: bool = False) -> None:
         if self.servers:
-            await self._way.ask(self._ledger.id, words.Equip([*self.servers]))
+            await self._ledger.way.ask(self._ledger.id, words.Equip([*self.servers]))
 
     async def put_away(self) -> None:
         """Nothing is held here."""
@@ -348,9 +340,9 @@ class Mirror:
         self.id = state.id
         self._way = way
         self.ledger = FarLedger(home, state, hub, way)
-        self.asks = FarAsks(self.ledger, way)
-        self.gear = FarGear(self.ledger, way)
-        self.inbox = FarInbox(self.ledger, way)
+        self.asks = FarAsks(self.ledger)
+        self.gear = FarGear(self.ledger)
+        self.inbox = FarInbox(self.ledger)
 
     @property
     def state(self) -> State:
@@ -368,8 +360,7 @@ class Mirror:
         return (await self._way.ask(self.id, words.Checkpoints())).checkpoints
 
     async def undo(self, turn: str | None, by: Who | None) -> Restored:
-        result = await self._way.ask(self.id, words.Undo(turn, by))
-        await self._way.catch_up(self.id)
+        result = await self.ledger.ask(words.Undo(turn, by))
         assert result.restored is not None
         return result.restored
 
@@ -388,7 +379,3 @@ class Mirror:
 
     def park(self) -> None:
         """Nothing runs here."""
-
-
-def command_id() -> str:
-    return f"cmd_{token()}"

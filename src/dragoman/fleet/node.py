@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dragoman.engine.events import Deleted, Event
 from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed, UnknownSession
 from dragoman.engine.host import Host
+from dragoman.engine.ids import token
 from dragoman.engine.info import Whereabouts
 from dragoman.engine.refusal import fault_of
 from dragoman.observe.log import get_log
@@ -22,7 +23,7 @@ from . import words
 from .desk import CHANNEL, GUEST, LISTEN_ONLY, RENEW, Desk, told
 from .doing import Moved, do
 from .following import Following
-from .mirror import Mirror, command_id
+from .mirror import Mirror
 from .patience import SLICES, within
 from .words import Command, Result
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from asyncpg import Connection
 
     from dragoman.engine.session import Session
-    from dragoman.engine.work import Work
 
 log = get_log("fleet")
 POLL_SECONDS = 1.0
@@ -86,6 +86,7 @@ class Node:
         self._astray = False  # sessions may be ours in the database and not here
         self._taking = asyncio.Semaphore(TAKE_AT_ONCE)
         self.following = Following(host, desk)
+        self.await_turn, self.catch_up = self.following.await_turn, self.following.catch_up
 
     @property
     def name(self) -> str:
@@ -409,7 +410,7 @@ class Node:
             async with self._taking:
                 session = self.host.live.get(session_id)
                 if session is not None and not session.own:
-                    await self.following.catch_up(session_id)
+                    await self.catch_up(session_id)
                     self.host.let_down(session.ledger)
                 if (await self.host.get(session_id)).own:
                     log.info("took a session up", session=session_id)
@@ -466,7 +467,7 @@ class Node:
         for work in session.inbox.waiting:
             if work.stored:  # it runs where the session goes
                 session.inbox.remove(work)
-                self.following.await_turn(session.id, session.state.seq, work)
+                self.await_turn(session.id, session.state.seq, work)
         watched = bool(session.ledger.watches)
         await self.host.release(session.id)
         log.info("released a session", session=session.id)
@@ -532,9 +533,9 @@ class Node:
         mirror = Mirror(host, state, host.adopt_hub(session_id), self)
         return cast("Session", mirror)
 
-    async def put_down(self, session: str, command: Command, id: str = "") -> str:
+    async def put_down(self, session: str, command: Command) -> str:
         """Write a command for a session's owner; returns its id."""
-        id = id or command_id()
+        id = f"cmd_{token()}"
         await self.desk.send(id, session, command)  # a row that is asked for too early is not there
         self._results[id] = asyncio.get_running_loop().create_future()
         return id
@@ -551,11 +552,11 @@ class Node:
             raise fault_of(result.refusal)
         return result
 
-    async def ask(self, session: str, command: Command, id: str = "") -> Result:
+    async def ask(self, session: str, command: Command) -> Result:
         absent = self.absence(session)
         if absent is not None:
             raise absent
-        return await self.outcome(session, await self.put_down(session, command, id))
+        return await self.outcome(session, await self.put_down(session, command))
 
     async def _take_results(self) -> None:
         if not self._results:
@@ -564,12 +565,6 @@ class Node:
             future = self._results.get(id)
             if future is not None and not future.done():
                 future.set_result(result)
-
-    async def catch_up(self, session: str) -> None:
-        await self.following.catch_up(session)
-
-    def await_turn(self, session: str, after: int, work: "Work") -> None:
-        self.following.await_turn(session, after, work)
 
     def absence(self, session: str) -> Fault | None:
         """Why a session cannot do anything: the one node that sees its folder is gone."""
