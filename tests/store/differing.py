@@ -379,7 +379,7 @@ def _plain(value: Any) -> Any:
 async def _state(store: Store) -> Any:
     """Everything that a burst of the random work may change."""
     if isinstance(store, SqliteStore):
-        epochs = dict(await store._read("SELECT id, epoch FROM sessions"))
+        epochs = dict(await store.rows("SELECT id, epoch FROM sessions"))
     else:
         assert isinstance(store, MemoryStore)
         epochs = {name: kept.epoch for name, kept in store._sessions.items()}

@@ -43,7 +43,7 @@ QUERIES: tuple[dict[str, Any], ...] = (
 
 async def hot(store: SqliteStore) -> list[str]:
     sql = "SELECT id FROM sessions WHERE hot = 1 ORDER BY num"
-    return [row[0] for row in await store._read(sql)]
+    return [row[0] for row in await store.rows(sql)]
 
 
 async def cool(store: SqliteStore) -> None:
@@ -175,7 +175,7 @@ async def test_the_indexes_follow_at_rest_at_the_end_and_after_a_crash(tmp_path:
     look.close()
     store = SqliteStore(path)
     await store.put("a", "b", b"c")  # the writer tidies up first
-    assert (await store._read(row)) == [(0, 5000, "idle")]
+    assert (await store.rows(row)) == [(0, 5000, "idle")]
     other = SqliteStore(path)
     await store.append(make_batch("s1", epoch, 4, updated_at=6000))
     assert await hot(other) == ["s1"]

@@ -154,7 +154,7 @@ async def test_words_are_taken_up_while_much_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(search, "CHUNK", 10)
     store = SqliteStore(tmp_path / "s.db")
     await talk(store, "a", *(asked(f"word{n}") for n in range(60)))
-    rows = await store._read("SELECT value FROM counters WHERE name = 'words'")
+    rows = await store.rows("SELECT value FROM counters WHERE name = 'words'")
     assert rows[0][0] >= 20
     assert await found(store, "word59") == ["a"]
     await store.close()

@@ -116,7 +116,7 @@ async def test_sessions_that_come_in_crowds_do_not_pile_up(tmp_path: Path) -> No
         await asyncio.gather(*(store.create(make_info(name), "me") for name in crowd))
     for crowd in crowds:
         await asyncio.gather(*(store.append(make_batch(name, 1)) for name in crowd))
-        rows = await store._read("SELECT count(*) FROM sessions WHERE hot = 1")
+        rows = await store.rows("SELECT count(*) FROM sessions WHERE hot = 1")
         most = max(most, rows[0][0])
     assert most <= HOT + 2 * 200
     await store.close()

@@ -161,7 +161,7 @@ def sorted_out(extra: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any], d
     return columns, rest, texts
 
 
-def ask_of(row: tuple[Any, ...]) -> AskRow:
+def ask_of(row: Sequence[Any]) -> AskRow:
     """An approval from (ask, settled, settled_at)."""
     ask, settled, settled_at = row
     return AskRow(_decode(Ask, ask), settled and _decode(Settled, settled), settled_at)

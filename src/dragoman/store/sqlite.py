@@ -2,20 +2,22 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import Fault, StoreFailed
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
-from dragoman.engine.ports import AskRow, Batch, Entry
+from dragoman.engine.ports import Batch, Entry
 
 from . import changes, file
 from .lists import find_newest, find_page
 from .migrations import Foreign, is_older, migrate, recognise, used_by_older
-from .rows import ask_of, entries_of, info_of
-from .rules import check_find, check_limit, check_search, in_use
+from .rows import entries_of
+from .rules import check_find, check_limit, check_search
+from .sql import SqlStore
 from .worker import StoreReader, failed
 from .writer import GROUP, IDLE, Writer
 
@@ -34,17 +36,16 @@ SINCE = (
     " CROSS JOIN sessions ON sessions.num = events.session"
     " WHERE gseq > ? ORDER BY gseq LIMIT ?"
 )
-TRIES = 8  # times to ask for a session whose dead owner changes while we ask
 LOOK = 0.002  # seconds for which a look at the log of other processes is good
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """The store port on a file. Opening it may take a moment: do it before the loop serves.
 
     `synchronous` NORMAL survives a crash of the process; FULL also a loss of power.
     """
 
-    durable = True
+    PENDING = "pending = 1"
     problem = ""
     stalled = ""
     place = ""
@@ -98,16 +99,10 @@ class SqliteStore:
     async def create(self, info: SessionInfo, owner: str) -> int:
         return await self.writer.run(changes.Create(info, owner))
 
-    async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
-        former: str | None = None
-        for _ in range(TRIES):
-            epoch, former = await self.writer.run(changes.Take(session, owner, former))
-            if former is None:
-                return epoch
-            if is_alive(former):
-                break
-        assert former is not None
-        raise in_use(session, former)
+    async def try_take(
+        self, session: str, owner: str, former: str | None
+    ) -> tuple[int, str | None]:
+        return await self.writer.run(changes.Take(session, owner, former))
 
     async def give(self, session: str, epoch: int) -> None:
         await self.writer.run(changes.Give(session, epoch))
@@ -120,14 +115,6 @@ class SqliteStore:
 
     async def append(self, batch: Batch) -> int:
         return await self.post(batch)
-
-    async def info(self, session: str) -> SessionInfo | None:
-        rows = await self._read("SELECT info FROM sessions WHERE id = ?", session)
-        return info_of(rows[0][0]) if rows else None
-
-    async def owner(self, session: str) -> str | None:
-        rows = await self._read("SELECT owner FROM sessions WHERE id = ?", session)
-        return rows[0][0] if rows else None
 
     async def find(self, **extra: Any) -> SessionInfo | None:
         check_find(extra)
@@ -153,7 +140,7 @@ class SqliteStore:
         )
 
     async def newest_gseq(self) -> int:
-        rows = await self._read(changes.NEWEST)
+        rows = await self.rows(changes.NEWEST)
         newest: int = rows[0][0]
         return newest
 
@@ -168,39 +155,11 @@ class SqliteStore:
             pass
         return await self._reader.run(lambda connection: search.search(connection, text, limit))
 
-    async def ancestry(self, session: str) -> Sequence[SessionInfo]:
-        return await self._reader.run(lambda connection: ancestry(connection, session))
-
     async def delete(self, session: str) -> bool:
         return await self.writer.run(changes.Delete(session))
 
-    async def asks(self, session: str | None = None, *, pending: bool = True) -> Sequence[AskRow]:
-        terms = ["pending = 1"] if pending else []
-        if session is not None:
-            terms.append("session = (SELECT num FROM sessions WHERE id = ?)")
-        where = f"WHERE {' AND '.join(terms)}" if terms else ""
-        rows = await self._read(
-            f"SELECT ask, settled, settled_at FROM asks {where} ORDER BY at, num",
-            *(() if session is None else (session,)),
-        )
-        return [ask_of(row) for row in rows]
-
-    async def ask(self, ask_id: str) -> AskRow | None:
-        rows = await self._read("SELECT ask, settled, settled_at FROM asks WHERE id = ?", ask_id)
-        return ask_of(rows[0]) if rows else None
-
     async def put(self, space: str, key: str, value: bytes | None) -> None:
         await self.writer.run(changes.Put(space, key, value))
-
-    async def get(self, space: str, key: str) -> bytes | None:
-        rows = await self._read("SELECT value FROM kv WHERE space = ? AND key = ?", space, key)
-        return rows[0][0] if rows else None
-
-    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]:
-        return await self._read("SELECT key, value FROM kv WHERE space = ? ORDER BY key", space)
-
-    async def spaces(self) -> Sequence[str]:
-        return [row[0] for row in await self._read("SELECT DISTINCT space FROM kv ORDER BY space")]
 
     async def close(self) -> None:
         """Write what is queued, fold the log into the file, and let it go."""
@@ -210,7 +169,8 @@ class SqliteStore:
             await self.writer.stop()
             self._claim.release(clean=True)
 
-    async def _read(self, sql: str, *values: Any) -> Rows:
+    async def rows(self, sql: str, *values: str) -> Rows:
+        sql = re.sub(r"\$\d", "?", sql)  # they stand in their order
         return await self._reader.run(lambda connection: connection.execute(sql, values).fetchall())
 
     def _connect(self, synchronous: str) -> "tuple[Connection, Connection]":
@@ -242,18 +202,6 @@ class SqliteStore:
         if isinstance(fault, file.Damaged):
             self._claim.condemn()
         return fault
-
-
-def ancestry(connection: "Connection", session: str) -> Sequence[SessionInfo]:
-    chain: dict[str, SessionInfo] = {}
-    at: str | None = session
-    while at is not None and at not in chain:
-        row = connection.execute("SELECT info FROM sessions WHERE id = ?", (at,)).fetchone()
-        if row is None:
-            break
-        chain[at] = info_of(row[0])
-        at = chain[at].parent
-    return [*reversed(chain.values())]
 
 
 def open_store(

@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from dragoman.engine.faults import Fault, Refused
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
-from dragoman.engine.ports import AskRow, Batch, Entry
+from dragoman.engine.ports import Batch, Entry
 
-from ..rows import ask_of, entries_of, info_of
+from ..rows import entries_of
 from ..rules import check_find, check_limit, check_search, in_use
+from ..sql import SqlStore
 from ..worker import failed
 from . import changes
 from .link import PostgresLink, clean
@@ -19,8 +20,6 @@ from .roles import Role
 from .schema import migrate
 from .writer import WAIT, Writer, discard
 
-T = TypeVar("T")
-TRIES = 8  # times to ask for a session whose dead owner changes while we ask
 ENTRIES = (  # each row has one entry or more, so so many rows are enough
     "SELECT seq, at, kind, body, gseq, $1::text FROM events"
     " WHERE session = (SELECT num FROM sessions WHERE id = $1) AND seq > $2 ORDER BY seq LIMIT $3"
@@ -31,17 +30,16 @@ SINCE = (
     " WHERE e.gseq > $1 ORDER BY e.gseq LIMIT $2"
 )
 FRONT = "SELECT NOT has_table_privilege('sessions', 'UPDATE')"
-ASKS = "SELECT a.ask, a.settled, a.settled_at FROM asks AS a"
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """Opened by `open`, which raises StoreFailed when there is no database to work with.
 
     A database that goes away later is waited for: what was posted stays in order and is written
     when it is back, or refused after `wait` seconds. `problem` says that it is gone.
     """
 
-    durable = True
+    PENDING = "pending"
 
     def __init__(self, link: PostgresLink, writer: Writer) -> None:
         self.link = link
@@ -95,19 +93,19 @@ class PostgresStore:
         return epoch
 
     async def take(self, session: str, owner: str, is_alive: Callable[[str], bool]) -> int:
-        former: str | None = None
         if not self.taking:
             raise in_use(session, "")
-        for _ in range(TRIES):
-            change = changes.Take(session, owner, former, self.node)
-            epoch, former = await self.writer.post(change)
-            if former is None:
-                taken: int = epoch
-                return taken
-            if former.startswith(changes.NODE) or is_alive(former):
-                break
-        assert former is not None
-        raise in_use(session, former)
+        return await super().take(
+            session, owner, lambda former: former.startswith(changes.NODE) or is_alive(former)
+        )
+
+    async def try_take(
+        self, session: str, owner: str, former: str | None
+    ) -> tuple[int, str | None]:
+        taken: tuple[int, str | None] = await self.writer.post(
+            changes.Take(session, owner, former, self.node)
+        )
+        return taken
 
     async def give(self, session: str, epoch: int) -> None:
         await self.writer.post(changes.Give(session, epoch))
@@ -120,14 +118,6 @@ class PostgresStore:
 
     async def append(self, batch: Batch) -> int:
         return await self.post(batch)
-
-    async def info(self, session: str) -> SessionInfo | None:
-        rows = await self.fetch("SELECT info FROM sessions WHERE id = $1", clean(session))
-        return info_of(rows[0][0]) if rows else None
-
-    async def owner(self, session: str) -> str | None:
-        rows = await self.fetch("SELECT owner FROM sessions WHERE id = $1", clean(session))
-        return rows[0][0] if rows else None
 
     async def find(self, **extra: Any) -> SessionInfo | None:
         check_find(extra)
@@ -166,54 +156,12 @@ class PostgresStore:
         async with self.link.reading() as connection:
             return await search(connection, text, limit)
 
-    async def ancestry(self, session: str) -> Sequence[SessionInfo]:
-        chain: dict[str, SessionInfo] = {}
-        at: str | None = session
-        while at is not None and at not in chain:
-            info = await self.info(at)
-            if info is None:
-                break
-            chain[at] = info
-            at = info.parent
-        return [*reversed(chain.values())]
-
     async def delete(self, session: str) -> bool:
         gone: bool = await self.writer.post(changes.Delete(session))
         return gone
 
-    async def asks(self, session: str | None = None, *, pending: bool = True) -> Sequence[AskRow]:
-        terms = ["a.pending"] if pending else []
-        if session is not None:
-            terms.append("a.session = (SELECT num FROM sessions WHERE id = $1)")
-        where = f"WHERE {' AND '.join(terms)}" if terms else ""
-        rows = await self.fetch(
-            f"{ASKS} {where} ORDER BY a.at, a.num",
-            *(() if session is None else (clean(session),)),
-        )
-        return [ask_of(tuple(row)) for row in rows]
-
-    async def ask(self, ask_id: str) -> AskRow | None:
-        rows = await self.fetch(f"{ASKS} WHERE a.id = $1", clean(ask_id))
-        return ask_of(tuple(rows[0])) if rows else None
-
     async def put(self, space: str, key: str, value: bytes | None) -> None:
         await self.writer.post(changes.Put(space, key, value))
-
-    async def get(self, space: str, key: str) -> bytes | None:
-        rows = await self.fetch(
-            "SELECT value FROM kv WHERE space = $1 AND key = $2", clean(space), clean(key)
-        )
-        return rows[0][0] if rows else None
-
-    async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]:
-        rows = await self.fetch(
-            "SELECT key, value FROM kv WHERE space = $1 ORDER BY key", clean(space)
-        )
-        return [(row[0], row[1]) for row in rows]
-
-    async def spaces(self) -> Sequence[str]:
-        rows = await self.fetch("SELECT DISTINCT space FROM kv ORDER BY space")
-        return [row[0] for row in rows]
 
     async def grant(self, role: str, kind: Role) -> None:
         """Let another role be a host or a front. Raises BadInput, StoreFailed."""
@@ -228,6 +176,9 @@ class PostgresStore:
             self._closed = True
             await self.writer.stop()
             await self.link.close()
+
+    async def rows(self, sql: str, *values: str) -> Sequence[Any]:
+        return await self.fetch(sql, *map(clean, values))
 
     async def fetch(self, sql: str, *values: Any) -> Sequence[Any]:
         """Rows of committed state. Raises StoreFailed."""
