@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from . import events as ev
 from .deltas import (
     Run,
@@ -70,47 +72,28 @@ class Personal(Generic[T_co]):
         raise NotImplementedError
 
 
-class Watch:
+class Watch(msgspec.Struct, eq=False):
     """One client's view of a hub. Close it when the client leaves."""
 
-    __slots__ = (
-        "_after", "again", "behind", "closed", "cursor", "deliver", "draft", "dropped", "exact",
-        "floor", "held", "hub", "is_paused", "passed", "read", "replaying", "shape", "weight",
-        "who",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        hub: "Hub",
-        who: Who,
-        shape: Shape[Any],  # what it says is what `deliver` takes: `Hub.watch` sees to it
-        deliver: Callable[[Any], None],
-        is_paused: Callable[[], bool],
-        *,
-        exact: bool,
-        draft: bool,
-        cursor: int,
-        read: "EventReader | None" = None,
-    ) -> None:
-        self.hub = hub
-        self.read = read or hub.read  # where a replay comes from
-        self.who = who
-        self.shape = shape
-        self.deliver = deliver
-        self.is_paused = is_paused
-        self.exact = exact
-        self.draft = draft
-        self.cursor = cursor
-        self.floor = 0  # kept events up to here came by a replay and are not told again
-        self.held: list[Event] | None = None
-        self.weight = 0
-        self.passed = 0  # passing events among those held, before they were merged
-        self.dropped = 0
-        self.replaying = False
-        self.again = False  # more is to be read when the replay that runs is over
-        self.behind = False  # a replay stopped half-way because the client does not read
-        self.closed = False
-        self._after: list[Callable[[], None]] = []
+    hub: "Hub"
+    who: Who
+    shape: Shape[Any]  # what it says is what `deliver` takes: `Hub.watch` sees to it
+    deliver: Callable[[Any], None]
+    is_paused: Callable[[], bool]
+    read: "EventReader"  # where a replay comes from
+    exact: bool
+    draft: bool
+    cursor: int
+    floor: int = 0  # kept events up to here came by a replay and are not told again
+    held: list[Event] | None = None
+    weight: int = 0
+    passed: int = 0  # passing events among those held, before they were merged
+    dropped: int = 0
+    replaying: bool = False
+    again: bool = False  # more is to be read when the replay that runs is over
+    behind: bool = False  # a replay stopped half-way because the client does not read
+    closed: bool = False
+    _after: list[Callable[[], None]] = []
 
     def then(self, callback: Callable[[], None]) -> None:
         """Call back once this watcher has been given everything so far; at once when it has.
@@ -285,9 +268,8 @@ class Hub:
         if since is not None and since >= self.last and not self.by_gseq:
             since = None  # nothing to be read again
         watch = Watch(
-            self, who, shape, deliver, is_paused, exact=exact, draft=draft, cursor=self.last,
-            read=read,
-        )  # fmt: skip
+            self, who, shape, deliver, is_paused, read or self.read, exact, draft, self.last
+        )
         if begun is not None:
             begun(self.last if since is None else min(since, self.last), self.last)
         self.watches.append(watch)

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast
 
+import msgspec
+
 from .content import Prompt
 from .events import Event, Who
 from .faults import NothingRunning, UnknownSession
@@ -95,33 +97,19 @@ class Seats:
         self.on_resume()
 
 
-class Seat(Generic[S]):
+class Seat(msgspec.Struct, Generic[S], eq=False):
     """A client's place at one session; `shape` is how it is told what happens there."""
 
-    __slots__ = (
-        "_coming",
-        "_host",
-        "_order",
-        "_seats",
-        "_stop",
-        "gone",
-        "id",
-        "lent",
-        "shape",
-        "watch",
-    )
-
-    def __init__(self, host: Host, seats: Seats, session_id: str) -> None:
-        self._host = host
-        self._seats = seats
-        self._order: asyncio.Lock | None = None
-        self._coming = 0  # prompts of this client that are not in the inbox yet
-        self._stop = ""  # why the one that comes first is to be stopped
-        self.id = session_id
-        self.gone = False
-        self.watch: Watch | None = None
-        self.shape: S | None = None
-        self.lent: tuple[Files | None, Terminals | None] = (None, None)
+    _host: Host
+    _seats: Seats
+    id: str
+    gone: bool = False
+    watch: Watch | None = None
+    shape: S | None = None
+    lent: tuple[Files | None, Terminals | None] = (None, None)
+    _order: asyncio.Lock | None = None
+    _coming: int = 0  # prompts of this client that are not in the inbox yet
+    _stop: str = ""  # why the one that comes first is to be stopped
 
     @asynccontextmanager
     async def in_order(self) -> AsyncIterator[None]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import UNSET
+import msgspec
 
 from . import events as ev
 from .content import Message, Text, ToolCall, ToolResult, Usage
@@ -20,68 +20,58 @@ _CUT = 4_000  # characters of prompt and result that the session's row repeats
 _REMEMBERED = 256  # settled approvals and idempotency keys a session remembers
 
 _NO_EXTRA: dict[str, Any] = {}  # shared: `extra` is replaced, never changed in place
-_NO_NAMES: frozenset[str] = frozenset()
 _UNUSED = Usage()
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 SUMMARY_HEAD = "## Context Summary (compacted)"
 
 
-class State:
+class State(msgspec.Struct, eq=False):
     """What a session is now. Only `apply` changes it."""
 
-    __slots__ = (
-        "_info", "active_ms", "agent", "answers", "archived", "asks", "began_at", "cost",
-        "created_at", "cwd", "denied", "ended_at", "error", "extra", "id", "interactive",
-        "journal", "keys", "last_usage", "messages", "mode", "model", "origin", "parent", "plan",
-        "query", "queued", "reasoning", "result", "resumed", "seq", "settled", "status", "steps",
-        "title", "turn", "turns", "updated_at", "usage",
-    )  # fmt: skip
-
-    def __init__(self, session_id: str) -> None:
-        self.id = session_id
-        self._info: SessionInfo | None = None
-        self.seq = 0
-        self.agent = ""
-        self.cwd = ""
-        self.model = ""
-        self.mode: Mode = "supervised"
-        self.status: Status = "idle"
-        self.interactive = True
-        self.title = ""
-        self.query = ""
-        self.result = ""
-        self.error = ""
-        self.parent: str | None = None
-        self.origin = ""
-        self.reasoning = ""
-        self.created_at = 0
-        self.updated_at = 0
-        self.began_at = 0
-        self.ended_at: int | None = None
-        self.active_ms = 0
-        self.messages: list[Message] = []
-        self.turn = ""
-        self.turns = 0
-        self.steps = 0
-        self.usage = _UNUSED
-        self.last_usage = _UNUSED
-        self.cost = 0.0
-        self.archived = False
-        self.extra: dict[str, Any] = _NO_EXTRA
-        self.plan: tuple[Any, ...] = ()
-        # These are replaced, never changed in place: most sessions share the empty ones.
-        self.asks: Mapping[str, Ask] = NONE
-        self.settled: Mapping[str, Settled] = NONE
-        # What was said about calls that have no result yet: call id -> answer. Models may use an
-        # id again, so an answer must not outlive its call.
-        self.answers: Mapping[str, Settled] = NONE
-        self.keys: Mapping[str, str] = NONE
-        self.queued: Mapping[str, ev.Queued] = NONE  # acknowledged, not begun: in order
-        self.denied: frozenset[str] = _NO_NAMES
-        self.resumed = ""  # the turn that went on by itself after its process died
-        # Calls the model asked for that have no result yet: call id -> (name, started).
-        self.journal: Mapping[str, tuple[str, bool]] = NONE
+    id: str
+    _info: SessionInfo | None = None
+    seq: int = 0
+    agent: str = ""
+    cwd: str = ""
+    model: str = ""
+    mode: Mode = "supervised"
+    status: Status = "idle"
+    interactive: bool = True
+    title: str = ""
+    query: str = ""
+    result: str = ""
+    error: str = ""
+    parent: str | None = None
+    origin: str = ""
+    reasoning: str = ""
+    created_at: int = 0
+    updated_at: int = 0
+    began_at: int = 0
+    ended_at: int | None = None
+    active_ms: int = 0
+    messages: list[Message] = []
+    turn: str = ""
+    turns: int = 0
+    steps: int = 0
+    usage: Usage = _UNUSED
+    last_usage: Usage = _UNUSED
+    cost: float = 0.0
+    archived: bool = False
+    extra: dict[str, Any] = msgspec.field(default_factory=lambda: _NO_EXTRA)
+    plan: tuple[Any, ...] = ()
+    # These are replaced, never changed in place: most sessions share the empty ones.
+    asks: Mapping[str, Ask] = NONE
+    settled: Mapping[str, Settled] = NONE
+    # What was said about calls that have no result yet: call id -> answer. Models may use an
+    # id again, so an answer must not outlive its call.
+    answers: Mapping[str, Settled] = NONE
+    keys: Mapping[str, str] = NONE
+    queued: Mapping[str, ev.Queued] = NONE  # acknowledged, not begun: in order
+    denied: frozenset[str] = frozenset()
+    resumed: str = ""  # the turn that went on by itself after its process died
+    # Calls the model asked for that have no result yet: call id -> (name, started).
+    journal: Mapping[str, tuple[str, bool]] = NONE
 
     def info(self) -> SessionInfo:
         """The session's row; within a turn the same object until something changes."""
@@ -205,7 +195,7 @@ def _spoke(state: State, body: ev.Spoke, at: int) -> None:
         state.last_usage = body.usage
     if not body.content:
         return
-    cut = True if body.stop in ("aborted", "error") else UNSET
+    cut = True if body.stop in ("aborted", "error") else msgspec.UNSET
     state.messages.append(Message("assistant", body.content, at, cut))
     for block in body.content:
         if isinstance(block, ToolCall):

@@ -24,39 +24,28 @@ class Finished(msgspec.Struct, frozen=True):
     cause: str = ""
 
 
-class Work:
+def _future() -> "asyncio.Future[Any]":
+    return asyncio.get_running_loop().create_future()
+
+
+class Work(msgspec.Struct, eq=False):
     """A prompt, a compaction, or a turn to take up again.
 
     `kept`, `started` and `done` are futures: it may be acknowledged, it began, it ended.
     """
 
-    __slots__ = (
-        "by", "content", "done", "kept", "key", "kind", "metadata", "started", "stopped", "stored",
-        "timer", "turn",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        kind: Literal["prompt", "compact", "resume"],
-        turn: str,
-        content: Prompt = (),
-        by: Who | None = None,
-        key: str = "",
-        metadata: dict[str, Any] | None = None,
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        self.kind = kind
-        self.turn = turn
-        self.content = content
-        self.by = by
-        self.key = key
-        self.metadata = metadata
-        self.stopped: tuple[str, bool] | None = None  # cancelled before it began: cause, interrupt
-        self.timer: asyncio.TimerHandle | None = None
-        self.stored = False  # it is in the store while it waits
-        self.kept: asyncio.Future[str] = loop.create_future()  # it survives this process
-        self.started: asyncio.Future[str] = loop.create_future()
-        self.done: asyncio.Future[Finished] = loop.create_future()
+    kind: Literal["prompt", "compact", "resume"]
+    turn: str
+    content: Prompt = ()
+    by: Who | None = None
+    key: str = ""
+    metadata: dict[str, Any] | None = None
+    stopped: tuple[str, bool] | None = None  # cancelled before it began: cause, interrupt
+    timer: asyncio.TimerHandle | None = None
+    stored: bool = False  # it is in the store while it waits
+    kept: asyncio.Future[str] = msgspec.field(default_factory=_future)  # it survives this process
+    started: asyncio.Future[str] = msgspec.field(default_factory=_future)
+    done: asyncio.Future[Finished] = msgspec.field(default_factory=_future)
 
     def begin(self) -> None:
         if self.timer is not None:

@@ -24,15 +24,12 @@ HEARD = {
 }
 
 
-class Wait:
+class Wait(msgspec.Struct, eq=False):
     """A turn that was asked for here and is taken elsewhere."""
 
-    __slots__ = ("after", "session", "work")
-
-    def __init__(self, session: str, after: int, work: "Work") -> None:
-        self.session = session
-        self.after = after  # the log of the session was looked through up to here
-        self.work = work
+    session: str
+    after: int  # the log of the session was looked through up to here
+    work: "Work"
 
 
 class Following:

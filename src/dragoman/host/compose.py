@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman import __version__
 from dragoman.engine.door import Door
 from dragoman.engine.facts import Facts
@@ -45,30 +47,20 @@ if TYPE_CHECKING:
 log = get_log("host")
 
 
-class Composed:
+class Composed(msgspec.Struct, eq=False):
     """A host that is ready to be served."""
 
-    def __init__(
-        self,
-        config: LiveConfig,
-        where: Places,
-        host: Host,
-        door: Door,
-        models: ModelRegistry,
-        roster: Roster,
-        notices: list[str],
-    ) -> None:
-        self.config = config
-        self.places = where
-        self.door = door
-        self.host = host
-        self.models = models
-        self.roster = roster
-        self.notices = notices
-        self.recollection: Recollection
-        self.node: Node | None = None
-        self.closers: list[Callable[[], None]] = []
-        self.endings: tuple[Callable[[], Awaitable[None]], ...] = ()
+    config: LiveConfig
+    places: Places
+    host: Host
+    door: Door
+    models: ModelRegistry
+    roster: Roster
+    notices: list[str]
+    recollection: Recollection
+    closers: list[Callable[[], None]]
+    endings: tuple[Callable[[], Awaitable[None]], ...]
+    node: "Node | None" = None
 
     @property
     def descendants(self) -> Descendants:
@@ -197,14 +189,13 @@ async def compose(
     account.changed += (use_providers, lambda: _equip(host))
     config.beside.append(account.look)
     config.applied.append(lambda old, new: _apply(host, use_providers, old, new))
-    composed = Composed(config, where, host, Door(host, config, facts), models, roster, notices)
-    composed.recollection = recollection
-    composed.node = node
+    closers.append(recollection.close)
+    composed = Composed(
+        config, where, host, Door(host, config, facts), models, roster, notices, recollection,
+        closers, (servers.close, budgets.flush), node,
+    )  # fmt: skip
     if node is not None:
         facts.fleet = node.desk.nodes
-    composed.closers = closers
-    closers.append(recollection.close)
-    composed.endings += (servers.close, budgets.flush)
     config.applied.append(servers.apply)
     if node is not None and not for_daemon:
         try:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
@@ -10,16 +12,13 @@ KNOWN = 1024  # sessions remembered; beyond, all are forgotten and learnt anew
 HOT = 64  # sessions of ours that may be hot at once, since every list looks through the hot ones
 
 
-class RowPlace:
+class RowPlace(msgspec.Struct, eq=False):
     """Where a session's row is, and how far it got."""
 
-    __slots__ = ("epoch", "last_seq", "lasting", "num")
-
-    def __init__(self, num: int, epoch: int, last_seq: int, lasting: tuple[Any, ...]) -> None:
-        self.num = num
-        self.epoch = epoch
-        self.last_seq = last_seq
-        self.lasting = lasting
+    num: int
+    epoch: int
+    last_seq: int
+    lasting: tuple[Any, ...]
 
 
 class Known:

@@ -31,16 +31,13 @@ RECENT = 100_000  # entries that `entries_since` can still give
 SLACK = RECENT // 10  # let the list grow by this much before it is cut, so cutting is rare
 
 
-class MemorySession:
+class MemorySession(msgspec.Struct, eq=False):
     """One session in memory."""
 
-    __slots__ = ("entries", "epoch", "info", "owner")
-
-    def __init__(self, info: SessionInfo, owner: str) -> None:
-        self.info = info
-        self.owner: str | None = owner
-        self.epoch = 1
-        self.entries: list[Entry] = []
+    info: SessionInfo
+    owner: str | None
+    epoch: int = 1
+    entries: list[Entry] = []
 
 
 class MemoryStore:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from dragoman.engine.faults import Fault
 
 from .rules import closed
@@ -18,22 +20,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Job:
+class Job(msgspec.Struct, eq=False):
     """Work for a store thread, and the future of whoever waits for it."""
 
-    __slots__ = ("error", "future", "loop", "value", "work")
-
-    def __init__(
-        self,
-        work: "Callable[[sqlite3.Connection], Any]",
-        loop: asyncio.AbstractEventLoop,
-        future: "asyncio.Future[Any]",
-    ) -> None:
-        self.work = work
-        self.loop = loop
-        self.future = future
-        self.value: Any = None
-        self.error: Exception | None = None
+    work: "Callable[[sqlite3.Connection], Any]"
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[Any]"
+    value: Any = None
+    error: Exception | None = None
 
 
 def deliver(jobs: list[Job]) -> None:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.faults import Fault, StoreFailed
 
 from ..rules import closed
@@ -68,14 +70,11 @@ SELECT (SELECT array_agg(num) FROM moved) AS moved, (SELECT before FROM counted)
 """
 
 
-class PostgresWork:
-    __slots__ = ("change", "future", "lost", "since")
-
-    def __init__(self, change: "Change", future: "asyncio.Future[Any]") -> None:
-        self.change = change
-        self.future = future
-        self.since = monotonic()
-        self.lost = 0  # times that the connection was lost over it
+class PostgresWork(msgspec.Struct, eq=False):
+    change: "Change"
+    future: "asyncio.Future[Any]"
+    since: float = msgspec.field(default_factory=monotonic)
+    lost: int = 0  # times that the connection was lost over it
 
     @property
     def again(self) -> bool:
