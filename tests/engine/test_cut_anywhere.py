@@ -144,7 +144,7 @@ async def test_every_cut_of_a_turn_loads_is_sound_and_goes_on(verdict):
         check(messages)
         live = host_of(door).live["s"].state
         stored = await host_of(door).rebuild("s")
-        for name in live.__slots__:
+        for name in live.__struct_fields__:
             assert name.startswith("_") or getattr(live, name) == getattr(stored, name), (k, name)
         assert msgspec.json.encode(live.info()) == msgspec.json.encode(stored.info())
 

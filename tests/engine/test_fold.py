@@ -163,6 +163,6 @@ async def act(ops: list[str]) -> None:
                 continue
     live = host_of(door).live[sid].state
     again = await host_of(door).rebuild(sid)
-    for slot in State.__slots__:
+    for slot in State.__struct_fields__:
         assert slot[0] == "_" or getattr(again, slot) == getattr(live, slot), slot
     assert await host_of(door).store.info(sid) == live.info()

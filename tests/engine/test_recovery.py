@@ -65,8 +65,8 @@ async def test_history_survives(reopen):
     door = await reopen(Scripted(["again"]))
     await door.load(sid)
     state = host_of(door).live[sid].state
-    assert {k: getattr(state, k) for k in live.__slots__ if k[0] != "_"} == {
-        k: getattr(live, k) for k in live.__slots__ if k[0] != "_"
+    assert {k: getattr(state, k) for k in live.__struct_fields__ if k[0] != "_"} == {
+        k: getattr(live, k) for k in live.__struct_fields__ if k[0] != "_"
     }
     assert (await (await door.prompt(sid, (Text("x"),), ME)).done).text == "again"
 

@@ -53,8 +53,8 @@ async def check_sound(door, sid):
     """The live state is the fold of what is stored."""
     live = host_of(door).live[sid].state
     stored = await host_of(door).rebuild(sid)
-    assert {k: getattr(live, k) for k in live.__slots__ if k[0] != "_"} == {
-        k: getattr(stored, k) for k in live.__slots__ if k[0] != "_"
+    assert {k: getattr(live, k) for k in live.__struct_fields__ if k[0] != "_"} == {
+        k: getattr(stored, k) for k in live.__struct_fields__ if k[0] != "_"
     }
 
 

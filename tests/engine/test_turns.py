@@ -99,8 +99,8 @@ async def test_the_fold_of_the_store_equals_the_live_state():
     await door.rename(sid, "named")
     live = host_of(door).live[sid].state
     again = await host_of(door).rebuild(sid)
-    assert {k: getattr(again, k) for k in live.__slots__ if k[0] != "_"} == {
-        k: getattr(live, k) for k in live.__slots__ if k[0] != "_"
+    assert {k: getattr(again, k) for k in live.__struct_fields__ if k[0] != "_"} == {
+        k: getattr(live, k) for k in live.__struct_fields__ if k[0] != "_"
     }
 
 
