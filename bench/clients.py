@@ -101,7 +101,8 @@ async def _pyqwest(cert: str) -> tuple[Ask, Close]:
 
 
 async def _ours(cert: str) -> tuple[Ask, Close]:
-    from dragoman.http import Client, trusting
+    from dragoman.http.client import Client
+    from dragoman.http.trust import trusting
 
     client = Client(trust=trusting(cert) if cert else None)
 

@@ -8,16 +8,8 @@ import zlib
 import pytest
 from tests.http.servers import STREAM, Line, Server, chunked, closing, head
 
-from dragoman.http import (
-    Client,
-    HttpFault,
-    HungUp,
-    NotHttp,
-    TimedOut,
-    Timeouts,
-    Unreachable,
-    Whole,
-)
+from dragoman.http.client import Client
+from dragoman.http.port import HttpFault, HungUp, NotHttp, TimedOut, Timeouts, Unreachable, Whole
 
 QUICK = Timeouts(connect=0.2, first=0.2, between=0.2)
 PATIENT = Timeouts(connect=5, first=5, between=5)

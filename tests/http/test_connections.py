@@ -18,18 +18,11 @@ from tests.http.servers import (
     serving_context,
 )
 
-from dragoman.http import (
-    BadRequest,
-    Client,
-    HungUp,
-    TimedOut,
-    Timeouts,
-    Unreachable,
-    Untrusted,
-    trusting,
-)
+from dragoman.http.client import Client
 from dragoman.http.connection import Plain
+from dragoman.http.port import BadRequest, HungUp, TimedOut, Timeouts, Unreachable, Untrusted
 from dragoman.http.route import route, split
+from dragoman.http.trust import trusting
 
 OK = head("content-length: 2") + b"ok"
 

@@ -9,8 +9,10 @@ import pytest
 import pytest_asyncio
 from tests.http.servers import Line, Server, chunked, closing, head
 
-from dragoman.http import Client, HungUp, TimedOut, Timeouts, gathering
+from dragoman.http import gathering
+from dragoman.http.client import Client
 from dragoman.http.gathering import BEAT_SECONDS, CAN_BE_QUIET, Gathering
+from dragoman.http.port import HungUp, TimedOut, Timeouts
 
 pytestmark = pytest.mark.skipif(not CAN_BE_QUIET, reason="only Linux lets a socket be quiet")
 

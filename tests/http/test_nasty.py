@@ -9,7 +9,8 @@ import pytest
 from tests.http.servers import STREAM, Line, Server, chunked, closing, head
 from tests.http.test_answers import PATIENT, QUICK, ask
 
-from dragoman.http import Client, HttpFault, HungUp, NotHttp, TimedOut
+from dragoman.http.client import Client
+from dragoman.http.port import HttpFault, HungUp, NotHttp, TimedOut
 
 RAW = zlib.compressobj(wbits=-15)
 DEFLATED = RAW.compress(b"hello") + RAW.flush()

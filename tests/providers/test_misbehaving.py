@@ -29,8 +29,9 @@ from tests.providers.fake_http import (
 from tests.providers.parts import QUICK, Seen, read, request
 
 from dragoman.engine.ports import ModelCallArgs, ModelInfo, ModelRetry, ModelText
-from dragoman.http import Client, trusting
+from dragoman.http.client import Client
 from dragoman.http.port import Timeouts as Limits
+from dragoman.http.trust import trusting
 from dragoman.providers.anthropic import Anthropic
 from dragoman.providers.openai_chat import OpenAIChat
 from dragoman.providers.remote import Format, Remote, Timeouts

@@ -22,7 +22,7 @@ _IDLE = 60.0  # seconds a connection is kept without use
 
 
 class Client:
-    """Implements `port.Http`.
+    """Asks, and keeps its connections.
 
     `trust` is an SSL context of one's own; without it the usual certificates are loaded when a
     secure address is first asked.
@@ -54,6 +54,10 @@ class Client:
         body: bytes = b"",
         timeouts: Timeouts | None = None,
     ) -> AsyncIterator[Incoming]:
+        """Send a request; entered when the head of the answer is there. Leaving early aborts.
+
+        Redirects are not followed: a key must not go where nobody sent it. Raises HttpFault.
+        """
         limits = timeouts or self.timeouts
         if self._asking >= _MOST:
             raise Unreachable(f"{_MOST} requests are under way already")
@@ -90,7 +94,7 @@ class Client:
         timeouts: Timeouts | None = None,
         most: int = 1024 * 1024,
     ) -> Whole:
-        """Send a request and read its answer. Raises HttpFault."""
+        """Send a request and read its answer, cut after `most` bytes. Raises HttpFault."""
         asked = self.open(method, url, headers=headers, body=body, timeouts=timeouts)
         async with asked as answer:
             return Whole(answer.status, answer.headers, await answer.read(most))

@@ -22,16 +22,10 @@ async def connect(way: Route, trust: "ssl.SSLContext | None", make: Make) -> Con
     """A connection that is ready for a request. Raises HttpFault; the caller bounds the time."""
     proxy = way.proxy
     try:
-        if proxy is None:
-            transport, protocol = await _dial(
-                way.host, way.port, make, trust if way.secure else None
-            )
-        elif not way.secure:
-            transport, protocol = await _dial(
-                proxy.host, proxy.port, make, trust if proxy.secure else None
-            )
-        else:
+        if proxy is not None and way.secure:
             protocol = await _through(proxy, way, trust, make)
+        else:
+            _, protocol = await _dial(proxy or way, make, trust)
     except OSError as error:
         raise _unreachable(error, proxy) from error
     assert isinstance(protocol, Connection)
@@ -39,20 +33,18 @@ async def connect(way: Route, trust: "ssl.SSLContext | None", make: Make) -> Con
 
 
 async def _dial(
-    host: str,
-    port: int,
-    make: Callable[[], asyncio.BaseProtocol],
-    trust: "ssl.SSLContext | None",
+    there: Route | Proxy, make: Callable[[], asyncio.BaseProtocol], trust: "ssl.SSLContext | None"
 ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
     """Connect to the first address that answers, the others tried beside it after a while."""
     loop = asyncio.get_running_loop()
+    context, name = (trust, there.host) if there.secure else (None, None)
 
     async def attempt(address: str) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         return await loop.create_connection(
-            make, address, port, ssl=trust, server_hostname=host if trust else None
+            make, address, there.port, ssl=context, server_hostname=name
         )
 
-    found = await _addresses(loop, host, port)
+    found = await _addresses(loop, there.host, there.port)
     if len(found) == 1:
         return await attempt(found[0])
     tries: set[asyncio.Task[tuple[asyncio.Transport, asyncio.BaseProtocol]]] = set()
@@ -105,9 +97,7 @@ async def _through(
 ) -> asyncio.BaseProtocol:
     """A tunnel through the proxy, and TLS inside it."""
     loop = asyncio.get_running_loop()
-    transport, tunnel = await _dial(
-        proxy.host, proxy.port, _Tunnel, trust if proxy.secure else None
-    )
+    transport, tunnel = await _dial(proxy, _Tunnel, trust)
     assert isinstance(tunnel, _Tunnel) and trust is not None
     try:
         place = f"[{way.host}]:{way.port}" if ":" in way.host else f"{way.host}:{way.port}"

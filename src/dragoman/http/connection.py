@@ -92,7 +92,7 @@ class Secure(Connection, asyncio.BufferedProtocol):
 
 
 class Incoming:
-    """`port.Answer`: one answer, from the request on.
+    """One answer, from the request on.
 
     Bytes go from the read through httptools straight into the sink; whoever waits is woken once
     for each read. One timer serves all limits: it looks at a deadline that each read moves.
@@ -229,9 +229,9 @@ class Incoming:
             self._headed = True
             packed = self.headers.get("content-encoding", "identity").strip().lower()
             if packed not in ("", "identity"):
-                from .packed import unpacker
+                from .packed import Unpacker
 
-                self._packed = unpacker(packed)
+                self._packed = Unpacker(packed)
 
     def on_message_complete(self) -> None:
         if self._done or self._fault is not None:
@@ -257,6 +257,7 @@ class Incoming:
             await self._wait()
 
     def into(self, sink: Callable[[bytes], None]) -> None:
+        """Hand the body over as it comes, straight from the read; `sink` must not raise."""
         self._sink = sink
         if CAN_BE_QUIET and self._gathering is None and not self._done:
             self._gathering = Gathering(self._loop, self._connection.transport)
@@ -268,6 +269,7 @@ class Incoming:
                 self._check_packed()
 
     async def more(self) -> bool:
+        """Wait until something came since the last time; False at the end. Raises HttpFault."""
         while not self._news:
             if self._fault is not None:
                 raise self._fault
@@ -283,6 +285,7 @@ class Incoming:
         return True
 
     async def read(self, most: int) -> bytes:
+        """The body, cut after so many bytes. Raises HttpFault."""
         body = bytearray()
         self.into(lambda data: body.extend(data[: most - len(body)]))
         while len(body) < most and await self.more():
@@ -290,6 +293,7 @@ class Incoming:
         return bytes(body)
 
     def leave(self) -> None:
+        """Nobody wants the rest: the connection is kept if the answer ends soon."""
         if self._done or self._fault is not None or self._connection.lost:
             return
         self._left = True

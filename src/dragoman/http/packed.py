@@ -8,11 +8,12 @@ _STEP = 256 * 1024  # bytes unpacked at a time: a bomb is told in pieces, never 
 
 
 class Unpacker:
-    """Unpacks a stream of bytes."""
+    """Unpacks a stream of bytes, packed as a Content-Encoding says."""
 
-    def __init__(self, bits: int) -> None:
-        self._bits = bits
-        self._inner = zlib.decompressobj(bits)
+    def __init__(self, name: str) -> None:
+        self._name = name[:50]
+        self._bits = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _DEFLATE}.get(name, 0)
+        self._inner = zlib.decompressobj(self._bits or _DEFLATE)
         self._begun = False
 
     @property
@@ -21,6 +22,8 @@ class Unpacker:
 
     def feed(self, data: bytes, sink: Callable[[bytes], None]) -> str:
         """Hand over what these bytes hold; returns what is wrong with them."""
+        if not self._bits:
+            return f"the answer is packed as {self._name}, which nobody asked for"
         try:
             if not self._begun and data:
                 self._begin(data)
@@ -41,24 +44,3 @@ class Unpacker:
         self._begun = True
         if self._bits == _DEFLATE and data[0] & 0x0F != 8:  # bare, as some servers send it
             self._inner = zlib.decompressobj(-_DEFLATE)
-
-
-class Unknown(Unpacker):
-    """A packing that we do not know."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(_DEFLATE)
-        self._name = name
-
-    @property
-    def whole(self) -> bool:
-        return True
-
-    def feed(self, data: bytes, sink: Callable[[bytes], None]) -> str:
-        return f"the answer is packed as {self._name}, which nobody asked for"
-
-
-def unpacker(name: str) -> Unpacker:
-    """For a Content-Encoding."""
-    bits = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _DEFLATE}.get(name)
-    return Unknown(name[:50]) if bits is None else Unpacker(bits)

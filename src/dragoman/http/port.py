@@ -1,8 +1,6 @@
-"""What an HTTP client does for us, and how it may fail."""
+"""What is said to an HTTP client and by it, and how it may fail."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from collections.abc import Mapping
 
 import msgspec
 
@@ -49,60 +47,3 @@ class Whole(msgspec.Struct, frozen=True):
     status: int
     headers: Mapping[str, str]
     body: bytes
-
-
-class Answer(Protocol):
-    """An answer whose head has come, and whose body is coming."""
-
-    status: int
-    headers: dict[str, str]
-
-    def into(self, sink: Callable[[bytes], None]) -> None:
-        """Hand the body over as it comes, straight from the read; `sink` must not raise."""
-        ...
-
-    async def more(self) -> bool:
-        """Wait until something came since the last time; False at the end. Raises HttpFault."""
-        ...
-
-    async def read(self, most: int) -> bytes:
-        """The body, cut after so many bytes. Raises HttpFault."""
-        ...
-
-    def leave(self) -> None:
-        """Nobody wants the rest: the connection is kept if the answer ends soon."""
-        ...
-
-
-class Http(Protocol):
-    """A client that keeps its connections."""
-
-    def open(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str] = ...,
-        body: bytes = ...,
-        timeouts: Timeouts | None = ...,
-    ) -> AbstractAsyncContextManager[Answer]:
-        """Send a request; entered when the head of the answer is there. Leaving early aborts.
-
-        Redirects are not followed: a key must not go where nobody sent it. Raises HttpFault.
-        """
-        ...
-
-    async def fetch(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str] = ...,
-        body: bytes = ...,
-        timeouts: Timeouts | None = ...,
-        most: int = ...,
-    ) -> Whole:
-        """Send a request and read its answer, cut after `most` bytes. Raises HttpFault."""
-        ...
-
-    async def close(self) -> None: ...

@@ -15,7 +15,9 @@ from .retry import RetryRules, with_retry
 from .sse import EventTooLong
 
 if TYPE_CHECKING:
-    from dragoman.http.port import Answer, Http, HttpFault
+    from dragoman.http.client import Client
+    from dragoman.http.connection import Incoming
+    from dragoman.http.port import HttpFault
 
 _ERROR_BYTES = 64 * 1024
 _ERROR_SECONDS = 10.0  # for the text of a refusal: what came by then is shown
@@ -58,7 +60,7 @@ class Remote:
         headers: dict[str, str] | None = None,
         timeouts: Timeouts | None = None,
         rules: RetryRules | None = None,
-        client: "Http | None" = None,
+        client: "Client | None" = None,
     ) -> None:
         self.name = name
         self.format = format
@@ -133,7 +135,7 @@ class Remote:
         if not reader.finished:
             raise ProviderFailed(f"{self.name} hung up in the middle of the answer", "network")
 
-    async def _check(self, answer: "Answer") -> None:
+    async def _check(self, answer: "Incoming") -> None:
         """Raise what the status or the kind of the body tells."""
         status, headers = answer.status, answer.headers
         kind = headers.get("content-type", "")
@@ -177,7 +179,7 @@ class Remote:
         )  # fmt: skip
         return ProviderFailed(f"{self.name} {said} {where}", "network")
 
-    def _make_client(self) -> "Http":
+    def _make_client(self) -> "Client":
         from dragoman.http.client import Client
         from dragoman.http.port import Timeouts as Limits
 
@@ -187,7 +189,7 @@ class Remote:
         return self._client
 
 
-async def _beginning(answer: "Answer") -> bytes:
+async def _beginning(answer: "Incoming") -> bytes:
     """What can be had of a refusal's text."""
     from dragoman.http.port import HttpFault
 
