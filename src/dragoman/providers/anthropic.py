@@ -33,6 +33,7 @@ from dragoman.engine.ports import (
 from . import failures
 from .estimate import output_room
 from .history import tidy
+from .reading import PartReader
 
 REDACTED = "redacted:"  # signature of a thought that the provider keeps to itself
 _FOREIGN = ("openai:", "google:")
@@ -101,13 +102,11 @@ class _Event(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
-class AnthropicReader:
+class AnthropicReader(PartReader):
     """Reads the events of one message."""
 
     def __init__(self, provider: str, secret: str = "") -> None:
-        self.finished = False
-        self._provider = provider
-        self._secret = secret
+        super().__init__(provider, secret)
         self._calls: dict[int, str] = {}
         self._with_args: set[int] = set()
         self._inputs: dict[int, dict[str, Any]] = {}
@@ -136,9 +135,6 @@ class AnthropicReader:
         if kind == "error":
             error = event.error or failures.ErrorBody()
             raise failures.from_event(self._provider, error, self._secret)
-        return ()
-
-    def end(self) -> Sequence[ModelPart]:
         return ()
 
     def _delta(self, index: int, delta: _Delta) -> Sequence[ModelPart]:
@@ -188,8 +184,8 @@ class AnthropicReader:
             return ()
         old = self._usage
         self._usage = Usage(
-            old.input if usage.input_tokens is None else usage.input_tokens,
-            old.output if usage.output_tokens is None else usage.output_tokens,
+            _or(usage.input_tokens, old.input),
+            _or(usage.output_tokens, old.output),
             _or(usage.cache_read_input_tokens, old.cache_read),
             _or(usage.cache_creation_input_tokens, old.cache_write),
         )
@@ -203,6 +199,7 @@ def _or(value: int | None, otherwise: int) -> int:
 class Anthropic:
     """The format of the Messages API."""
 
+    reader = AnthropicReader
     serves = frozenset({"web_search"})
 
     def path(self, request: ModelRequest) -> str:
@@ -210,9 +207,6 @@ class Anthropic:
 
     def headers(self, key: str) -> dict[str, str]:
         return {"x-api-key": key, "anthropic-version": "2023-06-01"}
-
-    def reader(self, provider: str, secret: str) -> AnthropicReader:
-        return AnthropicReader(provider, secret)
 
     def body(self, request: ModelRequest) -> bytes:
         messages = tidy(request.messages)

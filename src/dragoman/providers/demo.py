@@ -79,21 +79,16 @@ class Demo:
     async def _answer(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
         asked, since = _last_request(request.messages)
         text = text_of(asked.content).strip() if asked else ""
+        reply = ""
         if not request.tools and text.startswith("<conversation>"):
-            async for part in self._words(_digest(text)):
-                yield part
-            return
-        steps = parse(text)
-        if not steps:
+            reply = _digest(text)
+        elif not (steps := parse(text)):
             reply = leaflet.answer(text) or leaflet.ABILITIES
             if asked and any(isinstance(block, Image) for block in asked.content):
                 reply = "I got your picture, but I cannot look at it.\n\n" + reply
             if not _told_how(request.messages):
                 reply = f"{reply}\n\n{leaflet.CONNECT}"
-            async for part in self._words(reply):
-                yield part
-            return
-        async for part in self._play(steps, since, request):
+        async for part in self._words(reply) if reply else self._play(steps, since, request):
             yield part
 
     async def _play(
@@ -145,21 +140,20 @@ class Demo:
     async def _plain(self, command: Command) -> AsyncIterator[ModelPart]:
         if command.verb == "fail":
             raise ProviderFailed("the demo model failed because you asked it to", command.text)
+        words = ""
         if command.verb == "think":
             musing = (
                 f"You asked me to think about {command.text}. I have no thoughts of my own: "
                 "these words show how a model's reasoning is streamed."
             )
             for piece in pieces(musing):
-                await self._beat(self.pace)
+                await asyncio.sleep(self.pace)
                 yield ModelThought(piece)
             words = f"I have thought about {command.text}, as far as a demo can."
-            async for part in self._words(words):
-                yield part
         elif command.verb.startswith("count"):
             pause = self.pace or (_SLOW if command.verb == "count slowly" else 0.0)
             for number in range(1, command.number + 1):
-                await self._beat(pause)
+                await asyncio.sleep(pause)
                 yield ModelText(f"{number} " if number < command.number else str(number))
         elif command.verb == "long":
             for number in range(command.number):
@@ -167,11 +161,11 @@ class Demo:
                     await asyncio.sleep(0)
                 yield ModelText("word ")
         elif command.verb == "say":
-            async for part in self._words(command.text):
-                yield part
+            words = command.text
         else:
-            async for part in self._words(f'I do not know how to do "{command.text[:200]}".'):
-                yield part
+            words = f'I do not know how to do "{command.text[:200]}".'
+        async for part in self._words(words):
+            yield part
 
     async def _calls(self, calls: list[Command], request: ModelRequest) -> AsyncIterator[ModelPart]:
         lead = " and ".join(_LEADS.get(command.verb, command.verb) for command in calls)
@@ -186,17 +180,14 @@ class Demo:
             yield ModelCallBegan(call_id, command.tool)
             raw = msgspec.json.encode(command.args).decode()
             for fragment in pieces(raw, min(4 + len(raw) // 200, 64)):
-                await self._beat(self.pace)
+                await asyncio.sleep(self.pace)
                 yield ModelCallArgs(call_id, fragment)
             yield ModelCallEnded(call_id)
 
     async def _words(self, text: str) -> AsyncIterator[ModelPart]:
         for piece in pieces(text):
-            await self._beat(self.pace)
+            await asyncio.sleep(self.pace)
             yield ModelText(piece)
-
-    async def _beat(self, pause: float) -> None:
-        await asyncio.sleep(pause)
 
 
 _LEADS = {

@@ -26,6 +26,7 @@ from dragoman.engine.ports import (
 from . import failures
 from .estimate import output_room
 from .history import result_text, tidy
+from .reading import PartReader
 
 _SIGNED = "google:"
 # The documented stand-in for calls that were made by another model.
@@ -79,13 +80,11 @@ class _Chunk(msgspec.Struct, gc=False, rename="camel"):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class GoogleReader:
+class GoogleReader(PartReader):
     """Reads the chunks of one answer. The last chunk is known only by the end of the stream."""
 
     def __init__(self, provider: str, secret: str = "") -> None:
-        self.finished = False
-        self._provider = provider
-        self._secret = secret
+        super().__init__(provider, secret)
         self._called = False
         self._reason = ""
 
@@ -150,14 +149,13 @@ def _usage(usage: _Usage) -> Usage:
 class Google:
     """The format of streamGenerateContent."""
 
+    reader = GoogleReader
+
     def path(self, request: ModelRequest) -> str:
         return f"/v1beta/models/{request.model.id}:streamGenerateContent?alt=sse"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"x-goog-api-key": key}
-
-    def reader(self, provider: str, secret: str) -> GoogleReader:
-        return GoogleReader(provider, secret)
 
     def body(self, request: ModelRequest) -> bytes:
         options: dict[str, Any] = {"maxOutputTokens": output_room(request)}

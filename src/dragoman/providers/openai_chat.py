@@ -26,6 +26,7 @@ from . import failures
 from .estimate import output_room
 from .history import data_url, result_text, tidy
 from .presets import EffortStyle
+from .reading import PartReader
 
 _STOPS = {
     "stop": "end_turn",
@@ -60,7 +61,7 @@ class _PromptDetails(msgspec.Struct, gc=False):
     cache_write_tokens: int | None = None
 
 
-class _OutputDetails(msgspec.Struct, gc=False):
+class OutputDetails(msgspec.Struct, gc=False):
     reasoning_tokens: int | None = None
 
 
@@ -68,7 +69,7 @@ class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
+    completion_tokens_details: OutputDetails | None = None
     prompt_cache_hit_tokens: int | None = None
     cached_tokens: int | None = None
 
@@ -88,13 +89,11 @@ class _Chunk(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class ChatReader:
+class ChatReader(PartReader):
     """Reads the chunks of one completion."""
 
     def __init__(self, provider: str, secret: str = "") -> None:
-        self.finished = False
-        self._provider = provider
-        self._secret = secret
+        super().__init__(provider, secret)
         self._calls: dict[int, str] = {}
         self._reason = ""
 
@@ -199,6 +198,8 @@ class OpenAIChat:
     want a turn's reasoning back while its tools run.
     """
 
+    reader = ChatReader
+
     def __init__(self, *, effort: EffortStyle = "openai", returns_thoughts: bool = False) -> None:
         self.effort = effort
         self.returns_thoughts = returns_thoughts
@@ -208,9 +209,6 @@ class OpenAIChat:
 
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}
-
-    def reader(self, provider: str, secret: str) -> ChatReader:
-        return ChatReader(provider, secret)
 
     def body(self, request: ModelRequest) -> bytes:
         model = request.model

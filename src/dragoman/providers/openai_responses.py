@@ -22,7 +22,8 @@ from dragoman.engine.ports import (
 from . import failures
 from .estimate import output_room
 from .history import data_url, result_text, tidy
-from .openai_chat import arguments, openai_effort
+from .openai_chat import OutputDetails, arguments, openai_effort
+from .reading import PartReader
 
 _SIGNED = "openai:"  # signature of a reasoning item: its id and encrypted content as JSON
 
@@ -31,15 +32,11 @@ class _InputDetails(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
 
 
-class _OutputDetails(msgspec.Struct, gc=False):
-    reasoning_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
 
 
 class _Incomplete(msgspec.Struct, gc=False):
@@ -81,13 +78,11 @@ class _Signature(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
-class ResponsesReader:
+class ResponsesReader(PartReader):
     """Reads the events of one response."""
 
     def __init__(self, provider: str, secret: str = "") -> None:
-        self.finished = False
-        self._provider = provider
-        self._secret = secret
+        super().__init__(provider, secret)
         self._calls: dict[str, str] = {}  # item id → call id
         self._with_args: set[str] = set()
         self._called = False
@@ -121,9 +116,6 @@ class ResponsesReader:
             return self._finish(event.response or _Response(), kind)
         if kind in ("response.failed", "error"):
             raise self._failure(event)
-        return ()
-
-    def end(self) -> Sequence[ModelPart]:
         return ()
 
     def _began(self, item: _Item) -> Sequence[ModelPart]:
@@ -181,6 +173,7 @@ def _usage(usage: _Usage) -> Usage:
 class OpenAIResponses:
     """The format of the Responses API, without storage on the server."""
 
+    reader = ResponsesReader
     serves = frozenset({"web_search"})
 
     def path(self, request: ModelRequest) -> str:
@@ -188,9 +181,6 @@ class OpenAIResponses:
 
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}
-
-    def reader(self, provider: str, secret: str) -> ResponsesReader:
-        return ResponsesReader(provider, secret)
 
     def body(self, request: ModelRequest) -> bytes:
         model = request.model

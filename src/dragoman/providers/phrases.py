@@ -131,9 +131,7 @@ def _command(part: str) -> Command:
     for rule, build in _RULES:
         match = rule.match(text)
         if match:
-            command = build(match)
-            if command is not None:
-                return command
+            return build(match)
     return Command("unknown", text=text)
 
 
@@ -167,18 +165,11 @@ def _edit(match: re.Match[str]) -> Command:
     return Command("edit", "edit", {"path": unquote(match["path"]), "edits": [edit]})
 
 
-def _grep(match: re.Match[str]) -> Command:
+def _search(match: re.Match[str], verb: str, tool: str) -> Command:
     args = {"pattern": unquote(match["pattern"], escapes=False)}
     if match["path"]:
         args["path"] = unquote(match["path"])
-    return Command("search", "grep", args)
-
-
-def _glob(match: re.Match[str]) -> Command:
-    args = {"pattern": unquote(match["pattern"], escapes=False)}
-    if match["path"]:
-        args["path"] = unquote(match["path"])
-    return Command("find", "glob", args)
+    return Command(verb, tool, args)
 
 
 def _plan(match: re.Match[str]) -> Command:
@@ -201,10 +192,8 @@ def _ask(match: re.Match[str]) -> Command:
 
 
 def _count(match: re.Match[str]) -> Command:
-    slow = bool(match["slow"] or match["late"])
-    return Command(
-        "count slowly" if slow else "count", number=min(int(match["number"]), COUNT_LIMIT)
-    )
+    verb = "count slowly" if match["slow"] or match["late"] else "count"
+    return Command(verb, number=min(int(match["number"]), COUNT_LIMIT))
 
 
 def _long(match: re.Match[str]) -> Command:
@@ -238,6 +227,6 @@ _RULES = (
     (_WRITE, _write),
     (_PLAN, _plan),
     (_READ, _read),
-    (_GREP, _grep),
-    (_GLOB, _glob),
+    (_GREP, lambda m: _search(m, "search", "grep")),
+    (_GLOB, lambda m: _search(m, "find", "glob")),
 )

@@ -2,25 +2,27 @@
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
 
 from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThought
 
 from .sse import EventParser
 
 
-class PartReader(Protocol):
+class PartReader:
     """Turns the events of one answer into parts. No I/O."""
 
-    finished: bool
+    def __init__(self, provider: str, secret: str = "") -> None:
+        self.finished = False
+        self._provider = provider
+        self._secret = secret
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
         """The parts of one event. Raises ProviderFailed, msgspec.DecodeError."""
-        ...
+        raise NotImplementedError
 
     def end(self) -> Sequence[ModelPart]:
         """The parts that are due when the stream ends; sets `finished` when it was complete."""
-        ...
+        return ()
 
 
 class Silent(Exception):

@@ -85,7 +85,7 @@ class ModelRegistry:
         if name in self._offered:
             return self._resolve_offered(name, model_id)
         place = self._place(name, agent)
-        preset, config = self._preset(place), self._config(place)
+        preset, config = self._preset(place), self.config(place)
         model = self._model(place, model_id, preset, config)
         if model.provider != name:
             model = msgspec.structs.replace(model, provider=name)
@@ -101,13 +101,13 @@ class ModelRegistry:
         if name in self._offered:
             return self._offered[name][1]
         place = name if self._known(name) else next(self._variants(name), name)
-        preset, config = self._preset(place), self._config(place)
+        preset, config = self._preset(place), self.config(place)
         if preset.kind == "demo":
             from .demo import MODEL
 
             return (MODEL,)
-        models = {model.id: model for model in self._listed(place)}
-        models |= {model.id: model for model in config.models}
+        known = catalogue().list(self._source(place))
+        models = {model.id: model for model in (*known, *config.models)}
         return tuple(msgspec.structs.replace(m, provider=name) for m in models.values())
 
     def _variants(self, name: str) -> Iterator[str]:
@@ -160,7 +160,7 @@ class ModelRegistry:
             preset = self._preset(name)
         except UnknownModel:
             return False
-        config = self._config(name)
+        config = self.config(name)
         return preset.keyless or bool(config.base_url or self._key(preset, config))
 
     def config(self, name: str) -> ProviderConfig:
@@ -234,16 +234,11 @@ class ModelRegistry:
     def _configured(self, name: str, model_id: str) -> bool:
         return any(model.id == model_id for model in self._configs[name].models)
 
-    def _config(self, name: str) -> ProviderConfig:
-        return self._configs.get(name) or ProviderConfig()
-
     def _base(self, name: str) -> str:
         """The preset behind a name; empty when there is none."""
         if name in PRESETS:
             return name
-        config = self._configs.get(name)
-        if config is None:
-            return ALIASES.get(name, "")
+        config = self.config(name)
         if not config.kind:
             return ALIASES.get(name, "")
         if config.kind in PRESETS or config.kind == name or config.kind not in self._configs:
@@ -268,10 +263,6 @@ class ModelRegistry:
         """Whose list of the catalogue counts for this provider."""
         base = self._base(name)
         return CATALOGUES.get(base, base)
-
-    def _listed(self, name: str) -> Sequence[ModelInfo]:
-        models = catalogue().list(self._source(name))
-        return [msgspec.structs.replace(m, provider=name) for m in models]
 
     def _model(self, name: str, model_id: str, preset: Preset, config: ProviderConfig) -> ModelInfo:
         for model in config.models:

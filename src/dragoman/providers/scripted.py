@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
+from itertools import count
 from types import coroutine
 from typing import Any, Literal
 
@@ -146,7 +147,7 @@ class Scripted:
         if steps is None:
             steps = self._steps[id(turn)] = Steps(turn)
         finished = False
-        ids: _Ids | None = None
+        ids: Iterator[str] | None = None
         call_id = ""
         sent = 0
         try:
@@ -167,8 +168,8 @@ class Scripted:
                         call_id = step.id
                         yield step
                     else:
-                        ids = ids or _Ids(request)
-                        call_id = ids.fresh()
+                        ids = ids or _fresh_ids(request)
+                        call_id = next(ids)
                         yield ModelCallBegan(call_id, step.name)
                 elif kind is ModelCallArgs:
                     yield ModelCallArgs(call_id, step.fragment)
@@ -278,29 +279,12 @@ class Steps:
         self.steps.append(part)
 
 
-class _Ids:
+def _fresh_ids(request: ModelRequest) -> Iterator[str]:
     """Call ids that the session's history does not hold yet."""
-
-    def __init__(self, request: ModelRequest) -> None:
-        self._request = request
-        self._used: set[str] | None = None
-        self._count = 0
-
-    def fresh(self) -> str:
-        if self._used is None:
-            self._used = {
-                block.id
-                for message in self._request.messages
-                for block in message.content
-                if isinstance(block, ToolCall)
-            }
-            self._count = len(self._used)
-        while True:
-            self._count += 1
-            call_id = f"call_{self._count}"
-            if call_id not in self._used:
-                self._used.add(call_id)
-                return call_id
+    blocks = (block for message in request.messages for block in message.content)
+    used = {block.id for block in blocks if isinstance(block, ToolCall)}
+    ids = (f"call_{number}" for number in count(len(used) + 1))
+    return (call_id for call_id in ids if call_id not in used)
 
 
 def pieces(text: str, count: int = 0) -> list[str]:
