@@ -16,13 +16,11 @@ from dragoman.policy.profiles import STANDARD
 from dragoman.sandbox import proxy as proxying
 from dragoman.sandbox.bubblewrap import Bubblewrap
 from dragoman.sandbox.choose import choose
-from dragoman.sandbox.landlock import Landlock, abi
+from dragoman.sandbox.landlock import Landlock, abi, networks
 from dragoman.sandbox.proxy import AllowedHost, Proxy, ProxyRefusal
 from dragoman.tools.registry import Registry
 
-pytestmark = pytest.mark.skipif(
-    abi() == 0 or not Landlock(network=False)._own_network(), reason="no network namespaces here"
-)
+pytestmark = pytest.mark.skipif(abi() == 0 or not networks(), reason="no network namespaces here")
 
 BACKENDS = [pytest.param(Landlock, id="landlock")]
 if shutil.which("bwrap"):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dragoman.sandbox.attacks.listed import ATTACKS
+from dragoman.sandbox.attacks import ATTACKS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "sandbox.md"
 BEGIN, END = "<!-- attacks: begin -->", "<!-- attacks: end -->"

@@ -11,7 +11,7 @@ import pytest
 from tests.sandbox.test_escapes import needs_landlock
 
 from dragoman.policy.paths import Boundary
-from dragoman.sandbox.attacks.listed import ATTACKS
+from dragoman.sandbox.attacks import ATTACKS
 from dragoman.sandbox.attacks.world import World
 from dragoman.sandbox.choose import choose
 

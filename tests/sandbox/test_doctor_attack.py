@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.sandbox.attacks.listed import ATTACKS
+from dragoman.sandbox.attacks import ATTACKS
 
 
 def attacked(folder: Path, config: str) -> tuple[int, list[dict[str, str]]]:

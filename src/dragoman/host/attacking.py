@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.engine.ports.rows import DoctorRow as Row
-from dragoman.sandbox.attacks.listed import ATTACKS
+from dragoman.sandbox.attacks import ATTACKS
 from dragoman.sandbox.attacks.world import World
 from dragoman.sandbox.choose import choose, describe
 from dragoman.settings.model import Settings

@@ -1,7 +1,8 @@
 """Bubblewrap: a file system of its own for each command, made of what it may reach."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -10,35 +11,19 @@ from dragoman.engine.ports import ToolEnv
 from dragoman.observe.programs import find
 
 from . import room, seccomp
-from .launch import Launch, Walls
-from .limits import Limits
-from .outlet import outlet_for
+from .launch import Launch, Sandbox, Walls
 from .reach import Rule, covers, rules
 from .veil import hidden
 
 
-class Bubblewrap:
+class Bubblewrap(Sandbox):
     """Runs commands under `bwrap` (`launch.Confine`). In-process tools have only policy."""
 
     name = "bubblewrap"
 
-    def __init__(
-        self,
-        *,
-        network: bool = True,
-        unix: bool = False,
-        limits: Limits | None = None,
-        domains: Sequence[str] = (),
-    ) -> None:
-        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …).
-
-        `domains`: they have no network but what a proxy of ours leads to.
-        """
-        self.network = network and not domains
-        self.domains = tuple(domains)
-        self.unix = unix
-        self.limits = limits or Limits()
-        self.program = find("bwrap")
+    @cached_property
+    def program(self) -> str:
+        return find("bwrap")
 
     def describe(self) -> str:
         parts = ["bubblewrap: files, processes, terminals and shared memory"]
@@ -56,7 +41,7 @@ class Bubblewrap:
         argv = [self.program, "--die-with-parent", "--unshare-pid", "--unshare-ipc"]
         argv += ["--unshare-uts", "--unshare-cgroup-try", "--new-session"]
         argv += ["--cap-drop", "ALL"]
-        outlet = outlet_for(self.domains) if self.domains else None
+        outlet = self.outlet()
         if not self.network and outlet is None:
             argv.append("--unshare-net")
         scratch = launch.env.get("TMPDIR", "")
@@ -105,7 +90,7 @@ class Bubblewrap:
         if program:
             argv += ["--seccomp", str(fd)]
         argv += ["--", *launch.argv]
-        before, after = launch.preexec, launch.done
+        before = launch.preexec
 
         def preexec() -> None:
             if before is not None:
@@ -115,25 +100,8 @@ class Bubblewrap:
                 room.own_network()
                 outlet.enter()
 
-        def done() -> None:
-            if fd >= 0:
-                os.close(fd)
-            bounded.done()
-            if outlet is not None:
-                outlet.started()
-            if after is not None:
-                after()
-
-        keep, variables = (*launch.keep, fd) if fd >= 0 else launch.keep, dict(launch.env)
-        if outlet is not None:
-            keep, variables = (*keep, outlet.keep), variables | outlet.env
-        return replace(
-            launch, argv=tuple(argv), env=variables, preexec=preexec, keep=keep, done=done,
-            counted=bounded.counted, locks=True,
-        )  # fmt: skip
-
-    def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
-        return None
+        confined = self.opened(launch, fd, bounded, outlet)
+        return replace(confined, argv=tuple(argv), preexec=preexec, locks=True)
 
 
 def _covered(walls: Walls, tops: Sequence[str]) -> tuple[str, ...]:

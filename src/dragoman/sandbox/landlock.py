@@ -6,23 +6,19 @@ child only has to say "no new privileges" and "restrict me". A thread can do the
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cache, cached_property
 
 from msgspec.structs import replace
 
 from dragoman.engine.ports import ToolEnv
 
 from . import room, ruleset, seccomp
-from .launch import Launch, Walls
-from .limits import Limits
+from .launch import Launch, Sandbox, Walls
 from .powers import renounce
 from .reach import opened, rules
 from .ruleset import call as _call
 from .veil import cover, hidden
-
-if TYPE_CHECKING:
-    from .outlet import CommandProxy
 
 _CREATE, _RESTRICT = 444, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -42,28 +38,15 @@ def abi() -> int:
     return max(found, 0)
 
 
-class Landlock:
+class Landlock(Sandbox):
     """The sandbox of an agent's commands (`launch.Confine`)."""
 
     name = "landlock"
 
-    def __init__(
-        self,
-        *,
-        network: bool = True,
-        unix: bool = False,
-        limits: Limits | None = None,
-        domains: Sequence[str] = (),
-    ) -> None:
-        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …).
-
-        `domains`: they have no network but what a proxy of ours leads to.
-        """
-        self.network = network and not domains
-        self.domains = tuple(domains)
-        self.unix = unix
-        self.version = abi()
-        self.limits = limits or Limits()
+    @cached_property
+    def version(self) -> int:
+        """Of the kernel's Landlock."""
+        return abi()
 
     def describe(self) -> str:
         """What holds on this machine, in one sentence."""
@@ -96,8 +79,8 @@ class Landlock:
         else:  # terminals of others cannot be told from own ones: there are none
             made, shared = rules(walls, launch.env, scratch), []
             made = [rule for rule in made if rule.path not in ("/dev/pts", "/dev/ptmx")]
-        own_network = not self.network and self._own_network()
-        outlet = self._outlet()
+        own_network = not self.network and networks()
+        outlet = self.outlet()
         openings = seccomp.Openings(self.unix, self.network or own_network, inside is not None)
         filtered = seccomp.install(seccomp.build(openings))
         renounced = renounce(libc)
@@ -128,26 +111,10 @@ class Landlock:
             renounced()
             filtered()
 
-        def done() -> None:
-            os.close(fd)
-            bounded.done()
-            if outlet is not None:
-                outlet.started()
-            if launch.done is not None:
-                launch.done()
-
-        keep, variables = (*launch.keep, fd), dict(launch.env)
-        if outlet is not None:
-            keep, variables = (*keep, outlet.keep), variables | outlet.env
         return replace(
-            launch, env=variables, preexec=preexec, keep=keep, done=done, counted=bounded.counted,
-            locks=inside is not None, exposes=() if inside is not None else tuple(walls.protected),
+            self.opened(launch, fd, bounded, outlet), preexec=preexec, locks=inside is not None,
+            exposes=() if inside is not None else tuple(walls.protected),
         )  # fmt: skip
-
-    def _outlet(self) -> "CommandProxy | None":
-        from .outlet import outlet_for
-
-        return outlet_for(self.domains) if self.domains else None
 
     def _hiding(self, walls: Walls) -> bool:
         """Whether something forbidden lies inside of the workspace."""
@@ -196,17 +163,7 @@ class Landlock:
             raise OSError(ctypes.get_errno(), "landlock_restrict_self")
 
     def _silent(self) -> bool:
-        return self._own_network() or bool(seccomp.build(seccomp.Openings()))
-
-    def _own_network(self) -> bool:
-        """Whether a command can be given an empty network of its own."""
-        global _netns
-        if _netns is None:
-            _netns = _try_unshare()
-        return _netns
-
-
-_netns: bool | None = None
+        return networks() or bool(seccomp.build(seccomp.Openings()))
 
 
 def _covered(walls: Walls) -> tuple[str, ...]:
@@ -221,10 +178,13 @@ def _net_flags(inside: bool) -> int:
     return _CLONE_NEWNET | (0 if inside or os.geteuid() == 0 else _CLONE_NEWUSER)
 
 
-def _try_unshare() -> bool:
-    flags = _net_flags(False)
-    libc = _call()
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if libc.unshare(flags) == 0 else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+@cache
+def networks() -> bool:
+    """Whether a command can be given an empty network of its own."""
+    libc, flags = _call(), _net_flags(False)
+
+    def leave() -> None:
+        if libc.unshare(flags) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+
+    return room.in_child(leave)

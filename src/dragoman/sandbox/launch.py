@@ -1,11 +1,16 @@
 """The seam between tools and sandboxes: it may change how a child process is started."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from dragoman.engine.ports import ToolEnv
+
+if TYPE_CHECKING:
+    from .limits import Bounded, Limits
+    from .outlet import CommandProxy
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -100,6 +105,59 @@ class Unconfined:
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
         return launch
+
+    def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
+        return None
+
+
+class Sandbox:
+    """What all sandboxes that bound processes and the network have in common."""
+
+    def __init__(
+        self,
+        *,
+        network: bool = True,
+        unix: bool = False,
+        limits: "Limits | None" = None,
+        domains: Sequence[str] = (),
+    ) -> None:
+        """`unix`: commands may talk to Unix sockets (an SSH agent, Docker, D-Bus, …).
+
+        `domains`: they have no network but what a proxy of ours leads to.
+        """
+        from .limits import Limits
+
+        self.network = network and not domains
+        self.domains = tuple(domains)
+        self.unix = unix
+        self.limits = limits or Limits()
+
+    def outlet(self) -> "CommandProxy | None":
+        """The way out of one command. Raises Refused."""
+        from .outlet import outlet_for
+
+        return outlet_for(self.domains) if self.domains else None
+
+    def opened(
+        self, launch: Launch, fd: int, bounded: "Bounded", outlet: "CommandProxy | None"
+    ) -> Launch:
+        """The launch with what was opened for it, which is closed once the child runs."""
+        keep, variables = (*launch.keep, fd) if fd >= 0 else launch.keep, dict(launch.env)
+        if outlet is not None:
+            keep, variables = (*keep, outlet.keep), variables | outlet.env
+
+        def done() -> None:
+            if fd >= 0:
+                os.close(fd)
+            bounded.done()
+            if outlet is not None:
+                outlet.started()
+            if launch.done is not None:
+                launch.done()
+
+        return msgspec.structs.replace(
+            launch, env=variables, keep=keep, done=done, counted=bounded.counted
+        )
 
     def guard(self, walls: Walls, target: str) -> Callable[[], None] | None:
         return None

@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x40000000
@@ -30,24 +31,28 @@ SHARED = ("/dev/pts", "/dev/ptmx", "/dev/shm", "/proc")
 """What a room has its own of."""
 
 
+def in_child(work: Callable[[], object]) -> bool:
+    """Whether a child of ours can do this."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:  # whatever it was, a second one of us must not go on from here
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@cache
 def possible(libc: Any) -> bool:
     """Whether this process may make rooms; found out once, in a child."""
-    global _possible
-    if _possible is None:
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                _separate(libc)
-                mount(libc, "tmpfs", "/tmp", "tmpfs", NOSUID)
-                code = 0
-            finally:  # whatever it was, a second one of us must not go on from here
-                os._exit(code)
-        _possible = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return _possible
 
+    def make() -> None:
+        _separate(libc)
+        mount(libc, "tmpfs", "/tmp", "tmpfs", NOSUID)
 
-_possible: bool | None = None
+    return in_child(make)
 
 
 def enter(
@@ -129,23 +134,10 @@ def own_network() -> None:
         _map(uid, gid)
 
 
+@cache
 def networks() -> bool:
     """Whether commands can be given networks of their own; found out once, in a child."""
-    global _networks
-    if _networks is None:
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                own_network()
-                code = 0
-            finally:
-                os._exit(code)
-        _networks = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return _networks
-
-
-_networks: bool | None = None
+    return in_child(own_network)
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

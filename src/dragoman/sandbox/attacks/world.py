@@ -195,11 +195,7 @@ class World:
         for folder in ("outside", "home", "config", "data"):
             (self.top / folder).chmod(0o700)
         for name in set(self.snapshot()) - set(before):
-            path = Path(name)
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            _remove(Path(name))
         for name, (kind, mode, _, data) in before.items():
             path = Path(name)
             if kind == stat.S_IFDIR:
@@ -271,16 +267,10 @@ class World:
                 yield Found(attack, got, said)
                 if got:
                     self.restore(before)
-                self._tidy()
+                for path in self.work.iterdir():
+                    _remove(path)
                 if not line:
                     return
-
-    def _tidy(self) -> None:
-        for path in self.work.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
 
     @contextlib.contextmanager
     def _started(self, confine: Confine, walls: Any) -> Iterator["subprocess.Popen[str]"]:
@@ -313,6 +303,13 @@ class World:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _short(path: str, stack: contextlib.ExitStack) -> str:
