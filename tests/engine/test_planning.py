@@ -16,7 +16,7 @@ from dragoman.engine.ports import ToolSpec
 from dragoman.policy.autonomy import AutonomyPolicy
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, say, turn
-from dragoman.tools.propose import ProposePlan
+from dragoman.tools.plan import ProposePlan
 from dragoman.tools.read import Read
 from dragoman.tools.registry import NAMES, Registry
 

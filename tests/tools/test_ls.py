@@ -19,8 +19,8 @@ from dragoman.tools.ls import Ls, _marked
 from dragoman.tools.memory import memory_tools
 from dragoman.tools.output import Capture, Outputs, Progress
 from dragoman.tools.plan import Plan
+from dragoman.tools.reads import expect, seen
 from dragoman.tools.running import CommandRun
-from dragoman.tools.seen import expect, seen
 from dragoman.tools.work import Halt, Halted, in_thread, insist, settled
 
 Use = Callable[..., Any]

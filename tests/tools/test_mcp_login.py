@@ -11,7 +11,7 @@ from tests.tools.test_mcp_auth import TOKEN, Office
 
 from dragoman.engine.faults import BadInput, ProviderFailed
 from dragoman.tools.mcp import McpConnection, McpTools, read_server
-from dragoman.tools.mcp_login import login
+from dragoman.tools.mcp_auth import login
 
 
 class Desk(Office):

@@ -8,7 +8,7 @@ from tests.tools.making import Env
 from dragoman.engine.info import plan_file
 from dragoman.engine.ports import Answer
 from dragoman.policy.paths import Boundary
-from dragoman.tools.propose import ProposePlan
+from dragoman.tools.plan import ProposePlan
 
 
 class Planning(Env):

@@ -34,14 +34,8 @@ class AskUser:
         asked = decode(AskArgs, args, {"options": "choices", "prompt": "question"})
         if not asked.question.strip():
             raise BadInput("question is required")
-        choices = [choice for choice in asked.choices if choice.strip()]
-        if len(choices) > told.MAX_CHOICES:
-            raise BadInput(f"choices: at most {told.MAX_CHOICES} are allowed")
-        answer = await env.ask(asked.question, choices)
-        if not answer.answered:
-            said = answer.text or "Nobody answered. Go on with what you know, or stop."
-            return Outcome((Text(said),), is_error=True)
-        return Outcome((Text(answer.text),))
+        nobody = "Nobody answered. Go on with what you know, or stop."
+        return await _answered(env, asked.question, _choices(asked.choices), nobody)
 
 
 class EscalateArgs(msgspec.Struct):
@@ -68,14 +62,26 @@ class EscalateToHuman:
             raise BadInput("summary is required")
         if asked.urgency not in told.URGENCIES:
             raise BadInput(f"urgency: use one of {', '.join(told.URGENCIES)}")
-        choices = [choice for choice in asked.choices if choice.strip()] or list(_WAYS)
-        if len(choices) > told.MAX_CHOICES:
-            raise BadInput(f"choices: at most {told.MAX_CHOICES} are allowed")
+        choices = _choices(asked.choices) or list(_WAYS)
         said = f"[{asked.urgency}] {asked.summary.strip()}"
         if asked.context.strip():
             said += f"\n\n{asked.context.strip()}"
-        answer = await env.ask(said, choices)
-        if not answer.answered:
-            said = answer.text or "Nobody answered. Do not go on with this matter."
-            return Outcome((Text(said),), is_error=True)
-        return Outcome((Text(f"The human says: {answer.text}"),))
+        nobody = "Nobody answered. Do not go on with this matter."
+        return await _answered(env, said, choices, nobody, "The human says: ")
+
+
+def _choices(given: list[str]) -> list[str]:
+    choices = [choice for choice in given if choice.strip()]
+    if len(choices) > told.MAX_CHOICES:
+        raise BadInput(f"choices: at most {told.MAX_CHOICES} are allowed")
+    return choices
+
+
+async def _answered(
+    env: ToolEnv, question: str, choices: list[str], nobody: str, before: str = ""
+) -> Outcome:
+    """What the human says; `nobody`: what is said where none answered."""
+    answer = await env.ask(question, choices)
+    if not answer.answered:
+        return Outcome((Text(answer.text or nobody),), is_error=True)
+    return Outcome((Text(f"{before}{answer.text}"),))

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.engine.faults import BadInput
 
-from .work import end_started, insist
+from .work import started
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "extract.py")
 _SECONDS = 30.0
@@ -18,24 +18,19 @@ _OUTPUT = 4_000  # characters of one output of a cell
 
 async def extracted(kind: str, data: bytes, most: int, shown: str) -> str:
     """The text of a document; raises BadInput when it cannot be read."""
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-B", "-X", "utf8", _PROGRAM, kind, str(most)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={},
-            start_new_session=True,
-        )
+    starting = asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-B", "-X", "utf8", _PROGRAM, kind, str(most)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={},
+        start_new_session=True,
     )
     try:
-        process = await asyncio.shield(starting)
-        async with asyncio.timeout(_SECONDS):
+        async with started(starting) as process, asyncio.timeout(_SECONDS):
             said, errors = await process.communicate(data)
     except TimeoutError:
         raise BadInput(f"{shown}: reading it took longer than {_SECONDS:g} s.") from None
-    finally:
-        await insist(end_started(starting))
     if process.returncode != 0:
         why = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it took too long"]
         raise BadInput(f"{shown} cannot be read as {kind.upper()}: {why[0][:300]}.")

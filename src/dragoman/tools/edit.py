@@ -16,9 +16,8 @@ from .bounds import Bounds, BoundsOf
 from .diff import CONTEXT, MAX_SHOWN
 from .disk import Content, load, replace
 from .read import ALIASES
-from .reads import Reads
+from .reads import Reads, expect, seen
 from .replacing import Pair, Replaced, replace_all
-from .seen import expect, seen
 from .wide import mark_of
 from .work import Halt, in_thread
 

@@ -22,20 +22,7 @@ STAYING = (
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy"),
     *("APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP"),
 )
-_OURS = frozenset(
-    (
-        "PATH",
-        "HOME",
-        "SHELL",
-        "TMPDIR",
-        "USER",
-        "LOGNAME",
-        "PWD",
-        "PATHEXT",
-        "COMSPEC",
-        "SYSTEMROOT",
-    )
-)
+_OURS = frozenset("PATH HOME SHELL TMPDIR USER LOGNAME PWD PATHEXT COMSPEC SYSTEMROOT".split())
 # Nothing waits for a key press or a password where nobody can give one.
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 

@@ -20,7 +20,7 @@ from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
 from .ripgrep import MOST, Tree, feed, only, wider
 from .trees import rules_above
-from .work import end_started, in_thread, insist
+from .work import in_thread, started
 
 MAX_BYTES = 51_200
 _LARGEST = 16 * 1024 * 1024  # larger files are left out
@@ -152,23 +152,21 @@ async def _scan(fd: int, asked: GrepArgs, request: dict[str, Any]) -> _Found | N
     tree = Tree(fd, asked.ignored, request["denied"], request["repository"])
     named, given = os.pipe()
     _widen(given)
-    starting = asyncio.ensure_future(_start(fd, named))
     try:
-        process = await asyncio.shield(starting)
-        assert process.stdin is not None
-        request["names"] = named if words else None
-        named = _closed(named)  # only it reads there: rg must not wait for us
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        whole = bool(words) and await feed(tree, words, request["seconds"], given, _LARGEST)
-        given = _closed(given)
-        async with asyncio.timeout(request["seconds"]):
-            answer, errors = await process.communicate(b"1" if whole else b"0")
+        async with started(_start(fd, named)) as process:
+            assert process.stdin is not None
+            request["names"] = named if words else None
+            named = _closed(named)  # only it reads there: rg must not wait for us
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            whole = bool(words) and await feed(tree, words, request["seconds"], given, _LARGEST)
+            given = _closed(given)
+            async with asyncio.timeout(request["seconds"]):
+                answer, errors = await process.communicate(b"1" if whole else b"0")
     except TimeoutError:
         return None
     finally:
         for end in (named, given):
             _closed(end)
-        await insist(end_started(starting))
     if process.returncode != 0:
         if process.returncode is None or process.returncode < 0:
             return None  # out of processor time

@@ -10,6 +10,8 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from importlib import import_module
 from typing import Any, Protocol
 
 import msgspec
@@ -176,22 +178,22 @@ class McpConnection:
             self.ready.set()
 
     async def _connected(self) -> None:
-        library = await asyncio.to_thread(_library)
-        async with library["stack"]() as stack:
+        await asyncio.to_thread(_library)
+        from mcp import ClientSession
+
+        async with AsyncExitStack() as stack:
             async with asyncio.timeout(CONNECT_SECONDS if self._auth is None else SIGN_IN_SECONDS):
                 mark = secrets.token_hex(16)
-                streams = await _streams(library, self, stack, mark)
+                streams = await _streams(self, stack, mark)
                 heard = streams[0]
                 if self.server.transport in ("stdio", "sse"):
                     heard = _Heard(heard, self._ended)
-                session = library["session"](
-                    heard, streams[1], elicitation_callback=self.asking.elicit
-                )
+                session = ClientSession(heard, streams[1], elicitation_callback=self.asking.elicit)
                 await stack.enter_async_context(session)
                 await session.initialize()
                 if self.server.transport == "stdio":  # it answers, so its environment is its own
                     await asyncio.to_thread(self._trust, f"{_MARK}={mark}")
-                self.tools = await self._listed(session, library["page"])
+                self.tools = await self._listed(session)
             self._session = session
             self.ready.set()
             if self._alive is not None:
@@ -207,7 +209,9 @@ class McpConnection:
             self._lost = "it ended"
             self._stop.set()
 
-    async def _listed(self, session: Any, page_after: Any) -> dict[str, Tool]:
+    async def _listed(self, session: Any) -> dict[str, Tool]:
+        from mcp.types import PaginatedRequestParams
+
         found: dict[str, Tool] = {}
         params = None
         while len(found) < _MOST_TOOLS:
@@ -217,7 +221,7 @@ class McpConnection:
                 found[tool.spec.name] = tool
             if not page.next_cursor:
                 break
-            params = page_after(cursor=page.next_cursor)
+            params = PaginatedRequestParams(cursor=page.next_cursor)
         return found
 
     async def _revived(self) -> None:
@@ -348,39 +352,19 @@ def _content(result: Any) -> tuple[Text | Image, ...]:
     return tuple(found) or (Text("(no output)"),)
 
 
-def _library() -> dict[str, Any]:
-    """The client library. Slow to import: call it in a thread."""
+def _library() -> None:
+    """Import the client library. Slow: call it in a thread."""
     try:
-        from contextlib import AsyncExitStack
-
-        from mcp import ClientSession, StdioServerParameters
-        from mcp.client.sse import sse_client
-        from mcp.client.stdio import stdio_client
-        from mcp.client.streamable_http import (
-            create_mcp_http_client,
-            httpx2,
-            streamable_http_client,
-        )
-        from mcp.types import PaginatedRequestParams
+        for name in ("sse", "stdio", "streamable_http"):
+            import_module(f"mcp.client.{name}")
     except ImportError as missing:
         raise BadInput(
             f"MCP needs a package that is not installed ({missing.name})",
             "Install it: pip install 'dragoman[mcp]'.",
         ) from missing
-    return {
-        "stack": AsyncExitStack,
-        "session": ClientSession,
-        "page": PaginatedRequestParams,
-        "parameters": StdioServerParameters,
-        "stdio": stdio_client,
-        "client": create_mcp_http_client,
-        "http": streamable_http_client,
-        "sse": sse_client,
-        "body": httpx2.AsyncByteStream,
-    }
 
 
-async def _streams(library: dict[str, Any], way: McpConnection, stack: Any, mark: str) -> Any:
+async def _streams(way: McpConnection, stack: AsyncExitStack, mark: str) -> Any:
     """Both directions to a server; what they stand on is closed with the stack."""
     server = way.server
     if server.transport == "acp":
@@ -393,22 +377,29 @@ async def _streams(library: dict[str, Any], way: McpConnection, stack: Any, mark
             raise ConnectionError("the client that lent it is gone")
         return await stack.enter_async_context(lent(channel))
     if server.transport == "stdio":
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
         env = staying(server.pass_env, {**server.env, _MARK: mark})
         cwd = server.cwd or os.getcwd()
         words, env = way._wrap((server.command, *server.args), cwd, env)
-        parameters = library["parameters"](command=words[0], args=list(words[1:]), env=env, cwd=cwd)
-        return await stack.enter_async_context(library["stdio"](parameters))
+        parameters = StdioServerParameters(command=words[0], args=list(words[1:]), env=env, cwd=cwd)
+        return await stack.enter_async_context(stdio_client(parameters))
     headers = dict(server.headers) or None
     from .mcp_auth import auth_of
 
     auth = way._auth or auth_of(server, way._tokens)
     if server.transport == "sse":
-        opened = library["sse"](server.url, headers=headers, auth=auth)
+        from mcp.client.sse import sse_client
+
+        opened = sse_client(server.url, headers=headers, auth=auth)
         return await stack.enter_async_context(opened)
-    client = await stack.enter_async_context(library["client"](headers=headers, auth=auth))
-    way._alive = Alive(library["body"])
+    from mcp.client import streamable_http as http
+
+    client = await stack.enter_async_context(http.create_mcp_http_client(headers, auth=auth))
+    way._alive = Alive(http.httpx2.AsyncByteStream)
     client.event_hooks = way._alive.hooks()
-    return await stack.enter_async_context(library["http"](server.url, http_client=client))
+    opened = http.streamable_http_client(server.url, http_client=client)
+    return await stack.enter_async_context(opened)
 
 
 def _reason(error: BaseException) -> str:

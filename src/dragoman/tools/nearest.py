@@ -1,6 +1,7 @@
 """What an edit may have meant: the same words with other white space, or the most similar lines."""
 
 import re
+from collections.abc import Callable
 
 _LINES = 20_000  # of a file that are compared
 _SHOWN = 12  # lines that are shown
@@ -46,9 +47,8 @@ def nearest(text: str, wanted: str) -> str:
     return f"The nearest text is in {_shown(lines, at, len(old))}"
 
 
-def _found(lines: list[str], old: list[str], made: object) -> int | None:
+def _found(lines: list[str], old: list[str], alike: Callable[[str], str]) -> int | None:
     """Where the lines are when all are made alike."""
-    alike = made if callable(made) else str
     wanted = [alike(line) for line in old]
     have = [alike(line) for line in lines]
     first = wanted[0]

@@ -1,6 +1,5 @@
 """The tool `read`: text of any size by lines, and pictures."""
 
-import codecs
 import os
 from typing import Any
 
@@ -16,6 +15,7 @@ from .bounds import Bounds, BoundsOf
 from .disk import Stamp, load, open_file, stamp_of
 from .documents import extracted, notebook
 from .nested import Nested, told_of
+from .output import without_half
 from .pictures import flaw
 from .reads import Reads
 from .wide import mark_of, narrowed
@@ -185,11 +185,7 @@ class _Lines:
             self._stop(f"{MAX_BYTES} bytes", self.asked.offset + self.lines)
             return
         self.kept += rest[: MAX_BYTES - len(self.kept)]
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        decoder.decode(bytes(self.kept))
-        cut = len(decoder.getstate()[0])  # the bytes of a character that is not complete
-        if cut:
-            del self.kept[-cut:]
+        del self.kept[len(without_half(bytes(self.kept))) :]
         column = self.asked.column + len(self.kept)
         self._stop(f"{MAX_BYTES} bytes", self.asked.offset, column)
 

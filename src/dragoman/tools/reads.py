@@ -1,9 +1,13 @@
-"""Which files a session has read, and as what: nothing is overwritten that nobody has looked at."""
+"""What was looked at before it changes: files as a session has read them, and as a human saw them.
+
+Nothing is overwritten that nobody has looked at, or that is another by now.
+"""
 
 import os
 from collections import OrderedDict
 
-from dragoman.engine.faults import BadInput
+from dragoman.engine.ask import Seen
+from dragoman.engine.faults import BadInput, Changed
 from dragoman.engine.ports import ToolEnv
 
 from .disk import Stamp, stamp_of
@@ -53,3 +57,19 @@ class Reads:
                 f"{shown} changed since it was read, by somebody else or by a command.",
                 "Read it again; nothing was changed.",
             )
+
+
+def seen(path: str, data: bytes | None) -> Seen:
+    """A file as it is now; None when there is none."""
+    from hashlib import sha256  # loads a library, and is needed when something is written
+
+    return Seen(path, "" if data is None else sha256(data).hexdigest())
+
+
+def expect(env: ToolEnv, path: str, data: bytes | None, shown: str) -> None:
+    """Raise Changed unless the file is the one that a human was shown, when one was."""
+    if env.seen is not None and seen(path, data) not in env.seen:
+        raise Changed(
+            f"{shown} is not any more what was shown when this call was allowed.",
+            "Nothing was changed. Call it again to ask again.",
+        )

@@ -40,14 +40,8 @@ class Late:
 class Box:
     """The tools of one session (`ports.Toolbox`)."""
 
-    def __init__(
-        self,
-        tools: Iterable[Tool | Late],
-        aliases: Mapping[str, str] = ALIASES,
-        notes: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, tools: Iterable[Tool | Late], notes: Iterable[str] = ()) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self._aliases = dict(aliases)
         self._specs: Sequence[ToolSpec] | None = None
         self._closers: list[Closer] = []
         self.notes = list(notes)  # what the session should be told
@@ -60,13 +54,13 @@ class Box:
 
     def find(self, name: str) -> Tool | None:
         """The tool of this name, or the one it is another name of."""
-        found = self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+        found = self._tools.get(name) or self._tools.get(ALIASES.get(name, ""))
         return found.tool if isinstance(found, Late) else found
 
     def add(self, tool: Tool) -> bool:
         """Add a tool; False (and a note) when the name is taken."""
         name = tool.spec.name
-        if name in self._tools or self._aliases.get(name) in self._tools:
+        if name in self._tools or ALIASES.get(name) in self._tools:
             self.notes.append(f"The tool {name} was left out: there is another of this name.")
             return False
         self._tools[name] = tool
@@ -100,7 +94,6 @@ class Registry:
         max_output: int = 0,
         allow_env: Sequence[str] = (),
         extra_env: Mapping[str, str] | None = None,
-        aliases: Mapping[str, str] = ALIASES,
         context_files: bool = True,
         search: Tool | None = None,
         book: "JobBook | None" = None,
@@ -109,7 +102,6 @@ class Registry:
         `confine` gives the sandbox, once, when a tool needs it; `book` is where background commands
         are written down."""
         self._book = book
-        self.aliases = dict(aliases)
         self._bounds = bounds
         self._outputs = outputs
         self._confine_of = confine
@@ -188,7 +180,7 @@ class Registry:
 
                 return Plan()
             case "propose_plan":
-                from .propose import ProposePlan
+                from .plan import ProposePlan
 
                 return ProposePlan(self._bounds)
             case "read":
@@ -229,15 +221,15 @@ class Registry:
         """
         extra = tuple(extra)
         if names is None:
-            box = Box(self._built.values(), self.aliases)
+            box = Box(self._built.values())
         else:
-            wanted = list(dict.fromkeys(self.aliases.get(name, name) for name in names))
+            wanted = list(dict.fromkeys(ALIASES.get(name, name) for name in names))
             if "bash" in wanted:  # they belong to it
                 wanted = list(dict.fromkeys([*wanted, "bash_output", "bash_kill"]))
             others = {tool.spec.name for tool in extra}
             unknown = [n for n in wanted if n not in self._named and n not in others]
             notes = [f"Unknown tool in the list of tools: {name}." for name in unknown]
-            box = Box([self._named[n] for n in wanted if n in self._named], self.aliases, notes)
+            box = Box([self._named[n] for n in wanted if n in self._named], notes)
         for tool in extra:
             box.add(tool)
         if session:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dragoman.observe.programs import find
 
 from .trees import JUNK
-from .work import insist
+from .work import started
 
 MOST = 64 * 1024 * 1024  # bytes of names that are taken
 _DENIED = 500  # places more than these are not worth an argument each
@@ -187,21 +187,18 @@ async def _run(
     # Of words about names the last that fits counts.
     left_out = _left_out(tree.ignored, tree.denied, tree.repository)
     argv = [path, *_SAME, *words, *left_out, "./"]
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={},
-            cwd=f"/proc/self/fd/{tree.fd}" if _PROC else None,
-            preexec_fn=None if _PROC else lambda: os.fchdir(tree.fd),
-            start_new_session=True,
-        )
+    starting = asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+        cwd=f"/proc/self/fd/{tree.fd}" if _PROC else None,
+        preexec_fn=None if _PROC else lambda: os.fchdir(tree.fd),
+        start_new_session=True,
     )
     try:
-        process = await asyncio.shield(starting)
-        async with asyncio.timeout(seconds):
+        async with started(starting) as process, asyncio.timeout(seconds):
             data = await taken(process)
             await process.wait()
     except TimeoutError:  # perhaps a .gitignore that is a pipe: it would wait again
@@ -209,14 +206,5 @@ async def _run(
         return None
     except OSError:
         return None
-    finally:
-        await insist(_stop(starting))
     # Others: a pattern that it does not know, or it was ended.
     return data if process.returncode in (0, 1) else None
-
-
-async def _stop(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
-    await asyncio.wait({starting})
-    if starting.exception() is None and (process := starting.result()).returncode is None:
-        process.kill()
-        await process.communicate()

@@ -1,5 +1,7 @@
 """What a model is told of each built-in tool. The code behind it is read with its first call."""
 
+from typing import Any
+
 from dragoman.engine.info import PROPOSE
 from dragoman.engine.ports import ToolSpec
 
@@ -12,6 +14,12 @@ MAX_MATCHES = 500
 MAX_STEPS = 100  # of a plan
 URGENCIES = ("low", "medium", "high", "critical")
 
+
+def _choices(description: str) -> dict[str, Any]:
+    texts = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_CHOICES}
+    return {**texts, "description": description}
+
+
 ASK_USER = ToolSpec(
     name="ask_user",
     description=(
@@ -21,12 +29,7 @@ ASK_USER = ToolSpec(
     schema=schema(
         "question",
         question=text("The question, with all that is needed to answer it."),
-        choices={
-            "type": "array",
-            "items": {"type": "string"},
-            "maxItems": MAX_CHOICES,
-            "description": "Possible answers, when there are a few.",
-        },
+        choices=_choices("Possible answers, when there are a few."),
     ),
     kind="other",
     repeatable=True,
@@ -106,12 +109,7 @@ ESCALATE = ToolSpec(
         summary=text("What the matter is, in a sentence or two."),
         context=text("What is known: what you did, saw and ruled out."),
         urgency={"type": "string", "enum": list(URGENCIES)},
-        choices={
-            "type": "array",
-            "items": {"type": "string"},
-            "maxItems": MAX_CHOICES,
-            "description": "Ways to go on; without them: go on, or stop.",
-        },
+        choices=_choices("Ways to go on; without them: go on, or stop."),
     ),
     kind="other",
     repeatable=True,

@@ -264,28 +264,36 @@ def _files_of(place: str) -> str:
     return os.path.realpath(os.path.join(place, said.group(1))) if said else ""
 
 
+@contextlib.contextmanager
+def _folder_of(path: str) -> Iterator[tuple[int, str]]:
+    """The folder of an entry, open, and its name in there. Raises OSError where a link leads.
+
+    Another command may put a link in the folder's place right now.
+    """
+    folder, name = os.path.split(path)
+    at = walk_directory(folder)
+    try:
+        yield at, name
+    finally:
+        os.close(at)
+
+
 def _kept(path: str, content: bool = True) -> FoundEntry | None:
     """What is there. A folder on the way that became a link meanwhile leads to nothing.
 
     Without `content` a file is taken for one that is too large to keep.
     """
-    folder, name = os.path.split(path)
     try:
-        at = walk_directory(folder)
+        with _folder_of(path) as (at, name):
+            about = os.stat(name, dir_fd=at, follow_symlinks=False)
+            kind = stat.S_IFMT(about.st_mode)
+            data: bytes | None = b""
+            if kind == stat.S_IFLNK:
+                data = os.fsencode(os.readlink(name, dir_fd=at))
+            elif kind == stat.S_IFREG:
+                data = _content(name, at) if content and about.st_size <= _LARGEST else None
     except OSError:
         return None
-    try:
-        about = os.stat(name, dir_fd=at, follow_symlinks=False)
-        kind = stat.S_IFMT(about.st_mode)
-        data: bytes | None = b""
-        if kind == stat.S_IFLNK:
-            data = os.fsencode(os.readlink(name, dir_fd=at))
-        elif kind == stat.S_IFREG:
-            data = _content(name, at) if content and about.st_size <= _LARGEST else None
-    except OSError:
-        return None
-    finally:
-        os.close(at)
     sign = (about.st_size, about.st_ctime_ns, about.st_ino) if data is None else (0, 0, 0)
     return FoundEntry(kind, stat.S_IMODE(about.st_mode) if kind == stat.S_IFREG else 0, data, sign)
 
@@ -306,23 +314,18 @@ def _content(name: str, at: int) -> bytes | None:
 def _take(path: str, kept: FoundEntry, aside: str) -> list[str]:
     """Put an entry aside; what was done, in words."""
     target = os.path.join(aside, path.lstrip("/").replace("/", "%"))
-    folder, name = os.path.split(path)
-    at = -1
     try:
         os.makedirs(aside, mode=0o700, exist_ok=True)
-        at = walk_directory(folder)  # another command may put a link in its place right now
-        if kept.data is None:
-            _move(name, at, target)
-        else:
-            fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(kept.data)
-            os.unlink(name, dir_fd=at)
+        with _folder_of(path) as (at, name):
+            if kept.data is None:
+                _move(name, at, target)
+            else:
+                fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+                with os.fdopen(fd, "wb") as file:
+                    file.write(kept.data)
+                os.unlink(name, dir_fd=at)
     except OSError as problem:
         return [f"{path} could not be put aside: {problem.strerror}"]
-    finally:
-        if at >= 0:
-            os.close(at)
     return [f"{path} was written"]
 
 
@@ -338,37 +341,26 @@ def _move(name: str, at: int, target: str) -> None:
 
 def _remove(path: str) -> None:
     """Remove a folder, unless there is something in it, which then matters to nobody."""
-    folder, name = os.path.split(path)
-    with contextlib.suppress(OSError):
-        at = walk_directory(folder)
-        try:
-            os.rmdir(name, dir_fd=at)
-        finally:
-            os.close(at)
+    with contextlib.suppress(OSError), _folder_of(path) as (at, name):
+        os.rmdir(name, dir_fd=at)
 
 
 def _put(path: str, kept: FoundEntry) -> bool:
     """Put back what was there; False when it cannot be."""
-    folder, name = os.path.split(path)
     if kept.data is None:
         return False
     try:
-        at = walk_directory(folder)
+        with _folder_of(path) as (at, name):
+            if kept.kind == stat.S_IFDIR:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=at)
+            elif kept.kind == stat.S_IFLNK:
+                os.symlink(os.fsdecode(kept.data), name, dir_fd=at)
+            elif kept.kind == stat.S_IFREG:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with os.fdopen(os.open(name, flags, 0o600, dir_fd=at), "wb") as file:
+                    file.write(kept.data)
+                    os.fchmod(file.fileno(), kept.mode)
     except OSError:
-        return False  # the whole folder went, or leads elsewhere
-    try:
-        if kept.kind == stat.S_IFDIR:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=at)
-        elif kept.kind == stat.S_IFLNK:
-            os.symlink(os.fsdecode(kept.data), name, dir_fd=at)
-        elif kept.kind == stat.S_IFREG:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(name, flags, 0o600, dir_fd=at), "wb") as file:
-                file.write(kept.data)
-                os.fchmod(file.fileno(), kept.mode)
-    except OSError:
-        return False
-    finally:
-        os.close(at)
+        return False  # perhaps the whole folder went, or leads elsewhere
     return True

@@ -3,7 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -108,8 +109,19 @@ async def settled(future: "asyncio.Future[T]") -> None:
         future.exception()
 
 
-async def end_started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
-    """End a process, also when the caller was cancelled while it started."""
+@asynccontextmanager
+async def started(
+    work: Coroutine[Any, Any, asyncio.subprocess.Process],
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process, ended when it is left, also when the caller was cancelled while it started."""
+    starting = asyncio.ensure_future(work)
+    try:
+        yield await asyncio.shield(starting)
+    finally:
+        await insist(_ended(starting))
+
+
+async def _ended(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
     await settled(starting)
     if starting.exception() is None and (process := starting.result()).returncode is None:
         process.kill()

@@ -18,8 +18,7 @@ from .diff import MAX_SHOWN
 from .disk import Content, Stamp, load, replace, stamp_of
 from .nested import Nested, told_of
 from .read import ALIASES
-from .reads import Reads
-from .seen import expect, seen
+from .reads import Reads, expect, seen
 from .work import Halt, in_thread
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -75,21 +74,16 @@ class Write:
             expect(env, path, before, asked.path)
             old = None if before is None else before.decode()
             await env.files.write_text(path, asked.content)
-        elif env.seen is not None:  # a human saw what is replaced: nothing else is
-            found = await in_thread(lambda halt: _found(bounds, path, asked.path, halt))
-            expect(env, path, found.data if found is not None else None, asked.path)
-            old = found.data.decode("utf-8", "replace") if found is not None else None
-            stamp = found.stamp if found is not None else None
-            await in_thread(
-                lambda halt: replace(
-                    bounds, path, asked.path, data, halt, stamp, new=stamp is None
-                ),
-                guard=self._confine.guard(bounds, path),
-            )
         else:
-            old = await in_thread(lambda halt: _old(bounds, path, asked.path, halt))
-            stamp = await in_thread(lambda halt: _stamp(path))
-            self._known(env, path, stamp, asked.path)
+            if env.seen is not None:  # a human saw what is replaced: nothing else is
+                found = await in_thread(lambda halt: _found(bounds, path, asked.path, halt))
+                before, stamp = (found.data, found.stamp) if found else (None, None)
+                expect(env, path, before, asked.path)
+                old = None if before is None else before.decode("utf-8", "replace")
+            else:
+                old = await in_thread(lambda halt: _old(bounds, path, asked.path, halt))
+                stamp = await in_thread(lambda halt: _stamp(path))
+                self._known(env, path, stamp, asked.path)
             # Judged, looked at, and now behind the same walls as a command.
             await in_thread(
                 lambda halt: replace(
@@ -97,9 +91,8 @@ class Write:
                 ),
                 guard=self._confine.guard(bounds, path),
             )
-        if self._reads is not None and env.files is None:
-            reads = self._reads
-            await in_thread(lambda halt: reads.wrote(env, path))
+            if (reads := self._reads) is not None:
+                await in_thread(lambda halt: reads.wrote(env, path))
         lines = asked.content.count("\n") + (not asked.content.endswith("\n") and bool(data))
         verb = "Created" if old is None else "Replaced"
         size = f"{len(data)} byte{'' if len(data) == 1 else 's'}"

@@ -20,7 +20,7 @@ def servers(config_dir: str | None) -> list[tuple[str, str, bool]]:
 
 def login(config_dir: str | None, name: str, show: Callable[[str], None]) -> int:
     """Sign in to a server; returns how many tools it offers. Raises BadInput, ProviderFailed."""
-    from dragoman.tools.mcp_login import login as sign_in
+    from dragoman.tools.mcp_auth import login as sign_in
 
     where = places(os.environ, config_dir)
     known = load(where.config_file).settings.mcp
