@@ -325,6 +325,10 @@ async def test_paths_lead_there_from_the_working_directory(
     assert (
         said(await use("grep", pattern="needle", path="src", glob="*/b.py")) == "[nothing matches]"
     )
+    (work / "..in").mkdir()  # a name that begins like the way out, and is none
+    (work / "..in" / "c.py").write_text("needle\n")
+    assert said(await use("grep", pattern="needle", path="..in")) == "..in/c.py:1: needle"
+    shutil.rmtree(work / "..in")
     # A star stays within a name.
     assert said(await use("grep", pattern="needle", glob="src/*.py")) == "[nothing matches]"
     env.cwd = str(work / "src")

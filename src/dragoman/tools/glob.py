@@ -17,7 +17,7 @@ from .args import brief, decode
 from .bounds import Bounds, BoundsOf
 from .ls import open_directory
 from .ripgrep import RULED, Tree, names, only, ruled
-from .trees import Above, Verdicts, modified, rules_above, shown, translated, walk
+from .trees import Above, Verdicts, modified, rules_above, shown, translated, walk, way_to
 from .work import Halt, in_thread
 
 MAX_RESULTS = 1000
@@ -187,10 +187,7 @@ class _Wanted:
                 return
 
     def _shown(self, found: list[str], note: str) -> str:
-        prefix = "" if self.top == self.bounds.cwd else os.path.relpath(self.top, self.bounds.cwd)
-        prefix = prefix and prefix + "/"
-        if prefix.startswith("../"):
-            prefix = self.top + "/"
+        prefix = way_to(self.top, self.bounds.cwd)
         lines = [shown(prefix + name) for name in found[:MAX_RESULTS]]
         if len(found) > MAX_RESULTS and not note:
             note = f"... [{len(found) - MAX_RESULTS} more of {len(found)} matches]"

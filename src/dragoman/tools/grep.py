@@ -19,7 +19,7 @@ from .args import brief, decode
 from .bounds import Bounds, BoundsOf, os_fault
 from .glob import alternatives
 from .ripgrep import MOST, Tree, feed, only, wider
-from .trees import rules_above
+from .trees import rules_above, way_to
 from .work import in_thread, started
 
 MAX_BYTES = 51_200
@@ -115,20 +115,12 @@ def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> d
         "denied": denied,
         "ignored": asked.ignored,
         "top": path,
-        "prefix": "" if single else _prefix(bounds.cwd, path),
+        "prefix": "" if single else way_to(path, bounds.cwd),
         "repository": asked.ignored or single or rules_above(path).repository,
         "names": None,
         "most": MOST,
         "hidden": hidden,
     }
-
-
-def _prefix(cwd: str, top: str) -> str:
-    """What is put before paths below the top, so that they lead there from the folder."""
-    if top == cwd:
-        return ""
-    way = os.path.relpath(top, cwd)
-    return (top if way.startswith("..") else way) + "/"
 
 
 def _words(asked: GrepArgs, request: dict[str, Any]) -> list[str]:

@@ -42,6 +42,14 @@ def _escaped(found: re.Match[str]) -> str:
     return _SIGNS.get(sign) or "".join(f"\\{byte:03o}" for byte in data)
 
 
+def way_to(top: str, cwd: str) -> str:
+    """What is put before paths below the top, so that they lead there from a directory."""
+    if top == cwd:
+        return ""
+    way = os.path.relpath(top, cwd) + "/"
+    return f"{top}/" if way.startswith("../") else way
+
+
 class IgnoreRules:
     """What one .gitignore says about names below its directory."""
 
