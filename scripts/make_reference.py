@@ -48,7 +48,7 @@ def commands() -> str:
             yield f"```text\n{help.of(one)}\n```\n"
             yield from below(one.subs, min(depth + 1, 4))
 
-    return "# Commands\n\n" + "\n".join(below(table.declared(), 2))
+    return "# Commands\n\n" + "\n".join(below(table.commands(), 2))
 
 
 def configuration() -> str:

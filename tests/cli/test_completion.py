@@ -14,8 +14,8 @@ MAKERS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fis
 
 @pytest.mark.parametrize("shell", MAKERS)
 def test_a_script_has_every_command_and_flag(shell: str) -> None:
-    script = MAKERS[shell](table.declared())
-    for one in completion.walk(table.declared()):
+    script = MAKERS[shell](table.commands())
+    for one in completion.walk(table.commands()):
         assert one.name in script
         for flag in one.flags:
             assert flag.name in script
@@ -35,7 +35,7 @@ def test_a_script_has_every_command_and_flag(shell: str) -> None:
     ],
 )
 def test_bash_completes(words: list[str], expected: set[str]) -> None:
-    script = completion.bash(table.declared())
+    script = completion.bash(table.commands())
     quoted = " ".join(f"'{word}'" for word in ["dragoman", *words])
     script += (
         f"\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _dragoman; "
@@ -49,14 +49,14 @@ def test_bash_completes(words: list[str], expected: set[str]) -> None:
 
 
 def test_zsh_script_is_well_formed() -> None:
-    script = MAKERS["zsh"](table.declared())
+    script = MAKERS["zsh"](table.commands())
     shell = "zsh" if shutil.which("zsh") else "bash"  # the script keeps to what both can parse
     subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=10)
     assert "local path" not in script, "path is $PATH in zsh"
 
 
 def test_fish_script_is_one_complete_command_per_line() -> None:
-    script = MAKERS["fish"](table.declared())
+    script = MAKERS["fish"](table.commands())
     for line in script.splitlines()[1:]:
         words = shlex.split(line)
         assert words[:3] == ["complete", "-c", "dragoman"]

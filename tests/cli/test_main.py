@@ -12,7 +12,7 @@ from dragoman.cli import help, main, table
 from dragoman.cli.parse import Command
 from dragoman.cli.verbs.completion import walk
 
-EVERY = list(walk(table.declared()))
+EVERY = list(walk(table.commands()))
 
 
 def command(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -45,24 +45,27 @@ def test_every_example_is_understood(one: Command) -> None:
 
     words = shlex.split(one.example.partition(" > ")[0].rpartition(" | ")[2])
     assert words[0] == "dragoman"
-    top = next(found for found in table.declared() if found.name == words[1])
+    top = next(found for found in table.commands() if found.name == words[1])
     parsed = parse(top, words[2:])
     assert parsed.path[: len(one.full_name.split())] == tuple(one.full_name.split())
 
 
 def test_names_are_unique_and_modules_are_declared() -> None:
-    declared = [one.name for one in table.declared()]
+    declared = [one.name for one in table.commands()]
     assert len(declared) == len(set(declared))
     folder = Path(table.__file__).parent / "verbs"
     modules = {path.stem for path in folder.iterdir() if not path.name.startswith("__")}
-    assert modules == {table.module_of(one.name) for one in table.commands()}
+    runs = {one.runs.partition(":")[0] for one in table.commands()}
+    ours = {name for name in runs if name.startswith("cli.verbs.")}
+    assert {f"cli.verbs.{name}" for name in modules} == ours
 
 
 @pytest.mark.parametrize("one", table.commands(), ids=lambda one: one.name)
 def test_every_verb_module_can_run(one: Command) -> None:
     from importlib import import_module
 
-    assert callable(import_module(f"dragoman.cli.verbs.{table.module_of(one.name)}").run)
+    module, _, function = one.runs.partition(":")
+    assert callable(getattr(import_module(f"dragoman.{module}"), function))
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"], []])

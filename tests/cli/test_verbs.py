@@ -1,5 +1,5 @@
 """Commands by themselves, with a host that knows its answers by heart: one test or more for each
-module of `cli/verbs` (acp, agents, approvals, approve, apps, bug_report, daemon, deny, dialects,
+module of `cli/verbs` (acp, agents, approvals, approve, apps, bug_report, daemon, dialects,
 doctor, logout, logs, mcp, memory, models, pair, self_test, status, stop, tap, terminal,
 upgrade_check, and those of `sessions`).
 """
@@ -25,7 +25,6 @@ from dragoman.cli.verbs import (
     apps,
     bug_report,
     daemon,
-    deny,
     dialects,
     doctor,
     logout,
@@ -221,7 +220,7 @@ def test_deny_gives_the_reason_and_no_digest(host: Host, capsys: Out) -> None:
     host.answers |= {
         "approvals": {"approvals": []}, "answer": {"settled": {"verdict": "deny"}},
     }  # fmt: skip
-    assert deny.run(args(id="x", reason="no")) == 0
+    assert approve.deny(args(id="x", reason="no")) == 0
     assert host.asked[-1][1] == {"id": "x", "verdict": "deny", "comment": "no"}
     assert "denied" in capsys.readouterr().out
 

@@ -95,7 +95,7 @@ def test_commands_in_the_pages_are_understood(page: Path) -> None:
         for words in commands(block):
             if words[1:2] in ([], ["--help"]):
                 continue
-            top = next((one for one in table.declared() if one.name == words[1]), None)
+            top = next((one for one in table.commands() if one.name == words[1]), None)
             assert top is not None, words
             if not top.raw:
                 parse(top, words[2:])

@@ -23,7 +23,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_every_command_is_in_it(pages: dict[str, str]) -> None:
     from dragoman.cli import table
 
-    for command in table.declared():
+    for command in table.commands():
         assert f"## dragoman {command.name}\n" in pages["commands"]
 
 

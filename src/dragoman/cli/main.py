@@ -208,9 +208,10 @@ def _help(path: list[str]) -> int:
 
 def _run(command: Command, args: object) -> int:
     # `importlib` would load itself and `warnings` first.
-    module = __import__(f"dragoman.cli.verbs.{table.module_of(command.name)}", fromlist=["run"])
+    module, _, function = command.runs.partition(":")
+    verb = getattr(__import__(f"dragoman.{module}", fromlist=[function]), function)
     try:
-        return int(module.run(args))
+        return int(verb(args))
     except (Usage, KeyboardInterrupt, BrokenPipeError):
         raise
     except Exception as problem:

@@ -90,15 +90,16 @@ class Command:
     """One command: its flags and arguments, or its sub-commands."""
 
     __slots__ = (
+        "_example",
         "args",
         "default",
-        "example",
         "flags",
         "group",
         "help",
         "name",
         "parent",
         "raw",
+        "runs",
         "subs",
         "text",
     )
@@ -108,25 +109,26 @@ class Command:
         name: str,
         help: str,
         *,
-        example: str,
+        example: str = "",
         flags: "Sequence[Flag]" = (),
         args: "Sequence[Arg]" = (),
         subs: "Sequence[Command]" = (),
         default: str = "",
-        group: str = "",
         text: str = "",
         raw: bool = False,
+        runs: str = "",
     ) -> None:
         self.name = name
         self.help = help
-        self.example = example
+        self._example = example
         self.flags = tuple(flags)
         self.args = tuple(args)
         self.subs = tuple(subs)
         self.default = default  # the sub-command that runs when none is named
-        self.group = group
+        self.group = ""  # which the table sets: that of its module
         self.text = text
         self.raw = raw  # the verb reads its own arguments; the table is for help and completion
+        self.runs = runs or f"cli.verbs.{name.replace('-', '_')}:run"  # module:function
         self.parent: Command | None = None
         for sub in self.subs:
             sub.parent = self
@@ -134,6 +136,11 @@ class Command:
     @property
     def full_name(self) -> str:
         return f"{self.parent.full_name} {self.name}" if self.parent else self.name
+
+    @property
+    def example(self) -> str:
+        """A line that can be typed; the name alone where none was given."""
+        return self._example or f"dragoman {self.full_name}"
 
     def sub(self, name: str) -> "Command | None":
         return next((one for one in self.subs if one.name == name), None)

@@ -84,7 +84,8 @@ def _print(flags: Flags) -> int:
 def _wrong(reason: str) -> int:
     from dragoman.cli import help, table
 
-    command = next(one for one in table.declared() if one.name == "rpc")
+    command = table.find("rpc")
+    assert command is not None
     print(help.of(command), file=sys.stderr)
     print(f"zot: {reason}", file=sys.stderr)
     return 1

@@ -12,14 +12,12 @@ def commands() -> tuple[Command, ...]:
         Command(
             "status",
             "what the running daemon does",
-            group=GROUP,
             example="dragoman status --json",
             flags=COMMON,
         ),
         Command(
             "dialects",
             "the protocols that are spoken: where, and what brings them",
-            group=GROUP,
             example="dragoman dialects --json",
             text=(
                 "Packages bring more of them by an entry point of the group dragoman.dialects.\n"
@@ -30,7 +28,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "doctor",
             "check the installation; each row says how to repair it",
-            group=GROUP,
             example="dragoman doctor --attack",
             text=(
                 "Exit code 0: all is well, 1: something needs repair. Nothing is changed.\n"
@@ -42,7 +39,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "fleet",
             "the nodes that share a database, and where sessions go on",
-            group=GROUP,
             example="dragoman fleet --json",
             text="Asks the database that [fleet] database names; no daemon needs to run here.",
             default="list",
@@ -84,7 +80,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "approvals",
             "questions that wait for an answer, and answers that are remembered",
-            group=GROUP,
             example="dragoman approvals --watch",
             text="The list says how much of a long question it leaves out; `show` prints it whole.",
             default="list",
@@ -94,7 +89,7 @@ def commands() -> tuple[Command, ...]:
                 Flag("all", "the answered ones too", kind=bool),
             ),
             subs=(
-                Command("list", "what waits", example="dragoman approvals list"),
+                Command("list", "what waits"),
                 Command(
                     "show",
                     "one question whole: the command, the difference, what can be remembered",
@@ -115,7 +110,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "approve",
             "answer yes to an approval",
-            group=GROUP,
             example="dragoman approve ask_9d41c0",
             args=(ask,),
             flags=(
@@ -134,7 +128,7 @@ def commands() -> tuple[Command, ...]:
         Command(
             "deny",
             "answer no to an approval",
-            group=GROUP,
+            runs="cli.verbs.approve:deny",
             example='dragoman deny ask_9d41c0 --reason "not on a Friday"',
             args=(ask,),
             flags=(*COMMON, Flag("reason", "told to the agent", metavar="TEXT")),
@@ -142,12 +136,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "agents",
             "the agents of the configuration",
-            group=GROUP,
             example="dragoman agents show --prompt",
             default="list",
             flags=COMMON,
             subs=(
-                Command("list", "one row per agent", example="dragoman agents list"),
+                Command("list", "one row per agent"),
                 Command(
                     "show",
                     "one agent, and what its model is told",
@@ -161,14 +154,12 @@ def commands() -> tuple[Command, ...]:
         Command(
             "models",
             "the models that can be used",
-            group=GROUP,
             example="dragoman models --provider anthropic",
             flags=(*COMMON, Flag("provider", "only this provider's", metavar="NAME")),
         ),
         Command(
             "logs",
             "the daemon's log",
-            group=GROUP,
             example="dragoman logs -f",
             flags=(
                 CONFIG_DIR,
@@ -186,7 +177,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "tap",
             "watch the wire lines of all connections of a session",
-            group=GROUP,
             example="dragoman tap 5f3a9c1e",
             text="Secrets are hidden. A recording can be played to a client: dragoman replay FILE.",
             args=(Arg("session", "the session's id; all when left out", optional=True),),
@@ -199,7 +189,7 @@ def commands() -> tuple[Command, ...]:
         Command(
             "replay",
             "play a recorded transcript as a server, to test a client",
-            group=GROUP,
+            runs="stdio.replay:main",
             example="dragoman replay talk.ndjson --socket /tmp/replay.sock",
             text="FILE is a .talk file or a recording of `dragoman tap --record`. What the client\n"
             "says is compared with the transcript; differences are told on stderr.\n"
@@ -215,12 +205,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "apps",
             "apps of the kernel protocol: install, permit, watch and restart them",
-            group=GROUP,
             example="dragoman apps list",
             default="list",
             flags=COMMON,
             subs=(
-                Command("list", "the apps and how they are", example="dragoman apps list"),
+                Command("list", "the apps and how they are"),
                 Command(
                     "add",
                     "install the app of a folder: show what it asks for, and start it",
@@ -265,12 +254,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "mcp",
             "the MCP servers of the configuration; signing in to one",
-            group=GROUP,
             example="dragoman mcp list",
             default="list",
             flags=COMMON,
             subs=(
-                Command("list", "the servers", example="dragoman mcp list"),
+                Command("list", "the servers"),
                 Command(
                     "login",
                     "sign in to a server with a browser; the host uses and refreshes the token",
@@ -282,14 +270,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "memory",
             "what agents remember across sessions",
-            group=GROUP,
             example="dragoman memory list",
             default="list",
             flags=COMMON,
             subs=(
-                Command(
-                    "list", "what is remembered", example="dragoman memory list", flags=(AGENT,)
-                ),
+                Command("list", "what is remembered", flags=(AGENT,)),
                 Command(
                     "forget",
                     "remove one entry",

@@ -11,7 +11,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "daemon",
             "run the host: all socket protocols and the gateway, in the foreground",
-            group=GROUP,
             example="dragoman daemon --no-gateway",
             flags=(
                 CONFIG_DIR,
@@ -24,14 +23,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "stop",
             "end the running daemon; what it does goes on when it is started again",
-            group=GROUP,
-            example="dragoman stop",
             flags=(CONFIG_DIR,),
         ),
         Command(
             "acp",
             "speak ACP on stdin and stdout, for editors",
-            group=GROUP,
             example="dragoman acp --max-sessions 4",
             text=(
                 "Where a daemon runs, its sessions are used, so that other clients see them;\n"
@@ -54,7 +50,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "rpc",
             "speak zot RPC on stdin and stdout, for scripts",
-            group=GROUP,
             raw=True,
             example='echo \'{"type":"prompt","message":"hello"}\' | dragoman rpc --provider demo',
             flags=(
@@ -83,7 +78,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "speak",
             "speak any of the protocols on stdin and stdout",
-            group=GROUP,
             example="dragoman speak humanlayer",
             args=(Arg("dialect", "the protocol: one of `dragoman dialects`"),),
             flags=(CONFIG_DIR, Flag("memory", "keep nothing: sessions end with it", kind=bool)),
@@ -91,7 +85,7 @@ def commands() -> tuple[Command, ...]:
         Command(
             "acp-bridge",
             "join an ACP editor on stdin and stdout to the running daemon's gateway",
-            group=GROUP,
+            runs="stdio.bridge:main",
             example="dragoman acp-bridge --config-dir ~/.config/dragoman",
             flags=(
                 CONFIG_DIR,

@@ -12,7 +12,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "config",
             "read and change the configuration",
-            group=GROUP,
             example="dragoman config set agents.default.model anthropic/claude-sonnet-4-5",
             flags=COMMON,
             subs=(
@@ -54,7 +53,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "login",
             "choose who answers, and keep the key for it",
-            group=GROUP,
             example="dragoman login anthropic",
             text=(
                 "Asks in the terminal, or reads the key from standard input. It is kept in the\n"
@@ -66,16 +64,12 @@ def commands() -> tuple[Command, ...]:
         Command(
             "logout",
             "forget the key that login kept",
-            group=GROUP,
-            example="dragoman logout",
             args=(Arg("provider", "whose key; the one that is kept when left out", optional=True),),
             flags=(CONFIG_DIR,),
         ),
         Command(
             "self-test",
             "try everything once, here and without a network",
-            group=GROUP,
-            example="dragoman self-test",
             text=(
                 "Starts a daemon in a folder of its own with the embedded demo model, speaks\n"
                 "every protocol to it, kills and restarts it, and removes the folder."
@@ -85,15 +79,12 @@ def commands() -> tuple[Command, ...]:
         Command(
             "upgrade-check",
             "whether this version can take over the configuration and the store",
-            group=GROUP,
-            example="dragoman upgrade-check",
             text="Reads only. Exit code 1: something has to be done first, and it says what.",
             flags=COMMON,
         ),
         Command(
             "bug-report",
             "pack what others need to help you; shows it before it is written",
-            group=GROUP,
             example="dragoman bug-report --output report.txt",
             text=(
                 "Versions, findings of doctor, the configuration and the newest log lines, with\n"
@@ -109,8 +100,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "open",
             "open the dashboard in a browser, with a link that works once",
-            group=GROUP,
-            example="dragoman open",
             text=(
                 "The browser is let in without a code. With --print the link is only shown;\n"
                 "whoever uses it first is let in, so it is nothing to pass around."
@@ -120,14 +109,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "pair",
             "show a code that lets a browser or another machine in",
-            group=GROUP,
-            example="dragoman pair",
             flags=COMMON,
         ),
         Command(
             "store",
             "copy sessions between files and databases",
-            group=GROUP,
             example="dragoman store copy sessions.db postgresql://dragoman@db/dragoman",
             flags=COMMON,
             subs=(
@@ -145,12 +131,11 @@ def commands() -> tuple[Command, ...]:
         Command(
             "token",
             "list, make and revoke the gateway's tokens",
-            group=GROUP,
             example="dragoman token new --name laptop",
             default="list",
             flags=COMMON,
             subs=(
-                Command("list", "tokens, without their secrets", example="dragoman token list"),
+                Command("list", "tokens, without their secrets"),
                 Command(
                     "new",
                     "make a token; it is shown once",
@@ -168,23 +153,20 @@ def commands() -> tuple[Command, ...]:
         Command(
             "service",
             "start the daemon when you log in",
-            group=GROUP,
             example="dragoman service install",
             flags=COMMON,
             subs=(
                 Command(
                     "install",
                     "write and start a systemd user unit or launchd file",
-                    example="dragoman service install",
                 ),
-                Command("uninstall", "stop and remove it", example="dragoman service uninstall"),
-                Command("status", "whether it runs", example="dragoman service status"),
+                Command("uninstall", "stop and remove it"),
+                Command("status", "whether it runs"),
             ),
         ),
         Command(
             "completion",
             "print a completion script for your shell",
-            group=GROUP,
             example="dragoman completion bash > ~/.dragoman-completion.bash",
             args=(Arg("shell", "which one", choices=("bash", "zsh", "fish")),),
         ),

@@ -12,8 +12,6 @@ def _cron() -> Command:
     return Command(
         "cron",
         "prompts that run by themselves: at a time, at intervals, by a cron expression",
-        group=GROUP,
-        example="dragoman cron",
         text=(
             "The daemon runs them, each in a session of its own that every client sees. A time\n"
             "that passed while no daemon ran is made up for; intervals go on from then."
@@ -64,7 +62,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "terminal",
             "live in it: conversation, approvals, all sessions (also: dragoman alone)",
-            group=GROUP,
             example='dragoman terminal "what is this project?"',
             text=(
                 "`dragoman` alone opens it in this folder, `dragoman -c` goes on with your\n"
@@ -104,7 +101,7 @@ def commands() -> tuple[Command, ...]:
         Command(
             "run",
             "one turn in the terminal: streams the answer, asks for approvals here",
-            group=GROUP,
+            runs="cli.run.terminal:main",
             text=(
                 "With a prompt, standard input is given along as context: git diff | dragoman run\n"
                 '"review this". Files that the prompt names with @ are given along, too.'
@@ -134,7 +131,6 @@ def commands() -> tuple[Command, ...]:
         Command(
             "sessions",
             "list, read, drive and export sessions",
-            group=GROUP,
             example="dragoman sessions --json",
             default="list",
             flags=COMMON,

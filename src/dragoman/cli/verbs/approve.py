@@ -1,4 +1,4 @@
-"""`dragoman approve ID`: yes to an approval that was seen whole."""
+"""`dragoman approve ID`: yes to an approval that was seen whole; `dragoman deny ID`: no."""
 
 import sys
 
@@ -19,6 +19,11 @@ def run(args: "Args") -> int:
     keep = args.always or args.scope or getattr(args, "for")
     more = {"scope": args.scope or "", "lasts": getattr(args, "for") or ""}
     return settle(args, "allow_always" if keep else "allow", args.comment or "", more)
+
+
+def deny(args: "Args") -> int:
+    """Answer no, and say so."""
+    return settle(args, "deny", args.reason or "")
 
 
 def settle(args: "Args", verdict: str, comment: str, more: "dict[str, str] | None" = None) -> int:
