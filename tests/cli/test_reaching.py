@@ -185,7 +185,7 @@ def test_background_beside_a_running_daemon_says_whose_flags_count(
         def __exit__(self, *_: object) -> None:
             return None
 
-        def call(self, method: str) -> Any:
+        def call(self, method: str, params: Any) -> Any:
             return {"pid": 7}
 
     monkeypatch.setattr(reach, "daemon", lambda args: Running())

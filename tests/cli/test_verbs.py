@@ -40,7 +40,7 @@ from dragoman.cli.verbs import (
     terminal,
     upgrade_check,
 )
-from dragoman.cli.verbs.sessions import changing, following, rows, undoing, writing
+from dragoman.cli.verbs.sessions import changing, following, rows, writing
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.ports.rows import DoctorRow
@@ -592,12 +592,12 @@ def test_sessions_undoing_lists_and_restores(host: Host, capsys: Out) -> None:
         redo={"turns": ["t1"], "files": [], "note": ""}, checkpoints={"checkpoints": [point]},
         endWorktree={"done": "merged"},
     )  # fmt: skip
-    assert undoing.undo(args(session="t-1", list=False, turn=None)) == 0
+    assert changing.undo(args(session="t-1", list=False, turn=None)) == 0
     out, err = capsys.readouterr()
     assert out == "undone: t1\n  changed  a\n" and "large files" in err
-    undoing.redo(args(session="t-1"))
-    undoing.undo(args(session="t-1", list=True))
-    undoing.worktree(args(session="t-1", how="merge"))
+    changing.redo(args(session="t-1"))
+    changing.undo(args(session="t-1", list=True))
+    changing.worktree(args(session="t-1", how="merge"))
     assert "(undone)" in (said := capsys.readouterr().out) and "merged" in said
 
 

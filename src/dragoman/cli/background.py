@@ -21,8 +21,7 @@ _WITHIN = 60.0  # seconds in which a daemon is ready or has said what is wrong
 def start(args: "Args") -> int:
     """Start a daemon unless one runs. Exit code 1 when it does not come up."""
     try:
-        with reach.daemon(args) as host:
-            found = host.call("dragoman/status")
+        found = reach.of_daemon(args, "status")
     except NotRunning:
         return _launch(args)
     say.out(f"A daemon runs already, process {found['pid']}.")

@@ -29,8 +29,7 @@ def daemon(args: "Args") -> Plain:
 def reload(args: "Args") -> None:
     """Return when a running daemon has read again what was written."""
     try:
-        with daemon(args) as there:
-            there.call("dragoman/config", {"op": "reload"})
+        of_daemon(args, "config", op="reload")
     except NotRunning:
         return  # it reads it when it starts
     except Fault as fault:
@@ -48,6 +47,25 @@ def host(args: "Args") -> "Host":
 
         warn(args.config_dir)
         return Offline(args.config_dir)
+
+
+def call(args: "Args", method: str, **params: "Any") -> "Any":
+    """What the host answers to one method of ours, from the store when no daemon runs."""
+    with host(args) as on:
+        return on.call(f"dragoman/{method}", params)
+
+
+def of_daemon(args: "Args", method: str, **params: "Any") -> "Any":
+    """The same where a daemon has to run. Raises NotRunning."""
+    with daemon(args) as on:
+        return on.call(f"dragoman/{method}", params)
+
+
+def of_session(args: "Args", method: str, **params: "Any") -> "Any":
+    """The same about the session that the command line names by its beginning."""
+    with host(args) as on:
+        session = session_id(on, args.session)
+        return on.call(f"dragoman/{method}", {"session_id": session, **params})
 
 
 def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":

@@ -1,9 +1,13 @@
 """What agents remember, for the command line."""
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
-from dragoman.agents.memory import Memories
+from msgspec.structs import asdict
+
+from dragoman.agents.memory import Memories, Memory
 from dragoman.engine.faults import UnknownAgent
 from dragoman.settings import profiles
 from dragoman.settings.load import load
@@ -20,31 +24,25 @@ def _agents(where: Places, agent: str | None) -> list[str]:
     return [agent]
 
 
-def entries(config_dir: str | None, agent: str | None) -> list[dict[str, Any]]:
-    """Every entry, newest first within an agent. A memory that is not there yet is not made."""
+def _memories(config_dir: str | None, agent: str | None) -> Iterator[tuple[str, Memory]]:
+    """The memory of each agent. One that is not there yet is not made."""
     where = places(os.environ, config_dir)
     folder = os.path.join(where.data_dir, "memory")
-    if not os.path.isdir(folder):
-        return []
-    memories = Memories(folder)
-    try:
-        return [
-            {"agent": name, **{field: getattr(entry, field) for field in entry.__struct_fields__}}
-            for name in _agents(where, agent)
-            for entry in memories.of(name).all()
-        ]
-    finally:
-        memories.close()
+    if os.path.isdir(folder):
+        with closing(Memories(folder)) as memories:
+            for name in _agents(where, agent):
+                yield name, memories.of(name)
+
+
+def entries(config_dir: str | None, agent: str | None) -> list[dict[str, Any]]:
+    """Every entry, newest first within an agent."""
+    return [
+        {"agent": name, **asdict(entry)}
+        for name, memory in _memories(config_dir, agent)
+        for entry in memory.all()
+    ]
 
 
 def forget(config_dir: str | None, key: str, agent: str | None) -> list[str]:
     """Remove an entry; returns the agents that had it."""
-    where = places(os.environ, config_dir)
-    folder = os.path.join(where.data_dir, "memory")
-    if not os.path.isdir(folder):
-        return []
-    memories = Memories(folder)
-    try:
-        return [name for name in _agents(where, agent) if memories.of(name).forget(key)]
-    finally:
-        memories.close()
+    return [name for name, memory in _memories(config_dir, agent) if memory.forget(key)]

@@ -4,7 +4,6 @@ For commands that read, or change a row, while no daemon runs. No turn is run he
 """
 
 import asyncio
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -43,12 +42,7 @@ class Offline:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -15,10 +15,8 @@ def run(args: "Args") -> int:
 
 def _list(args: "Args") -> int:
     """Print one row per agent."""
-    with reach.host(args) as host:
-        found = host.call("dragoman/agents")
-    if args.json:
-        say.plain_json(found)
+    found = reach.call(args, "agents")
+    if say.as_json(args, found):
         return 0
     rows = [
         (
@@ -39,8 +37,7 @@ def _show(args: "Args") -> int:
     from ..local.prompts import given
 
     found = given(args.config_dir, args.agent)
-    if args.json:
-        say.plain_json(found)
+    if say.as_json(args, found):
         return 0
     if args.prompt:
         say.out(found["prompt"].rstrip())

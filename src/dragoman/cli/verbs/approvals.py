@@ -27,10 +27,8 @@ def run(args: "Args") -> int:
         return _remove(args) if args.action == "remove" else _rules(args)
     if args.watch:
         return _watch(args)
-    with reach.host(args) as host:
-        found = host.call("dragoman/approvals", {"pending": not args.all})["approvals"]
-    if args.json:
-        say.plain_json({"approvals": found})
+    found = reach.call(args, "approvals", pending=not args.all)["approvals"]
+    if say.as_json(args, {"approvals": found}):
         return 0
     if not found:
         say.out(say.style("nothing waits for an answer", "dim"))
@@ -49,8 +47,7 @@ def _show(args: "Args") -> int:
     with reach.host(args) as host:
         ask = reach.ask_id(host, args.id)
         found = host.call("dragoman/approval", {"id": ask})
-    if args.json:
-        say.plain_json(found)
+    if say.as_json(args, found):
         return 0
     row, ask = found["approval"], found["approval"]["ask"]
     risk = f" ({ask['risk']} risk)" if ask.get("risk") else ""
@@ -68,10 +65,8 @@ def _show(args: "Args") -> int:
 
 
 def _rules(args: "Args") -> int:
-    with reach.host(args) as host:
-        found = host.call("dragoman/rules", {})["rules"]
-    if args.json:
-        say.plain_json({"rules": found})
+    found = reach.call(args, "rules")["rules"]
+    if say.as_json(args, {"rules": found}):
         return 0
     if not found:
         say.out(say.style("nothing is remembered", "dim"))
@@ -109,11 +104,8 @@ def _remove(args: "Args") -> int:
             raise BadInput(f"{len(found)} rules begin with {args.id}.", "Write more of it.")
         chosen = args.id if args.id in found or not found else found[0]
         rule = host.call("dragoman/removeRule", {"id": chosen})["rule"]
-    if args.json:
-        say.plain_json({"removed": rule})
-    else:
-        say.out(f"withdrawn: {on_one_line(rule['words'])} ({rule['id']})")
-    return 0
+    text = f"withdrawn: {on_one_line(rule['words'])} ({rule['id']})"
+    return say.result(args, {"removed": rule}, text)
 
 
 def _answer(one: "dict[str, Any]") -> str:

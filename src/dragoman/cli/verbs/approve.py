@@ -34,8 +34,7 @@ def settle(args: "Args", verdict: str, comment: str, more: "dict[str, str] | Non
         if verdict != "deny":
             params["digest"] = args.digest or _seen(host, ask)
         settled = host.call("dragoman/answer", params)["settled"]
-    if args.json:
-        say.plain_json(settled)
+    if say.as_json(args, settled):
         return 0
     tool = f" {settled['tool']}" if settled.get("tool") else ""
     said = {"allow": "allowed", "allow_always": "allowed from now on", "deny": "denied"}

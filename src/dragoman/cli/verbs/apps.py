@@ -26,8 +26,7 @@ def _states(args: "Args") -> "dict[str, Any]":
     from dragoman.client.problems import NotRunning
 
     try:
-        with reach.daemon(args) as host:
-            return dict(host.call("dragoman/apps"))
+        return dict(reach.of_daemon(args, "apps"))
     except NotRunning:
         return {"kept": [], "connected": []}
 
@@ -55,8 +54,7 @@ def _list(args: "Args") -> int:
                 "capabilities": link.get("capabilities", []),
             }
         )
-    if args.json:
-        say.plain_json({"apps": rows})
+    if say.as_json(args, {"apps": rows}):
         return 0
     shown = [
         (row["id"], row["state"], row["registered"], ", ".join(row["capabilities"]), row["problem"])
@@ -81,11 +79,8 @@ def _add(args: "Args") -> int:
             say.out("Nothing was changed.")
             return 1
     app_folders.install(where, asked, granted)
-    if args.json:
-        say.plain_json({"id": asked.id, "granted": granted})
-    else:
-        say.out(f"Installed {say.clean(asked.id)}. A running daemon starts it: dragoman apps")
-    return 0
+    text = f"Installed {say.clean(asked.id)}. A running daemon starts it: dragoman apps"
+    return say.result(args, {"id": asked.id, "granted": granted}, text)
 
 
 def _show(asked: "Any", granted: "dict[str, tuple[str, ...]]") -> None:
@@ -108,22 +103,12 @@ def _remove(args: "Args") -> int:
     from dragoman.cli.local import app_folders
 
     app_folders.remove(find(args.config_dir), args.id)
-    _done(args, "removed")
-    return 0
+    return say.result(args, {"removed": args.id}, f"Removed {say.clean(args.id)}.")
 
 
 def _restart(args: "Args") -> int:
-    with reach.daemon(args) as host:
-        host.call("dragoman/apps/restart", {"id": args.id})
-    _done(args, "restarted")
-    return 0
-
-
-def _done(args: "Args", what: str) -> None:
-    if args.json:
-        say.plain_json({what: args.id})
-    else:
-        say.out(f"{what.capitalize()} {say.clean(args.id)}.")
+    reach.of_daemon(args, "apps/restart", id=args.id)
+    return say.result(args, {"restarted": args.id}, f"Restarted {say.clean(args.id)}.")
 
 
 def _logs(args: "Args") -> int:

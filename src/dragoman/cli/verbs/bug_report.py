@@ -105,8 +105,7 @@ def _running(args: "Args") -> str:
     from .. import reach
 
     try:
-        with reach.daemon(args) as host:
-            return json.dumps(host.call("dragoman/status"), indent=1, ensure_ascii=False)
+        return json.dumps(reach.of_daemon(args, "status"), indent=1, ensure_ascii=False)
     except NotRunning:
         return "no daemon runs"
 

@@ -40,11 +40,8 @@ def _warn(args: "Args") -> None:
 def _path(args: "Args") -> int:
     where = find(args.config_dir)
     exists = os.path.exists(where.config_file)
-    if args.json:
-        say.json({"config": where.config_file, "exists": exists, "data": where.data_dir})
-    else:
-        say.out(where.config_file)
-    return 0
+    found = {"config": where.config_file, "exists": exists, "data": where.data_dir}
+    return say.result(args, found, where.config_file)
 
 
 def _get(args: "Args") -> int:
@@ -94,10 +91,7 @@ def _unset(args: "Args") -> int:
     file = find(args.config_dir).config_file
     if not unset_key(file, args.key):
         raise BadInput(f"{args.key} is not set in {file}.", "See: dragoman config get")
-    if args.json:
-        say.json({"key": args.key, "file": file})
-    else:
-        say.out(f"{args.key} is not set any more  ({file})")
+    say.result(args, {"key": args.key, "file": file}, f"{args.key} is not set any more  ({file})")
     _warn(args)
     reach.reload(args)
     return 0

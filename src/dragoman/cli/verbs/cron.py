@@ -36,16 +36,13 @@ def _add(args: "Args") -> int:
         "session": args.session or "",
         "cwd": os.path.abspath(args.cwd or "."),
     }
-    with reach.daemon(args) as host:
-        job = host.call("dragoman/addSchedule", params)
-    return _told(args, job, f"{job['id']}  {_next(job)}")
+    job = reach.of_daemon(args, "addSchedule", **params)
+    return say.result(args, job, f"{job['id']}  {_next(job)}")
 
 
 def _list(args: "Args") -> int:
-    with reach.daemon(args) as host:
-        jobs = host.call("dragoman/schedules", {})["schedules"]
-    if args.json:
-        say.plain_json({"schedules": jobs})
+    jobs = reach.of_daemon(args, "schedules")["schedules"]
+    if say.as_json(args, {"schedules": jobs}):
         return 0
     if not jobs:
         say.out(say.style("no schedules", "dim"))
@@ -58,22 +55,18 @@ def _list(args: "Args") -> int:
 
 
 def _remove(args: "Args") -> int:
-    with reach.daemon(args) as host:
-        job = host.call("dragoman/removeSchedule", {"id": args.id})
-    return _told(args, job, f"removed: {job['id']}")
+    job = reach.of_daemon(args, "removeSchedule", id=args.id)
+    return say.result(args, job, f"removed: {job['id']}")
 
 
 def _switch(args: "Args") -> int:
-    params = {"id": args.id, "enabled": args.sub == "resume"}
-    with reach.daemon(args) as host:
-        job = host.call("dragoman/enableSchedule", params)
-    return _told(args, job, f"{args.sub}d: {job['id']}  {_next(job)}")
+    job = reach.of_daemon(args, "enableSchedule", id=args.id, enabled=args.sub == "resume")
+    return say.result(args, job, f"{args.sub}d: {job['id']}  {_next(job)}")
 
 
 def _trigger(args: "Args") -> int:
-    with reach.daemon(args) as host:
-        ran = host.call("dragoman/triggerSchedule", {"id": args.id})
-    _told(args, ran, say.clean(ran["output"]) or ran["status"])
+    ran = reach.of_daemon(args, "triggerSchedule", id=args.id)
+    say.result(args, ran, say.clean(ran["output"]) or ran["status"])
     return 0 if ran["status"] == "ok" else 1
 
 
@@ -81,23 +74,13 @@ def _runs(args: "Args") -> int:
     limit = args.limit if args.limit is not None else 20
     if limit < 1:
         raise BadInput("The limit is at least 1.")
-    with reach.daemon(args) as host:
-        runs = host.call("dragoman/scheduleRuns", {"id": args.id, "limit": limit})["runs"]
-    if args.json:
-        say.plain_json({"runs": runs})
+    runs = reach.of_daemon(args, "scheduleRuns", id=args.id, limit=limit)["runs"]
+    if say.as_json(args, {"runs": runs}):
         return 0
     if not runs:
         say.out(say.style("it has not run yet", "dim"))
     for one in runs:
         say.out(f"{one['number']}  {ago(one['started_at'])}  {one['status']}  {one['session']}")
-    return 0
-
-
-def _told(args: "Args", value: "dict[str, Any]", text: str) -> int:
-    if args.json:
-        say.plain_json(value)
-    else:
-        say.out(text)
     return 0
 
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from dragoman.cli.parse import Args
 
+_AWAY = "gives its sessions away, each when its turn is over"
+
 
 def run(args: "Args") -> int:
     """Run one sub-command."""
@@ -52,37 +54,24 @@ def _drain(args: "Args") -> int:
     from dragoman.cli.local.fleets import drain
 
     drain(args.config_dir, args.node, back=args.back)
-    if args.json:
-        say.json({"node": args.node, "draining": not args.back})
-    else:
-        say.out(
-            f"{args.node} takes sessions again"
-            if args.back
-            else f"{args.node} gives its sessions away, each when its turn is over"
-        )
-    return 0
+    does = "takes sessions again" if args.back else _AWAY
+    return say.result(args, {"node": args.node, "draining": not args.back}, f"{args.node} {does}")
 
 
 def _move(args: "Args") -> int:
     from dragoman.cli.local.fleets import move
 
     session = move(args.config_dir, args.session, args.node)
-    if args.json:
-        say.json({"session": session, "node": args.node})
-    else:
-        say.out(f"{session} goes on on {args.node}")
-    return 0
+    found = {"session": session, "node": args.node}
+    return say.result(args, found, f"{session} goes on on {args.node}")
 
 
 def _grant(args: "Args") -> int:
     from dragoman.cli.local.fleets import grant
 
     grant(args.config_dir, args.role, args.kind)
-    if args.json:
-        say.json({"role": args.role, "kind": args.kind})
-    else:
-        say.out(f"{args.role} is a {args.kind} from now on")
-    return 0
+    found = {"role": args.role, "kind": args.kind}
+    return say.result(args, found, f"{args.role} is a {args.kind} from now on")
 
 
 _SUBS = {"list": _list, "drain": _drain, "move": _move, "grant": _grant}

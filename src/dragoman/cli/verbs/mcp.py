@@ -17,11 +17,8 @@ def run(args: "Args") -> int:
     if args.sub == "login":
         tools = mcp_login.login(args.config_dir, args.name, _show)
         what = "tool" if tools == 1 else "tools"
-        if args.json:
-            say.plain_json({"server": args.name, "tools": tools})
-        else:
-            say.out(f"signed in to {say.clean(args.name)}: {tools} {what}")
-        return 0
+        text = f"signed in to {say.clean(args.name)}: {tools} {what}"
+        return say.result(args, {"server": args.name, "tools": tools}, text)
     found = mcp_login.servers(args.config_dir)
     if args.json:
         rows = [{"name": n, "where": where, "enabled": on} for n, where, on in found]

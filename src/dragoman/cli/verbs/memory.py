@@ -20,14 +20,10 @@ def run(args: "Args") -> int:
         gone = memories.forget(args.config_dir, args.id, args.agent)
         if not gone:
             raise BadInput(f"Nothing is remembered as {args.id}.", "See: dragoman memory list")
-        if args.json:
-            say.plain_json({"id": args.id, "agents": gone})
-        else:
-            say.out(f"forgotten: {say.clean(args.id)} ({', '.join(gone)})")
-        return 0
+        text = f"forgotten: {say.clean(args.id)} ({', '.join(gone)})"
+        return say.result(args, {"id": args.id, "agents": gone}, text)
     found = memories.entries(args.config_dir, args.agent)
-    if args.json:
-        say.plain_json({"entries": found})
+    if say.as_json(args, {"entries": found}):
         return 0
     rows = [
         (row["agent"], row["key"], row["category"], ago(row["updated"]), row["content"])

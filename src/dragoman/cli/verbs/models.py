@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
 def run(args: "Args") -> int:
     """Print one row per model."""
-    with reach.host(args) as host:
-        params = {"provider": args.provider} if args.provider else {}
-        found = host.call("dragoman/models", params)
-    if args.json:
-        say.plain_json(found)
+    found = reach.call(args, "models", **({"provider": args.provider} if args.provider else {}))
+    if say.as_json(args, found):
         return 0
     rows = [_row(row["ref"], row["model"]) for row in found["models"]]
     empty = f"no models of {args.provider}" if args.provider else "no models"

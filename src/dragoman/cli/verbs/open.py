@@ -23,8 +23,7 @@ _PAGE = """<!doctype html>
 
 def run(args: "Args") -> int:
     """Ask the daemon for a link and hand it to the browser."""
-    with reach.daemon(args) as host:
-        found = host.call("dragoman/pair", {"link": True})
+    found = reach.of_daemon(args, "pair", link=True)
     shown = args.print
     if args.json:
         say.json(found)

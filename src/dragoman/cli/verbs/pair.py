@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def new_code(args: "Args") -> "dict[str, Any]":
     """Of the running daemon, over its own socket; without one straight into the store."""
     try:
-        with reach.daemon(args) as host:
-            return dict(host.call("dragoman/pair"))
+        return dict(reach.of_daemon(args, "pair"))
     except NotRunning:
         from dragoman.host import tokens
 

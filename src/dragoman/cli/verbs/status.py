@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 def run(args: "Args") -> int:
     """Ask the daemon and print what it says."""
     try:
-        with reach.daemon(args) as host:
-            found = host.call("dragoman/status")
+        found = reach.of_daemon(args, "status")
     except NotRunning:
         if not args.json:
             raise
         say.plain_json({"running": False})
         return 1
-    if args.json:
-        say.plain_json({"running": True, **found})
+    if say.as_json(args, {"running": True, **found}):
         return 0
     title = say.style(f"dragoman {found['version']}", "bold")
     say.out(f"{title}  runs since {span(found['uptime_ms'])}, process {found['pid']}")

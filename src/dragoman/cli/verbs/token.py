@@ -53,11 +53,7 @@ def _revoke(args: "Args") -> int:
 
     if not revoke_token(args.config_dir, args.id):
         raise BadInput(f"There is no token {args.id}.", "See: dragoman token list")
-    if args.json:
-        say.json({"id": args.id, "revoked": True})
-    else:
-        say.out(f"{args.id} is worthless now")
-    return 0
+    return say.result(args, {"id": args.id, "revoked": True}, f"{args.id} is worthless now")
 
 
 _SUBS = {"new": _new, "list": _list, "revoke": _revoke}

@@ -13,9 +13,6 @@ _MODULES = {
     "tail": "following",
     "send": "following",
     "export": "writing",
-    "undo": "undoing",
-    "redo": "undoing",
-    "worktree": "undoing",
 }
 
 

@@ -1,10 +1,11 @@
-"""`sessions cancel`, `rename`, `fork`, `archive`, `delete`."""
+"""`sessions cancel`, `rename`, `fork`, `archive`, `delete`, `undo`, `redo`, `worktree`."""
 
 from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import UnknownSession
 
 from ... import reach, say
 from ...screen import brief
+from ...times import ago
 
 if TYPE_CHECKING:
     from typing import Any
@@ -17,31 +18,27 @@ def cancel(args: "Args") -> int:
     with reach.daemon(args) as host:
         session = reach.session_id(host, args.session)
         found = host.call("dragoman/cancel", {"session_id": session})
-    _say(args, found, "cancelled")
-    return 0
+    return say.result(args, found, "cancelled")
 
 
 def rename(args: "Args") -> int:
     """Give a session a title."""
     title = " ".join(args.title)
-    found = _change(args, "dragoman/rename", title=title)
-    _say(args, found, f"renamed: {brief(title)}")
-    return 0
+    found = reach.of_session(args, "rename", title=title)["session"]
+    return say.result(args, found, f"renamed: {brief(title)}")
 
 
 def archive(args: "Args") -> int:
     """Take a session out of the list, or put it back."""
     back = bool(args.undo)
-    found = _change(args, "dragoman/archive", archived=not back)
-    _say(args, found, "back in the list" if back else "archived")
-    return 0
+    found = reach.of_session(args, "archive", archived=not back)["session"]
+    return say.result(args, found, "back in the list" if back else "archived")
 
 
 def fork(args: "Args") -> int:
     """A new session that begins with what was said in another."""
-    found = _change(args, "dragoman/fork")
-    _say(args, found, found["id"])
-    return 0
+    found = reach.of_session(args, "fork")["session"]
+    return say.result(args, found, found["id"])
 
 
 def delete(args: "Args") -> int:
@@ -51,18 +48,49 @@ def delete(args: "Args") -> int:
         gone = host.call("dragoman/delete", {"session_id": session})["deleted"]
     if not gone:
         raise UnknownSession(session)
-    _say(args, {"deleted": session}, f"deleted: {session}")
+    return say.result(args, {"deleted": session}, f"deleted: {session}")
+
+
+def undo(args: "Args") -> int:
+    """Put files back to before a turn, or show the turns that changed some."""
+    if args.list:
+        return _listed(args)
+    return _restored(args, "undone", reach.of_session(args, "undo", turn=args.turn or ""))
+
+
+def redo(args: "Args") -> int:
+    """Take the last undo back."""
+    return _restored(args, "redone", reach.of_session(args, "redo"))
+
+
+def worktree(args: "Args") -> int:
+    """End a session's worktree."""
+    done = reach.of_session(args, "endWorktree", how=args.how)
+    return say.result(args, done, done["done"])
+
+
+def _restored(args: "Args", verb: str, done: "dict[str, Any]") -> int:
+    if say.as_json(args, done):
+        return 0
+    say.out(f"{verb}: {', '.join(done['turns'])}")
+    _files(done["files"])
+    if done["note"]:
+        say.err(done["note"])
     return 0
 
 
-def _change(args: "Args", method: str, **params: "Any") -> "Any":
-    with reach.host(args) as host:
-        session = reach.session_id(host, args.session)
-        return host.call(method, {"session_id": session, **params})["session"]
+def _listed(args: "Args") -> int:
+    found = reach.of_session(args, "checkpoints")["checkpoints"]
+    if say.as_json(args, {"checkpoints": found}):
+        return 0
+    if not found:
+        say.err("no turn changed a file that was kept")
+    for one in found:
+        say.out(f"{one['turn']}  {ago(one['at'])}{'  (undone)' if one['undone'] else ''}")
+        _files(one["files"])
+    return 0
 
 
-def _say(args: "Args", found: object, text: str) -> None:
-    if args.json:
-        say.plain_json(found)
-    else:
-        say.out(text)
+def _files(files: "list[dict[str, str]]") -> None:
+    for file in files:
+        say.out(f"  {file['fate']:8} {file['path']}")

@@ -30,8 +30,7 @@ def list(args: "Args") -> int:
                 break
             found.append(row)
         names = {} if args.json else {row["id"]: _begun_by(host, row) for row in found}
-    if args.json:
-        say.plain_json({"sessions": found})
+    if say.as_json(args, {"sessions": found}):
         return 0
     fleet = any(row.get("node") for row in found)
     rows = [
@@ -81,11 +80,8 @@ def _begun_by(host: "Any", row: "dict[str, Any]") -> str:
 
 def show(args: "Args") -> int:
     """One session: what it is, who is attached, what waits."""
-    with reach.host(args) as host:
-        session = reach.session_id(host, args.session)
-        found = host.call("dragoman/session", {"session_id": session})
-    if args.json:
-        say.plain_json(found)
+    found = reach.of_session(args, "session")
+    if say.as_json(args, found):
         return 0
     info = found["session"]
     say.out(say.style(brief(info["title"] or info["query"] or info["id"]), "bold"))
