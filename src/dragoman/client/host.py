@@ -1,7 +1,6 @@
 """The asynchronous client of a running daemon."""
 
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from uuid import uuid4
 
@@ -58,12 +57,7 @@ class HostClient:
         await self._wire.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._wire.close()
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:

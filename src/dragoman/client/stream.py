@@ -1,7 +1,6 @@
 """Events of one session, or of all, as an asynchronous iterator."""
 
 from functools import cache
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -42,12 +41,7 @@ class Stream:
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def open(self) -> None:

@@ -7,7 +7,6 @@ at once, and what is typed meanwhile is kept by the terminal until it is read.
 import os
 import sys
 import termios
-from types import TracebackType
 from typing import Self
 
 WELCOME = (
@@ -46,12 +45,7 @@ class Curtain:
         sys.stdout.flush()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._saved is not None:
             termios.tcsetattr(0, termios.TCSANOW, self._saved)  # type: ignore[arg-type]
         if kind is not None:
