@@ -6,10 +6,9 @@ import jsonschema
 import pytest
 
 from dragoman.engine.faults import BadInput
-from dragoman.settings.explain import explain, value_of
+from dragoman.settings.explain import explain, schema, value_of
 from dragoman.settings.load import load
 from dragoman.settings.redact import HIDDEN, plain, redact
-from dragoman.settings.schema import schema
 
 TEXT = """\
 [acp]

@@ -50,42 +50,40 @@ class Budgets(Section, frozen=True):
     ] = None
 
 
+# What the rules of an agent say, in a set of its own and in the general one.
+_PROFILES = says(
+    "strict: only the workspace; standard: ordinary work; open: reads everything else."
+)
+_NETWORK = says("Commands may use the network; not set: as [sandbox] says.")
+_DOMAINS = says("Commands reach these hosts only, by our proxy: name, *.name, name:port.")
+_ROOTS = says("Further directories inside the boundary.")
+_PATHS = says("Paths that no tool may touch, with the built-in ones.")
+_APPROVED = says("Tools that run without asking.")
+_ASKED = says("Tools that are asked about every time.")
+_ALLOWED = says("Shell commands that run without asking, by their first words.")
+_FORBIDDEN = says("Shell commands that are always refused, by their first words.")
+_HIGH_RISK = says("Refuse high-risk shell commands instead of asking about them.")
+_UNANSWERED = says("Seconds after which an unanswered approval is denied; 0: never.")
+
+
 class Risk(Budgets, frozen=True):
     """What an agent may do. A key that is not set is taken from the next place in line."""
 
     mode: Annotated[Mode | None, says(MODES)] = None
-    profile: Annotated[
-        Profile | None,
-        says("strict: only the workspace; standard: ordinary work; open: reads everything else."),
-    ] = None
+    profile: Annotated[Profile | None, _PROFILES] = None
     workspace_only: Annotated[
         bool | None, says("Ask about paths outside of the session's directory. Not in mode full.")
     ] = None
-    network: Annotated[
-        bool | None, says("Commands may use the network; not set: as [sandbox] says.")
-    ] = None
-    domains: Annotated[
-        Words | None,
-        says("Commands reach these hosts only, by our proxy: name, *.name, name:port."),
-    ] = None
-    allowed_roots: Annotated[Words | None, says("Further directories inside the boundary.")] = None
-    forbidden_paths: Annotated[
-        Words | None, says("Paths that no tool may touch, with the built-in ones.")
-    ] = None
-    auto_approve: Annotated[Words | None, says("Tools that run without asking.")] = None
-    always_ask: Annotated[Words | None, says("Tools that are asked about every time.")] = None
-    allowed_commands: Annotated[
-        Words | None, says("Shell commands that run without asking, by their first words.")
-    ] = None
-    forbidden_commands: Annotated[
-        Words | None, says("Shell commands that are always refused, by their first words.")
-    ] = None
-    block_high_risk: Annotated[
-        bool | None, says("Refuse high-risk shell commands instead of asking about them.")
-    ] = None
-    approval_timeout_secs: Annotated[
-        Seconds | None, says("Seconds after which an unanswered approval is denied; 0: never.")
-    ] = None
+    network: Annotated[bool | None, _NETWORK] = None
+    domains: Annotated[Words | None, _DOMAINS] = None
+    allowed_roots: Annotated[Words | None, _ROOTS] = None
+    forbidden_paths: Annotated[Words | None, _PATHS] = None
+    auto_approve: Annotated[Words | None, _APPROVED] = None
+    always_ask: Annotated[Words | None, _ASKED] = None
+    allowed_commands: Annotated[Words | None, _ALLOWED] = None
+    forbidden_commands: Annotated[Words | None, _FORBIDDEN] = None
+    block_high_risk: Annotated[bool | None, _HIGH_RISK] = None
+    approval_timeout_secs: Annotated[Seconds | None, _UNANSWERED] = None
 
 
 _Reasoning = Annotated[Effort | None, says("How hard the model is to think.")]
@@ -129,37 +127,20 @@ class Autonomy(Budgets, frozen=True):
     """`[autonomy]`: the rules of every agent that does not say otherwise."""
 
     level: Annotated[Mode, says(MODES)] = "supervised"
-    profile: Annotated[
-        Profile,
-        says("strict: only the workspace; standard: ordinary work; open: reads everything else."),
-    ] = "standard"
+    profile: Annotated[Profile, _PROFILES] = "standard"
     workspace_only: Annotated[bool, says("Ask about paths outside of the session's directory.")] = (
         True
     )
-    network: Annotated[
-        bool | None, says("Commands may use the network; not set: as [sandbox] says.")
-    ] = None
-    domains: Annotated[
-        Words, says("Commands reach these hosts only, by our proxy: name, *.name, name:port.")
-    ] = ()
-    allowed_roots: Annotated[Words, says("Further directories inside the boundary.")] = ()
-    forbidden_paths: Annotated[
-        Words, says("Paths that no tool may touch, with the built-in ones.")
-    ] = ()
-    auto_approve: Annotated[Words, says("Tools that run without asking.")] = ()
-    always_ask: Annotated[Words, says("Tools that are asked about every time.")] = ()
-    allowed_commands: Annotated[
-        Words, says("Shell commands that run without asking, by their first words.")
-    ] = ()
-    forbidden_commands: Annotated[
-        Words, says("Shell commands that are always refused, by their first words.")
-    ] = ()
-    block_high_risk: Annotated[
-        bool, says("Refuse high-risk shell commands instead of asking about them.")
-    ] = False
-    approval_timeout_secs: Annotated[
-        Seconds, says("Seconds after which an unanswered approval is denied; 0: never.")
-    ] = 0
+    network: Annotated[bool | None, _NETWORK] = None
+    domains: Annotated[Words, _DOMAINS] = ()
+    allowed_roots: Annotated[Words, _ROOTS] = ()
+    forbidden_paths: Annotated[Words, _PATHS] = ()
+    auto_approve: Annotated[Words, _APPROVED] = ()
+    always_ask: Annotated[Words, _ASKED] = ()
+    allowed_commands: Annotated[Words, _ALLOWED] = ()
+    forbidden_commands: Annotated[Words, _FORBIDDEN] = ()
+    block_high_risk: Annotated[bool, _HIGH_RISK] = False
+    approval_timeout_secs: Annotated[Seconds, _UNANSWERED] = 0
 
 
 class Agent(Risk, frozen=True):

@@ -19,8 +19,7 @@ _LONGEST = 100
 
 def maps() -> list[tuple[str, str]]:
     """The tables that hold entries by name, and what they are."""
-    fields: Mapping[str, shape.Key] = shape.key(()).fields or {}
-    return [(name, one.doc) for name, one in fields.items() if not one.leaf and one.fields is None]
+    return [(name, doc) for name, doc, by_name in sections() if by_name]
 
 
 def sections() -> list[tuple[str, str, bool]]:

@@ -10,6 +10,7 @@ from dragoman.observe.redact import redact
 
 from . import shape
 from .load import Loaded, Source
+from .model import Settings
 from .shape import Key, Path
 
 
@@ -25,6 +26,15 @@ def explain(loaded: Loaded, key: str = "") -> list[Explained]:
     found: list[Explained] = []
     _walk(loaded, start, _value(loaded, path), found)
     return found
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of config.toml, for editors; unknown keys only warn, so they are allowed."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Dragoman configuration",
+        **msgspec.json.schema(Settings),
+    }
 
 
 def value_of(loaded: Loaded, key: str) -> Any:

@@ -139,7 +139,7 @@ class _Loading:
         for finding in shape.check(self.raw):
             where = self.where(finding.path)
             if finding.fatal:
-                value = _lookup(self.raw, finding.path)
+                value = shape.lookup(self.raw, finding.path)
                 self.problems.append(f"{where}{finding.text} (got {_shown(finding.path, value)}).")
             else:
                 self.warnings.append(f"{where}{_ended(finding.text)} It is ignored.")
@@ -253,13 +253,6 @@ def _syntax(path: str, text: str) -> str:
 
 def _ended(text: str) -> str:
     return text if text.endswith("?") else f"{text}."
-
-
-def _lookup(raw: Mapping[str, Any], path: "Path") -> Any:
-    here: Any = raw
-    for part in path:
-        here = here[part]
-    return here
 
 
 def _shown(path: "Path", value: Any) -> str:

@@ -141,18 +141,10 @@ def key(path: Path) -> Key:
     """The key at a path. Raises UnknownKey."""
     here = ROOT
     for at, name in enumerate(path):
-        if here.fields is not None:
-            if name not in here.fields:
-                raise UnknownKey(path[: at + 1], tuple(here.fields))
-            here = here.fields[name]
-        elif here.item is not None:
-            kind, _, optional = _bare(here.item)
-            doc = (kind.__doc__ or here.doc) if is_section(kind) else here.doc
-            here = Key((), kind, doc, None, optional)
-        elif here.kind is Any:
-            here = Key((), Any, here.doc, None, True)  # below a free table everything is free
-        else:
-            raise UnknownKey(path[: at + 1], ())
+        try:
+            here = key_below(here, name)
+        except UnknownKey as unknown:
+            raise UnknownKey(path[: at + 1], unknown.known) from None
     return here._replace(path=path)
 
 
@@ -182,6 +174,13 @@ def join(path: Path) -> str:
         part if part and all(c.isalnum() or c in "_-/" for c in part) else f'"{part}"'
         for part in path
     )
+
+
+def lookup(tables: Any, path: Path) -> Any:
+    """What stands at a path of nested tables."""
+    for part in path:
+        tables = tables[part]
+    return tables
 
 
 def allowed(kind: Any) -> str:
@@ -278,9 +277,8 @@ def check(raw: Mapping[str, Any], path: Path = (), here: Key = ROOT) -> list[Fin
         at = (*path, name)
         try:
             below = key_below(here, name)
-        except UnknownKey:
-            unknown = UnknownKey(at, tuple(here.fields or ()))
-            found.append(Finding(at, f"{unknown}", False))
+        except UnknownKey as unknown:
+            found.append(Finding(at, f"{UnknownKey(at, unknown.known)}", False))
             continue
         if below.leaf:
             if text := problem(below.kind, value):
@@ -294,9 +292,13 @@ def check(raw: Mapping[str, Any], path: Path = (), here: Key = ROOT) -> list[Fin
 
 def key_below(here: Key, name: str) -> Key:
     """The key `name` of a section or map. Raises UnknownKey."""
-    if here.fields is not None:
-        if name not in here.fields:
-            raise UnknownKey((name,), tuple(here.fields))
-        return here.fields[name]
-    kind, _, optional = _bare(here.item)
-    return Key((name,), kind, here.doc, None, optional)
+    fields = here.fields
+    if fields is not None and name in fields:
+        return fields[name]
+    if here.item is not None:
+        kind, _, optional = _bare(here.item)
+        doc = (kind.__doc__ or here.doc) if is_section(kind) else here.doc
+        return Key((name,), kind, doc, None, optional)
+    if here.kind is Any:  # below a free table everything is free
+        return Key((name,), Any, here.doc, None, True)
+    raise UnknownKey((name,), tuple(fields or ()))

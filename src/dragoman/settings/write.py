@@ -140,17 +140,17 @@ def remove(text: str, path: Path) -> str:
 
     wanted = tomllib.loads(text)
     try:
-        above = _lookup(wanted, path[:-1])
+        above = shape.lookup(wanted, path[:-1])
         del above[path[-1]]
     except (KeyError, TypeError):
         return text
     document = tomlkit.parse(text)
-    del _lookup(document, path[:-1])[path[-1]]
+    del shape.lookup(document, path[:-1])[path[-1]]
     for length in range(len(path) - 1, 0, -1):
-        table = _lookup(document, path[:length])
+        table = shape.lookup(document, path[:length])
         if table or "#" in table.as_string():
             break
-        del _lookup(document, path[: length - 1])[path[length - 1]]
+        del shape.lookup(document, path[: length - 1])[path[length - 1]]
     changed = tomlkit.dumps(document)
     if not text.endswith("\n\n"):
         changed = changed.rstrip("\n") + "\n" if changed.strip() else ""
@@ -185,12 +185,6 @@ def json_like(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [json_like(one) for one in value]
     return value
-
-
-def _lookup(table: Any, path: Path) -> Any:
-    for part in path:
-        table = table[part]
-    return table
 
 
 def _key(path: Path) -> str:

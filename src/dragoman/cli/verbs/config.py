@@ -125,7 +125,7 @@ def _explain(args: "Args") -> int:
 
 
 def _schema(args: "Args") -> int:
-    from dragoman.settings.schema import schema
+    from dragoman.settings.explain import schema
 
     say.json(schema())
     return 0
