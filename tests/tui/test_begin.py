@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine.faults import BadInput
-from dragoman.tui.begin import way_back, wish_of
-from dragoman.tui.colours import is_light
+from dragoman.tui.begin import is_light, way_back, wish_of
 from dragoman.tui.curtain import Curtain
 
 

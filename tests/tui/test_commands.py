@@ -13,11 +13,11 @@ from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.tui import commands, saying
 from dragoman.tui.asking import Asking
-from dragoman.tui.bag import Bag
 from dragoman.tui.commands import OWN
 from dragoman.tui.piece import Piece
-from dragoman.tui.shell import run
+from dragoman.tui.saying import run
 from dragoman.tui.story import Story
+from dragoman.tui.writing import Bag
 
 
 class Noting:
@@ -84,7 +84,8 @@ class App(Noting):
         self.job = self.jobs.append
 
     async def do(self, name: str, words: str = "") -> None:
-        await OWN[name].act(self, words)
+        if (doing := OWN[name].act(self, words)) is not None:
+            await doing
 
 
 # --- commands ---
@@ -296,6 +297,6 @@ async def test_shell_is_ended_with_all_it_started(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert piece.outcome == "stopped"
-    monkeypatch.setattr("dragoman.tui.shell._LIMIT", 0.05)
+    monkeypatch.setattr("dragoman.tui.saying._LIMIT", 0.05)
     await run("sleep 60", str(tmp_path), piece, lambda: None)
     assert piece.outcome == "stopped"

@@ -16,9 +16,9 @@ from dragoman.engine.events import Event
 from dragoman.engine.faults import UnknownSession
 from dragoman.settings.places import places
 from dragoman.tui import files
-from dragoman.tui.bag import Bag
 from dragoman.tui.inbox import Inbox
 from dragoman.tui.past import Past
+from dragoman.tui.writing import Bag
 
 # --- bag ---
 

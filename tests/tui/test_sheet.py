@@ -3,9 +3,9 @@
 import pytest
 from textual.app import App, ComposeResult
 
-from dragoman.tui import sheet
+from dragoman.tui import strips
 from dragoman.tui.rows import plain
-from dragoman.tui.sheet import Sheet
+from dragoman.tui.strips import Sheet
 
 
 class _App(App[None]):
@@ -17,13 +17,13 @@ async def test_only_what_is_in_view_is_painted_and_the_last_row_can_be_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     painted: list[str] = []
-    draw = sheet.strip
+    draw = strips.strip
 
     def strip(text: object) -> object:
         painted.append(str(text))
         return draw(text)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sheet, "strip", strip)
+    monkeypatch.setattr(strips, "strip", strip)
     app = _App()
     async with app.run_test(size=(20, 5)) as pilot:
         rows = app.query_one(Sheet)

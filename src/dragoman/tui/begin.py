@@ -4,11 +4,12 @@ import gc
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import Protocol
 
 from dragoman.engine.faults import BadInput
+from dragoman.engine.reading import counted
 
-from .colours import is_light
 from .curtain import Curtain
 from .wish import Wish
 
@@ -53,6 +54,12 @@ def begin(args: TerminalFlags) -> int:
     if back := way_back(app.desk.session, wish.config_dir):
         print(back)
     return app.return_code or code or 0
+
+
+def is_light(env: Mapping[str, str]) -> bool:
+    """By COLORFGBG ("foreground;background"), which many terminals set; dark when unknown."""
+    back = counted(env.get("COLORFGBG", "").rpartition(";")[2])
+    return back in (7, 9, 10, 11, 12, 13, 14, 15)
 
 
 def way_back(session: str, config_dir: str | None) -> str:

@@ -1,5 +1,6 @@
 """A short list to choose from, above the editor: files, commands, what was said before."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rich.text import Text
@@ -24,10 +25,9 @@ class Choices(Widget):
 
     DEFAULT_CSS = "Choices { height: auto; max-height: 8; width: 1fr; display: none; }"
 
+    @dataclass
     class Picked(Message):
-        def __init__(self, value: str) -> None:
-            super().__init__()
-            self.value = value
+        value: str
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

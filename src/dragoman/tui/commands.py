@@ -14,16 +14,14 @@ if TYPE_CHECKING:
 
 
 class OwnCommand(NamedTuple):
+    """`act` does it at once, or gives what is to be waited for."""
+
     about: str
-    act: "Callable[[Terminal, str], Awaitable[None]]"
+    act: "Callable[[Terminal, str], Awaitable[None] | None]"
     hint: str = ""
 
 
-async def _help(app: "Terminal", words: str) -> None:
-    app.say(KEYS, "info")
-
-
-async def _new(app: "Terminal", words: str) -> None:
+def _new(app: "Terminal", words: str) -> None:
     app.desk.leave()
     app.show_session()
 
@@ -125,7 +123,7 @@ def _files(files: "Sequence[TouchedFile]") -> str:
     return f"{named} and {len(files) - 5} more" if len(files) > 5 else named or "nothing"
 
 
-async def _copy(app: "Terminal", words: str) -> None:
+def _copy(app: "Terminal", words: str) -> None:
     text = app.last_answer()
     if not text:
         raise BadInput("There is no answer to copy yet.")
@@ -133,18 +131,10 @@ async def _copy(app: "Terminal", words: str) -> None:
     app.notice("the last answer is in the clipboard")
 
 
-async def _image(app: "Terminal", words: str) -> None:
+def _image(app: "Terminal", words: str) -> None:
     if not words:
         raise BadInput("A file is missing.", "Write: /image PATH")
     app.writing.attach_file(words.strip().strip("'\""))
-
-
-async def _board(app: "Terminal", words: str) -> None:
-    app.action_board()
-
-
-async def _inbox(app: "Terminal", words: str) -> None:
-    app.action_next_asked()
 
 
 async def _rules(app: "Terminal", words: str) -> None:
@@ -162,20 +152,8 @@ async def _rules(app: "Terminal", words: str) -> None:
     app.writing.offer("rules", offered, "enter withdraws a rule, esc leaves them")
 
 
-async def _thoughts(app: "Terminal", words: str) -> None:
-    app.action_thoughts()
-
-
-async def _edit(app: "Terminal", words: str) -> None:
-    app.action_edit()
-
-
-async def _vi(app: "Terminal", words: str) -> None:
+def _vi(app: "Terminal", words: str) -> None:
     app.notice("vi keys" if app.writing.toggle_vi() else "plain keys")
-
-
-async def _quit(app: "Terminal", words: str) -> None:
-    app.exit()
 
 
 def _session(app: "Terminal") -> str:
@@ -192,11 +170,13 @@ _MODES = (
     ("full", "asks only where a rule says so"),
 )
 OWN: dict[str, OwnCommand] = {
-    "help": OwnCommand("keys and commands", _help),
+    "help": OwnCommand("keys and commands", lambda app, words: app.say(KEYS)),
     "new": OwnCommand("begin another session", _new),
     "resume": OwnCommand("go on with another session", _resume, "ID"),
-    "board": OwnCommand("all sessions, of every client", _board),
-    "inbox": OwnCommand("what waits for an answer, in every session", _inbox),
+    "board": OwnCommand("all sessions, of every client", lambda app, words: app.action_board()),
+    "inbox": OwnCommand(
+        "what waits for an answer, in every session", lambda app, words: app.action_next_asked()
+    ),
     "rules": OwnCommand("answers for always: look, withdraw", _rules, "ID"),
     "model": OwnCommand("use another model", _model, "REF"),
     "mode": OwnCommand("how far the agent may go alone", _mode, "MODE"),
@@ -210,10 +190,12 @@ OWN: dict[str, OwnCommand] = {
     "redo": OwnCommand("take the last undo back", _redo),
     "copy": OwnCommand("copy the last answer", _copy),
     "image": OwnCommand("give a picture along", _image, "PATH"),
-    "thinking": OwnCommand("show or fold the model's thinking", _thoughts),
-    "editor": OwnCommand("write in $EDITOR", _edit),
+    "thinking": OwnCommand(
+        "show or fold the model's thinking", lambda app, words: app.action_thoughts()
+    ),
+    "editor": OwnCommand("write in $EDITOR", lambda app, words: app.action_edit()),
     "vi": OwnCommand("vi keys on or off", _vi),
-    "quit": OwnCommand("leave; what runs goes on", _quit),
+    "quit": OwnCommand("leave; what runs goes on", lambda app, words: app.exit()),
 }
 KEYS = """\
 enter        send; while a turn runs, tell it at once

@@ -8,7 +8,6 @@ from dragoman.client.host import HostClient
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event, TurnBegan
 from dragoman.engine.faults import Fault, NothingRunning
-from dragoman.engine.info import SessionInfo
 
 from .link import ScreenLink
 from .story import Story
@@ -29,12 +28,9 @@ class ShownSession:
     ) -> None:
         self.link = link
         self.wish = wish
-        self.story = Story()
-        self.story.me = link.name
+        self.story = Story(link.name)
         self.session = ""
-        self.info: SessionInfo | None = None
         self.cwd = wish.cwd
-        self.queued = 0
         self.problem = ""
         self._first = 1  # the first kept event that was read
         self._reading = False
@@ -51,29 +47,26 @@ class ShownSession:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self.session, self.info = "", None
+        self.session = ""
         self.cwd = self.wish.cwd
         self.problem = ""
         self._keys.clear()
-        self.story = Story()
-        self.story.me = self.link.name
+        self.story = Story(self.link.name)
 
     async def open(self, session_id: str) -> None:
         """Show a session, its newest part first, and follow it."""
         host = await self.link.ready()
         facts = await host.session(session_id)
         self.leave()
-        self.session, self.info = session_id, facts.session
-        self.cwd = facts.session.cwd
+        info = facts.session
+        self.session, self.cwd = session_id, info.cwd
         story = self.story
-        events = await self._tail(host, facts.session.last_seq)
+        events = await self._tail(host, info.last_seq)
         for event in events:
             story.take(event)
-        info = facts.session
-        story.model, story.mode, story.title = info.model, info.mode, info.title
+        story.model, story.mode = info.model, info.mode
         story.cost, story.usage, story.present = info.cost, info.last_usage, facts.present
         story.asks = {ask.id: ask for ask in facts.asks}
-        self.queued = facts.queued
         last = events[-1].seq if events else info.last_seq
         self._begin(session_id, last)
 
@@ -140,8 +133,7 @@ class ShownSession:
             self._reading = False
         if story is not self.story or session != self.session:
             return 0
-        before = Story()
-        before.me = story.me
+        before = Story(story.me)
         for event in events:
             before.take(event)
         before.gather()
@@ -159,7 +151,7 @@ class ShownSession:
                     agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode,
                     title=wish.prompt[:60] if wish.worktree else "", worktree=wish.worktree,
                 )  # fmt: skip
-                self.session, self.info, self._first = made.id, made, 1
+                self.session, self._first = made.id, 1
                 self._begin(made.id, 0)
             return self.session
 

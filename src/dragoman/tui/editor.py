@@ -1,6 +1,7 @@
 """Where the user types: several lines, history, completion, attachments of what is pasted."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from textual import events
 from textual.binding import Binding
@@ -43,28 +44,25 @@ class Editor(TextArea):
     }
     """
 
+    @dataclass
     class Sent(Message):
         """Enter was pressed; `queued`: it is to wait for the end of the turn."""
 
-        def __init__(self, text: str, queued: bool = False) -> None:
-            super().__init__()
-            self.text = text
-            self.queued = queued
+        text: str
+        queued: bool = False
 
+    @dataclass
     class Pasted(Message):
         """Something was pasted that is better kept beside the text."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
+    @dataclass
     class Completing(Message):
         """The word at the cursor may be completed; empty: it may not."""
 
-        def __init__(self, mark: str, word: str) -> None:
-            super().__init__()
-            self.mark = mark
-            self.word = word
+        mark: str
+        word: str
 
     class ViChanged(Message):
         """The state of the vi keys is another."""

@@ -5,6 +5,7 @@ A key that was on its way when a question came up does not answer it: for a mome
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
@@ -19,7 +20,7 @@ from dragoman.engine.ask import Ask, Lasts, Scope
 from dragoman.engine.visible import on_a_line, visible
 
 from .rows import Row, beside, wrap
-from .sheet import Sheet
+from .strips import Sheet
 
 _RISKS = {"high": "bold red", "medium": "yellow", "low": "green"}
 _LONGEST_MENU = 9  # answers by one digit
@@ -39,23 +40,19 @@ class Question(Widget, can_focus=True):
     Question:focus { border: heavy ansi_yellow; }
     """
 
+    @dataclass
     class Answered(Message):
-        def __init__(
-            self, ask: Ask, verdict: str, text: str = "", scope: str = "", lasts: str = ""
-        ) -> None:
-            super().__init__()
-            self.ask = ask
-            self.verdict = verdict
-            self.text = text
-            self.scope = scope
-            self.lasts = lasts
+        ask: Ask
+        verdict: str
+        text: str = ""
+        scope: str = ""
+        lasts: str = ""
 
+    @dataclass
     class Words(Message):
         """The user wants to say something with the answer."""
 
-        def __init__(self, ask: Ask) -> None:
-            super().__init__()
-            self.ask = ask
+        ask: Ask
 
     class KeysMoved(Message):
         """The keys go to the question now, or no longer."""

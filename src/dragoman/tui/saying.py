@@ -1,7 +1,11 @@
 """What becomes of what was typed: a prompt, a word into the turn, a command, a shell command."""
 
 import asyncio
+import codecs
+import os
+import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.client import attachments
@@ -13,6 +17,9 @@ from .piece import Piece
 if TYPE_CHECKING:
     from .app import Terminal
 
+_MOST = 100_000  # characters of output that are held
+_LIMIT = 600.0  # seconds
+
 
 async def taken(app: "Terminal", text: str, queued: bool) -> None:
     """Do what was typed; what could not be done stands in the editor again."""
@@ -22,7 +29,8 @@ async def taken(app: "Terminal", text: str, queued: bool) -> None:
             return
         name, _, words = text[1:].partition(" ")
         if text.startswith("/") and (own := commands.OWN.get(name.strip())) is not None:
-            await own.act(app, words.strip())
+            if (doing := own.act(app, words.strip())) is not None:
+                await doing
             return
         await send(app, text, queued)
     except Fault:
@@ -48,8 +56,6 @@ async def send(app: "Terminal", text: str, queued: bool) -> None:
 
 
 async def _shell(app: "Terminal", command: str) -> None:
-    from .shell import run
-
     story = app.desk.story
     piece = story.put(Piece("shell", name=command, at=int(time.time() * 1000)))
     piece.outcome = "running"
@@ -71,3 +77,42 @@ async def _shell(app: "Terminal", command: str) -> None:
     if not running.cancelled():
         running.result()
     app.writing.carry(f"output of {command}", attachments.context(f"$ {command}", piece.text))
+
+
+async def run(command: str, folder: str, piece: Piece, changed: Callable[[], None]) -> None:
+    """`!command`: run it in the session's folder, with the user's rights.
+
+    The piece shows its output as it comes.
+    """
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    try:
+        process = await asyncio.create_subprocess_exec(
+            shell, "-c", command,
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as problem:
+        piece.text, piece.outcome = str(problem), "failed"
+        changed()
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_LIMIT):
+            while data := await process.stdout.read(65536):
+                piece.text = (piece.text + decoder.decode(data))[-_MOST:]
+                changed()
+            code = await process.wait()
+    except (TimeoutError, asyncio.CancelledError) as problem:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        piece.outcome = "stopped"
+        changed()
+        if isinstance(problem, asyncio.CancelledError):
+            raise
+        return
+    piece.outcome = "done" if code == 0 else f"exit {code}"
+    changed()

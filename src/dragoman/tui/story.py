@@ -26,20 +26,19 @@ _OUTPUT = 200_000  # characters of one call's output that are held for the scree
 class Story:
     """The pieces of one session, and the facts that the lines around them show."""
 
-    def __init__(self) -> None:
+    def __init__(self, me: str = "") -> None:
+        """`me`: the name of our own terminal, which is not shown."""
         self.pieces: list[Piece] = []
         self.dirty: int | None = None
         self.turn = ""  # the turn that runs
         self.turn_at = 0
         self.waits = ""  # what is waited for, in words
         self.asks: dict[str, Ask] = {}
-        self.model = self.mode = self.title = self.reasoning = ""
+        self.model = self.mode = ""
         self.cost = 0.0
         self.usage = Usage()  # of the last model call
         self.present: tuple[Who, ...] = ()
-        self.lagged = 0
-        self.deleted = False
-        self.me = ""  # the name of our own terminal, which is not shown
+        self.me = me
         self._calls: dict[str, Piece] = {}
         self._kept = 0  # pieces before this stand for kept events
         self._splitter = Splitter()
@@ -65,11 +64,68 @@ class Story:
             self._musings.append(body.text)
             return
         self.gather()
-        found = _TAKERS.get(type(body))
-        if found is not None:
-            found(self, body, event.at)
+        self._take(body, event.at)
         if event.seq and not self._drafting:
             self._kept = len(self.pieces)
+
+    def _take(self, body: ev.Body, at: int) -> None:
+        match body:
+            case ev.Opened():
+                self.model, self.mode = body.model, body.mode
+            case ev.Seeded():
+                self._seeded(body, at)
+            case ev.TurnBegan():
+                self._turn_began(body, at)
+            case ev.Steered():
+                piece = self._add(said_by(body.content, self._name(body.by), at))
+                piece.outcome = "steered"
+            case ev.StepBegan():
+                self._forget_step()
+                self.waits = "the model"
+            case ev.CallDrafted():
+                self._end_thought()
+                self._flush_tail()
+                self.waits = f"the model to write a call of {body.name}"
+            case ev.Spoke():
+                self._spoke(body, at)
+            case ev.CallStarted():
+                self._call_started(body, at)
+            case ev.Progress():
+                if (running := self._calls.get(body.call_id)) is not None:
+                    running.text = (running.text + body.text)[-_OUTPUT:]
+                    self.touched(running)
+            case ev.CallEnded():
+                self._call_ended(body, at)
+            case ev.TurnEnded():
+                self._turn_ended(body, at)
+            case ev.Asked():
+                self.asks[body.ask.id] = body.ask
+                self.waits = "your answer"
+            case ev.Settled():
+                self._settled(body, at)
+            case ev.Planned():
+                self._planned(body, at)
+            case ev.ModelSet():
+                self.model = body.model
+                self._note(f"the model is {body.model} now", at)
+            case ev.ModeSet():
+                self.mode = body.mode
+                self._note(f"the mode is {body.mode} now", at)
+            case ev.ReasoningSet():
+                self._note(f"the effort is {body.effort or 'as configured'} now", at)
+            case ev.Compacted():
+                self.cost += body.cost
+                self._note("the history was summarised", at)
+            case ev.Cleared():
+                self._note("the agent has forgotten what is above", at)
+            case ev.Noted():
+                self._note(noted(body), at, body.level)
+            case ev.Retrying():
+                self.waits = f"another try in {body.delay:.0f} s ({body.reason})"
+            case ev.Presence():
+                self.present = body.clients
+            case ev.Deleted():
+                self._note("this session was deleted", at, "error")
 
     def gather(self) -> None:
         """Put the text that has come since into pieces."""
@@ -97,7 +153,7 @@ class Story:
     def _fill(self, piece: Piece, chunk: Chunk, *, grows: bool = False) -> None:
         piece.text, piece.opener, piece.tight = chunk
         piece.grows = grows
-        self._touch(piece)
+        self.touched(piece)
 
     def drop_draft(self) -> None:
         """Forget what was only streamed: it will be told again, or is lost."""
@@ -118,9 +174,6 @@ class Story:
         if self.dirty is not None:
             self.dirty += len(pieces)
 
-    def touched(self, piece: Piece) -> None:
-        self._touch(piece)
-
     # --- pieces ---
 
     def _add(self, piece: Piece) -> Piece:
@@ -128,7 +181,10 @@ class Story:
         self.pieces.append(piece)
         return piece
 
-    def _touch(self, piece: Piece) -> None:
+    def _note(self, text: str, at: int, level: str = "info") -> None:
+        self._add(Piece("note", text, at=at, name=level))
+
+    def touched(self, piece: Piece) -> None:
         piece.stamp += 1
         for at in range(len(self.pieces) - 1, -1, -1):  # what changes is near the end
             if self.pieces[at] is piece:
@@ -154,9 +210,6 @@ class Story:
 
     # --- by kind of event ---
 
-    def _opened(self, body: ev.Opened, at: int) -> None:
-        self.model, self.mode, self.title = body.model, body.mode, body.title
-
     def _seeded(self, body: ev.Seeded, at: int) -> None:
         for message in body.messages:
             if message.role == "user":
@@ -167,26 +220,17 @@ class Story:
                 for block in message.content:
                     if isinstance(block, ToolResult):
                         self._result(block)
-        self._add(Piece("note", f"continues {body.parent[:8]} from here", at=at, name="info"))
+        self._note(f"continues {body.parent[:8]} from here", at)
 
     def _turn_began(self, body: ev.TurnBegan, at: int) -> None:
         self.turn, self.turn_at, self.waits = body.turn, at, "the model"
         self._add(said_by(body.content, self._name(body.by), at))
         self._begin_step()
 
-    def _steered(self, body: ev.Steered, at: int) -> None:
-        piece = said_by(body.content, self._name(body.by), at)
-        piece.outcome = "steered"
-        self._add(piece)
-
     def _name(self, by: Who | None) -> str:
         if by is None or (self.me and by.name == self.me):
             return ""
         return f"{by.name} ({by.dialect})" if by.name else by.dialect
-
-    def _step_began(self, body: ev.StepBegan, at: int) -> None:
-        self._forget_step()
-        self.waits = "the model"
 
     def _muse(self, text: str) -> None:
         piece = self._thought
@@ -196,20 +240,15 @@ class Story:
         halves = piece.text[-1:].strip() and text[:1].strip()  # of one word
         piece.words += len(text.split()) - bool(halves)
         piece.text += text
-        self._touch(piece)
+        self.touched(piece)
         self.waits = "thinking"
 
     def _end_thought(self) -> None:
         if self._thought is not None:
             self._thought.outcome = "done"
             self._thought.grows = False
-            self._touch(self._thought)
+            self.touched(self._thought)
             self._thought = None
-
-    def _call_drafted(self, body: ev.CallDrafted, at: int) -> None:
-        self._end_thought()
-        self._flush_tail()
-        self.waits = f"the model to write a call of {body.name}"
 
     def _flush_tail(self) -> None:
         for chunk in self._splitter.end():
@@ -231,7 +270,7 @@ class Story:
             self._blocks(body.content, at)
         self._begin_step()
         if body.error and body.stop != "aborted":
-            self._add(Piece("note", body.error, at=at, name="error"))
+            self._note(body.error, at, "error")
         self.cost += body.cost
         self.usage = body.usage
         self.model = body.model or self.model
@@ -260,14 +299,8 @@ class Story:
             piece.at = at
             piece.args = body.args or piece.args
             piece.outcome = "running"
-            self._touch(piece)
+            self.touched(piece)
         self.waits = self._awaited()
-
-    def _progress(self, body: ev.Progress, at: int) -> None:
-        piece = self._calls.get(body.call_id)
-        if piece is not None:
-            piece.text = (piece.text + body.text)[-_OUTPUT:]
-            self._touch(piece)
 
     def _call_ended(self, body: ev.CallEnded, at: int) -> None:
         piece = self._calls.pop(body.call_id, None)
@@ -278,7 +311,7 @@ class Story:
         piece.ended_at = at
         if body.detail is not None:
             piece.diffs = body.detail.diffs
-        self._touch(piece)
+        self.touched(piece)
         self.waits = self._awaited()
 
     def _awaited(self) -> str:
@@ -293,7 +326,7 @@ class Story:
             piece.text = text_of(block.content)[:_OUTPUT]
             piece.outcome = "failed" if block.is_error else "done"
             piece.diffs = block.detail.diffs if block.detail is not None else ()
-            self._touch(piece)
+            self.touched(piece)
 
     def _turn_ended(self, body: ev.TurnEnded, at: int) -> None:
         self._flush_tail()
@@ -301,15 +334,11 @@ class Story:
         self.turn, self.waits = "", ""
         for piece in self._calls.values():
             piece.outcome = piece.outcome if piece.outcome not in ("", "running") else "cancelled"
-            self._touch(piece)
+            self.touched(piece)
         self._calls.clear()
         if body.outcome != "completed":
             piece = self._add(Piece("ended", body.error or body.cause, at=at, name=body.outcome))
         self._begin_step()
-
-    def _asked(self, body: ev.Asked, at: int) -> None:
-        self.asks[body.ask.id] = body.ask
-        self.waits = "your answer"
 
     def _settled(self, body: ev.Settled, at: int) -> None:
         ask = self.asks.pop(body.ask_id, None)
@@ -319,57 +348,17 @@ class Story:
             said = body.verdict.replace("_", " ")
             comment = f": {body.comment}" if body.comment else ""
             by = f" by {who}" if who else ""
-            self._add(Piece("note", f"{said}{by}{comment}", at=at, name="info"))
+            self._note(f"{said}{by}{comment}", at)
         elif ask is not None and body.verdict == "answer":
-            self._add(Piece("note", f"{ask.title} → {body.text}", at=at, name="info"))
+            self._note(f"{ask.title} → {body.text}", at)
 
     def _planned(self, body: ev.Planned, at: int) -> None:
         last = next((p for p in reversed(self.pieces) if p.kind in ("plan", "you")), None)
         if last is not None and last.kind == "plan":  # one plan per turn, kept up to date
             last.plan = body.entries
-            self._touch(last)
+            self.touched(last)
         else:
             self._add(Piece("plan", at=at)).plan = body.entries
-
-    def _renamed(self, body: ev.Renamed, at: int) -> None:
-        self.title = body.title
-
-    def _model_set(self, body: ev.ModelSet, at: int) -> None:
-        self.model = body.model
-        self._add(Piece("note", f"the model is {body.model} now", at=at, name="info"))
-
-    def _mode_set(self, body: ev.ModeSet, at: int) -> None:
-        self.mode = body.mode
-        self._add(Piece("note", f"the mode is {body.mode} now", at=at, name="info"))
-
-    def _reasoning_set(self, body: ev.ReasoningSet, at: int) -> None:
-        self.reasoning = body.effort
-        self._add(
-            Piece("note", f"the effort is {body.effort or 'as configured'} now", at=at, name="info")
-        )
-
-    def _compacted(self, body: ev.Compacted, at: int) -> None:
-        self.cost += body.cost
-        self._add(Piece("note", "the history was summarised", at=at, name="info"))
-
-    def _cleared(self, body: ev.Cleared, at: int) -> None:
-        self._add(Piece("note", "the agent has forgotten what is above", at=at, name="info"))
-
-    def _noted(self, body: ev.Noted, at: int) -> None:
-        self._add(Piece("note", noted(body), at=at, name=body.level))
-
-    def _retrying(self, body: ev.Retrying, at: int) -> None:
-        self.waits = f"another try in {body.delay:.0f} s ({body.reason})"
-
-    def _presence(self, body: ev.Presence, at: int) -> None:
-        self.present = body.clients
-
-    def _lagged(self, body: ev.Lagged, at: int) -> None:
-        self.lagged += body.dropped
-
-    def _deleted(self, body: ev.Deleted, at: int) -> None:
-        self.deleted = True
-        self._add(Piece("note", "this session was deleted", at=at, name="error"))
 
 
 def noted(body: ev.Noted) -> str:
@@ -377,32 +366,3 @@ def noted(body: ev.Noted) -> str:
     if body.title.lower() in body.text.partition("\n")[0].lower():
         return body.text
     return f"{body.title} {body.text}".strip()
-
-
-_TAKERS: dict[type, Any] = {
-    ev.Opened: Story._opened,
-    ev.Seeded: Story._seeded,
-    ev.TurnBegan: Story._turn_began,
-    ev.Steered: Story._steered,
-    ev.StepBegan: Story._step_began,
-    ev.CallDrafted: Story._call_drafted,
-    ev.Spoke: Story._spoke,
-    ev.CallStarted: Story._call_started,
-    ev.Progress: Story._progress,
-    ev.CallEnded: Story._call_ended,
-    ev.TurnEnded: Story._turn_ended,
-    ev.Asked: Story._asked,
-    ev.Settled: Story._settled,
-    ev.Planned: Story._planned,
-    ev.Renamed: Story._renamed,
-    ev.ModelSet: Story._model_set,
-    ev.ModeSet: Story._mode_set,
-    ev.ReasoningSet: Story._reasoning_set,
-    ev.Compacted: Story._compacted,
-    ev.Cleared: Story._cleared,
-    ev.Noted: Story._noted,
-    ev.Retrying: Story._retrying,
-    ev.Presence: Story._presence,
-    ev.Lagged: Story._lagged,
-    ev.Deleted: Story._deleted,
-}

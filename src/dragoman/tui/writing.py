@@ -5,7 +5,9 @@ import os
 import shlex
 import subprocess
 import time
+from dataclasses import dataclass
 
+from rich.text import Text as RichText
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import Paste
@@ -17,14 +19,46 @@ from dragoman.engine.content import Image, Text, picture_type
 from dragoman.engine.faults import Fault
 
 from . import clipboard, commands, files
-from .bag import Bag
 from .choices import Choice, Choices
 from .editor import Editor
 from .past import Past
-from .rows import safe
+from .rows import cut, safe
 from .vi import Vi
 
+_MOST_ALONG = 20  # things that go with one prompt
 _FILES_STAND = 5.0  # seconds in which a list of files is good enough
+
+
+class Bag:
+    """What goes with the next prompt, each with a name that the user sees."""
+
+    def __init__(self) -> None:
+        self.things: list[tuple[str, Text | Image]] = []
+
+    def add(self, name: str, block: Text | Image) -> None:
+        self.things.append((name, block))
+        del self.things[:-_MOST_ALONG]
+
+    def drop(self) -> bool:
+        """Take the last one out; False when there is none."""
+        return bool(self.things) and self.things.pop() is not None
+
+    def take(self) -> list[tuple[str, Text | Image]]:
+        """Take everything out."""
+        found, self.things = self.things, []
+        return found
+
+    def give_back(self, things: list[tuple[str, Text | Image]]) -> None:
+        """What was taken out goes before what was added since."""
+        self.things = [*things, *self.things][-_MOST_ALONG:]
+
+    def shown(self) -> RichText:
+        found = RichText("  ")
+        for name, block in self.things:
+            mark = "▣" if isinstance(block, Image) else "≡"
+            found.append(f"{mark} {cut(' '.join(safe(name).split()), 40)}  ", "cyan")
+        found.append("goes along; backspace drops it", "dim")
+        return found
 
 
 class Writing(Vertical):
@@ -38,18 +72,16 @@ class Writing(Vertical):
     Writing #beside { height: auto; display: none; }
     """
 
+    @dataclass
     class Said(Message):
         """A prompt, a command, or words for a question; `queued`: after the running turn."""
 
-        def __init__(self, text: str, queued: bool) -> None:
-            super().__init__()
-            self.text = text
-            self.queued = queued
+        text: str
+        queued: bool
 
+    @dataclass
     class Trouble(Message):
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(self, folder: str, config_dir: str | None, *, vi: bool = False) -> None:
         super().__init__()
