@@ -3,8 +3,8 @@
 from dragoman import TYPE_CHECKING
 from dragoman.client.address import socket_path
 from dragoman.client.plain import Plain
-from dragoman.client.problems import NotRunning
-from dragoman.engine.faults import BadInput, Fault, UnknownAsk, UnknownSession
+from dragoman.client.problems import NotRunning, the_only
+from dragoman.engine.faults import Fault, UnknownAsk, UnknownSession
 
 from . import say
 
@@ -90,16 +90,7 @@ def session_id(on: "Host", given: str) -> str:
         return given
     except UnknownSession:
         pass  # not a whole id: look for one that begins so
-    found: list[dict[str, Any]] = []
-    for row in sessions(on):
-        if row["id"].startswith(given):
-            found.append(row)
-    if not found:
-        raise UnknownSession(given)
-    if len(found) > 1:
-        names = ", ".join(row["id"] for row in found[:4])
-        raise BadInput(f"{len(found)} sessions begin with {given}: {names}.", "Write more of it.")
-    return str(found[0]["id"])
+    return the_only([r["id"] for r in sessions(on) if r["id"].startswith(given)], given)
 
 
 def ask_id(on: "Host", given: str) -> str:

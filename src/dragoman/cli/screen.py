@@ -29,12 +29,9 @@ class Screen:
 
     def show(self, told: "dict[str, Any]") -> None:
         """Print one event as the host sends it."""
-        event = told["event"]
-        draw = getattr(self, f"_{event['type']}", None)
-        if draw is not None:
-            self._head = f"{told['seq']:>5} {clock(told['at'])} " if self._numbered else ""
-            draw(event)
-            sys.stdout.flush()
+        self._head = f"{told['seq']:>5} {clock(told['at'])} " if self._numbered else ""
+        self._tell(told["event"])
+        sys.stdout.flush()
 
     def fresh_line(self) -> None:
         if self._mid_line:
@@ -45,27 +42,67 @@ class Screen:
         self.fresh_line()
         say.out(say.style(self._head, "dim") + say.style(safe(text), *styles))
 
-    # --- by kind of event ---
-
-    def _text_delta(self, event: "dict[str, Any]") -> None:
-        text = safe(event["text"])
-        sys.stdout.write(text)
-        self._streamed = True
-        self._mid_line = not text.endswith("\n")
-
-    def _step_began(self, event: "dict[str, Any]") -> None:
-        self._streamed = False
-
-    def _opened(self, event: "dict[str, Any]") -> None:
-        self._row(f"opened in {say.clean(event['cwd'])} with {event['model']}", "dim")
-
-    def _turn_began(self, event: "dict[str, Any]") -> None:
-        self._streamed = False
-        if not self._quiet:
-            self._row(f"{who(event.get('by'), 'you')}: {safe(text_of(event['content']))}", "bold")
-
-    def _steered(self, event: "dict[str, Any]") -> None:
-        self._row(f"{who(event.get('by'), 'you')}, meanwhile: {safe(text_of(event['content']))}")
+    def _tell(self, event: "dict[str, Any]") -> None:
+        match event["type"]:
+            case "text_delta":
+                text = safe(event["text"])
+                sys.stdout.write(text)
+                self._streamed = True
+                self._mid_line = not text.endswith("\n")
+            case "step_began":
+                self._streamed = False
+            case "opened":
+                self._row(f"opened in {say.clean(event['cwd'])} with {event['model']}", "dim")
+            case "turn_began":
+                self._streamed = False
+                if not self._quiet:
+                    self._row(
+                        f"{who(event.get('by'), 'you')}: {safe(text_of(event['content']))}", "bold"
+                    )
+            case "steered":
+                self._row(
+                    f"{who(event.get('by'), 'you')}, meanwhile: {safe(text_of(event['content']))}"
+                )
+            case "spoke":
+                self._spoke(event)
+            case "call_ended":
+                self._call_ended(event)
+            case "asked":
+                ask = event["ask"]
+                self._row(f"? {what(ask)}", "yellow")
+                self._row(f"  dragoman approve {ask['id']}", "dim")
+            case "call_started":
+                if event.get("why"):
+                    self._row(f"  allowed by {brief(event['why'], 1000)}", "dim")
+            case "settled":
+                comment = f": {brief(event['comment'])}" if event.get("comment") else ""
+                kept = f"; remembered: {brief(event['scope'], 1000)}" if event.get("scope") else ""
+                by = who(event.get("by"), "the host")
+                self._row(f"  {event['verdict']} by {by}{comment}{kept}", "yellow")
+            case "planned":
+                for entry in event["entries"]:
+                    mark = {"completed": "x", "in_progress": "~"}.get(entry.get("status", ""), " ")
+                    self._row(f"  [{mark}] {brief(entry['content'])}", "magenta")
+            case "renamed":
+                self._row(f"renamed: {brief(event['title'])}", "dim")
+            case "model_set":
+                self._row(f"model: {event['model']} ({who(event.get('by'), 'the host')})", "dim")
+            case "mode_set":
+                self._row(f"mode: {event['mode']} ({who(event.get('by'), 'the host')})", "dim")
+            case "compacted":
+                self._row(f"compacted: {brief(event['summary'])}", "dim")
+            case "cleared":
+                self._row("cleared", "dim")
+            case "noted":
+                self._row(f"{event['title']} {brief(event.get('text', ''))}".rstrip(), "yellow")
+            case "retrying":
+                self._row(f"{brief(event['reason'])}; again in {event['delay']:.1f} s", "yellow")
+            case "turn_ended":
+                self._turn_ended(event)
+            case "lagged":
+                self._row(f"({event['dropped']} passing events were skipped)", "dim")
+            case "deleted":
+                self._row("the session was deleted", "red")
 
     def _spoke(self, event: "dict[str, Any]") -> None:
         text = text_of(event["content"])
@@ -85,59 +122,12 @@ class Screen:
         if len(lines) > _LINES:
             self._row(f"  … {len(lines) - _LINES} more lines", "dim")
 
-    def _asked(self, event: "dict[str, Any]") -> None:
-        ask = event["ask"]
-        self._row(f"? {what(ask)}", "yellow")
-        self._row(f"  dragoman approve {ask['id']}", "dim")
-
-    def _call_started(self, event: "dict[str, Any]") -> None:
-        if event.get("why"):
-            self._row(f"  allowed by {brief(event['why'], 1000)}", "dim")
-
-    def _settled(self, event: "dict[str, Any]") -> None:
-        comment = f": {brief(event['comment'])}" if event.get("comment") else ""
-        kept = f"; remembered: {brief(event['scope'], 1000)}" if event.get("scope") else ""
-        by = who(event.get("by"), "the host")
-        self._row(f"  {event['verdict']} by {by}{comment}{kept}", "yellow")
-
-    def _planned(self, event: "dict[str, Any]") -> None:
-        for entry in event["entries"]:
-            mark = {"completed": "x", "in_progress": "~"}.get(entry.get("status", ""), " ")
-            self._row(f"  [{mark}] {brief(entry['content'])}", "magenta")
-
-    def _renamed(self, event: "dict[str, Any]") -> None:
-        self._row(f"renamed: {brief(event['title'])}", "dim")
-
-    def _model_set(self, event: "dict[str, Any]") -> None:
-        self._row(f"model: {event['model']} ({who(event.get('by'), 'the host')})", "dim")
-
-    def _mode_set(self, event: "dict[str, Any]") -> None:
-        self._row(f"mode: {event['mode']} ({who(event.get('by'), 'the host')})", "dim")
-
-    def _compacted(self, event: "dict[str, Any]") -> None:
-        self._row(f"compacted: {brief(event['summary'])}", "dim")
-
-    def _cleared(self, event: "dict[str, Any]") -> None:
-        self._row("cleared", "dim")
-
-    def _noted(self, event: "dict[str, Any]") -> None:
-        self._row(f"{event['title']} {brief(event.get('text', ''))}".rstrip(), "yellow")
-
-    def _retrying(self, event: "dict[str, Any]") -> None:
-        self._row(f"{brief(event['reason'])}; again in {event['delay']:.1f} s", "yellow")
-
     def _turn_ended(self, event: "dict[str, Any]") -> None:
         self.fresh_line()
         if event["outcome"] == "failed":
             self._row(f"failed: {brief(event.get('error', ''), 1000)}", "red")
         elif event["outcome"] != "completed":
             self._row(event["outcome"], "yellow")
-
-    def _lagged(self, event: "dict[str, Any]") -> None:
-        self._row(f"({event['dropped']} passing events were skipped)", "dim")
-
-    def _deleted(self, event: "dict[str, Any]") -> None:
-        self._row("the session was deleted", "red")
 
 
 def text_of(content: "Any") -> str:

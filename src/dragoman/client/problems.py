@@ -5,6 +5,7 @@ from dragoman.engine import faults
 from dragoman.engine.faults import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -35,6 +36,17 @@ def no_text(problem: UnicodeEncodeError) -> Fault:
     after = problem.object[problem.start :].partition('"')[0][:20]
     shown = f"{before}{after}".encode("ascii", "backslashreplace").decode()
     return faults.BadInput(f"This is no UTF-8 text: {shown}.", "Write it in UTF-8.")
+
+
+def the_only(found: "Sequence[str]", given: str) -> str:
+    """The one session that begins as it was given. Raises UnknownSession, BadInput for several."""
+    if not found:
+        raise faults.UnknownSession(given)
+    if len(found) > 1:
+        names = ", ".join(found[:4])
+        said = f"{len(found)} sessions begin with {given}: {names}."
+        raise faults.BadInput(said, "Write more of it.")
+    return found[0]
 
 
 def fault_of(error: "dict[str, Any]") -> Fault:

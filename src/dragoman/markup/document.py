@@ -1,14 +1,10 @@
 """A session as one HTML file: no scripts, nothing fetched, everything that was said escaped."""
 
+from collections.abc import Sequence
 from html import escape
-
-from dragoman import TYPE_CHECKING
+from typing import Any
 
 from .story import Part, facts_of, story, title_of, utc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --bad: #c33; --user: #36c2; }
@@ -40,7 +36,7 @@ summary { cursor: pointer; font-size: .9rem; }
 _FOLD_LINES = 12
 
 
-def document(info: "dict[str, Any]", events: "Sequence[dict[str, Any]]") -> str:
+def document(info: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
     """The whole document."""
     title = escape(title_of(info))
     rows = "".join(

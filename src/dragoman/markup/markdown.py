@@ -1,21 +1,17 @@
 """A session as Markdown."""
 
 import re
-
-from dragoman import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 from .story import Part, facts_of, story, title_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
 _TICKS = re.compile(r"`+")
 _NAMES = {"user": "", "call": "Tool call: ", "result": "Result of "}
 
 
-def markdown(info: "dict[str, Any]", events: "Sequence[dict[str, Any]]") -> str:
+def markdown(info: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
     """The whole document."""
     rows = [f"| {name} | {_plain(value)} |" for name, value in facts_of(info)]
     parts = [f"# {_plain(title_of(info))}", "\n".join(["| | |", "|---|---|", *rows])]

@@ -1,12 +1,8 @@
 """What happened in a session, in the order a reader wants it."""
 
 import time
-
-from dragoman import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 
 def utc(ms: int) -> str:
@@ -14,7 +10,7 @@ def utc(ms: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
 
 
-def written(form: str, info: "dict[str, Any]", events: "Sequence[dict[str, Any]]") -> str:
+def written(form: str, info: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
     """A session as a file: `json`, `markdown` or `html`."""
     if form == "markdown":
         from .markdown import markdown
@@ -31,40 +27,28 @@ def written(form: str, info: "dict[str, Any]", events: "Sequence[dict[str, Any]]
     )
 
 
-class Part:
+class Part(NamedTuple):
     """One piece of the story.
 
     `kind`: user, agent, thought, call, result, asked, plan, note. `title` is one line, `text` the
     body, `code` whether the body is to be shown as it is.
     """
 
-    __slots__ = ("at", "bad", "code", "kind", "text", "title")
-
-    def __init__(
-        self,
-        kind: str,
-        at: int,
-        title: str,
-        text: str = "",
-        *,
-        code: bool = False,
-        bad: bool = False,
-    ) -> None:
-        self.kind = kind
-        self.at = at
-        self.title = title
-        self.text = text
-        self.code = code
-        self.bad = bad
+    kind: str
+    at: int
+    title: str
+    text: str = ""
+    code: bool = False
+    bad: bool = False
 
 
-def title_of(info: "dict[str, Any]") -> str:
+def title_of(info: dict[str, Any]) -> str:
     """What a session is called."""
     words = str(info["title"] or info["query"] or info["id"]).split()
     return " ".join(words)[:200]
 
 
-def facts_of(info: "dict[str, Any]") -> "list[tuple[str, str]]":
+def facts_of(info: dict[str, Any]) -> list[tuple[str, str]]:
     """The rows at the head of a document."""
     usage = info["usage"]
     rows = [
@@ -81,7 +65,7 @@ def facts_of(info: "dict[str, Any]") -> "list[tuple[str, str]]":
     return rows
 
 
-def story(events: "Sequence[dict[str, Any]]") -> "Iterator[Part]":
+def story(events: Sequence[dict[str, Any]]) -> Iterator[Part]:
     """The parts of a session's history."""
     for told in events:
         event, at = told["event"], told["at"]
@@ -90,7 +74,7 @@ def story(events: "Sequence[dict[str, Any]]") -> "Iterator[Part]":
             yield from tell(event, at)
 
 
-def _text(content: "Any") -> str:
+def _text(content: Any) -> str:
     found = []
     for block in content:
         if block["type"] == "text":
@@ -100,14 +84,14 @@ def _text(content: "Any") -> str:
     return "\n".join(found)
 
 
-def _by(event: "dict[str, Any]", otherwise: str) -> str:
+def _by(event: dict[str, Any], otherwise: str) -> str:
     by = event.get("by")
     if not by:
         return otherwise
     return f"{by['name']} ({by['dialect']})" if by.get("name") else f"{otherwise} ({by['dialect']})"
 
 
-def _seeded(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _seeded(event: dict[str, Any], at: int) -> Iterator[Part]:
     yield Part("note", at, f"Continues {event['parent']}")
     for message in event["messages"]:
         if message["role"] == "user":
@@ -119,11 +103,11 @@ def _seeded(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
                 yield Part("result", at, block.get("name", ""), _text(block["content"]), code=True)
 
 
-def _turn_began(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _turn_began(event: dict[str, Any], at: int) -> Iterator[Part]:
     yield Part("user", at, _by(event, "User"), _text(event["content"]))
 
 
-def _spoke(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _spoke(event: dict[str, Any], at: int) -> Iterator[Part]:
     from json import dumps
 
     for block in event["content"]:
@@ -140,45 +124,45 @@ def _spoke(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
         yield Part("note", at, "The model failed", event["error"], bad=True)
 
 
-def _call_ended(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _call_ended(event: dict[str, Any], at: int) -> Iterator[Part]:
     bad = bool(event.get("is_error"))
     title = event["name"] if event["outcome"] == "done" else f"{event['name']}: {event['outcome']}"
     yield Part("result", at, title, _text(event.get("content", ())), code=True, bad=bad)
 
 
-def _asked(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _asked(event: dict[str, Any], at: int) -> Iterator[Part]:
     ask = event["ask"]
     yield Part("asked", at, f"Asked: {ask['title']}", ask.get("summary", ""))
 
 
-def _settled(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _settled(event: dict[str, Any], at: int) -> Iterator[Part]:
     said = event.get("text") or event.get("comment") or ""
     yield Part("asked", at, f"Answered: {event['verdict']}, by {_by(event, 'the host')}", said)
 
 
-def _planned(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _planned(event: dict[str, Any], at: int) -> Iterator[Part]:
     marks = {"completed": "x", "in_progress": "~"}
     lines = [f"[{marks.get(e.get('status', ''), ' ')}] {e['content']}" for e in event["entries"]]
     yield Part("plan", at, "Plan", "\n".join(lines), code=True)
 
 
-def _turn_ended(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _turn_ended(event: dict[str, Any], at: int) -> Iterator[Part]:
     if event["outcome"] != "completed":
         yield Part("note", at, f"Turn {event['outcome']}", event.get("error", ""), bad=True)
 
 
-def _noted(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _noted(event: dict[str, Any], at: int) -> Iterator[Part]:
     yield Part("note", at, event["title"], event.get("text", ""), bad=event["level"] == "error")
 
 
-def _said(title: str, field: str) -> "Any":
-    def tell(event: "dict[str, Any]", at: int) -> "Iterator[Part]":
+def _said(title: str, field: str) -> Any:
+    def tell(event: dict[str, Any], at: int) -> Iterator[Part]:
         yield Part("note", at, f"{title}{event[field]}" if field else title)
 
     return tell
 
 
-_TELL: "dict[str, Any]" = {
+_TELL: dict[str, Any] = {
     "seeded": _seeded,
     "turn_began": _turn_began,
     "steered": _turn_began,

@@ -4,13 +4,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
 
 from dragoman.cli.dialogue import Decision
-from dragoman.client.problems import NotRunning, no_text
+from dragoman.client.problems import NotRunning, no_text, the_only
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Mode, Who
@@ -70,22 +70,6 @@ class Wish(msgspec.Struct, frozen=True):
             raise BadInput("A session keeps its directory.", "Leave --cwd out.")
 
 
-class RunSession(Protocol):
-    """One session, and what `run` does in it."""
-
-    async def open(self, wish: Wish) -> None: ...
-
-    async def turn(self, content: tuple[Text | Image, ...], shape: Shape[None]) -> str:
-        """Run a turn, told to the shape; returns its outcome."""
-        ...
-
-    async def answer(self, ask: Ask, decided: Decision) -> None: ...
-
-    def cancel(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 class Here:
     """A host of this process."""
 
@@ -127,6 +111,7 @@ class Here:
         return ids
 
     async def turn(self, content: tuple[Text | Image, ...], shape: Shape[None]) -> str:
+        """Run a turn, told to the shape; returns its outcome."""
         await self._door.watch(self._session, WHO, shape, lambda said: None)
         work = await self._door.prompt(self._session, content, WHO)
         return (await work.done).outcome
@@ -212,6 +197,9 @@ class There:
         await self._host.__aexit__(None, None, None)
 
 
+RunSession = Here | There  # one session, and what `run` does in it
+
+
 def newest(found: Iterable[SessionInfo], wish: Wish) -> str:
     for info in found:
         return info.id
@@ -229,12 +217,7 @@ async def whole(
         return given
     except UnknownSession:
         found = [one for one in await ids() if one.startswith(given)]
-    if not found:
-        raise UnknownSession(given)
-    if len(found) > 1:
-        names = ", ".join(found[:4])
-        raise BadInput(f"{len(found)} sessions begin with {given}: {names}.", "Write more of it.")
-    return found[0]
+    return the_only(found, given)
 
 
 async def seat(wish: Wish) -> RunSession:
