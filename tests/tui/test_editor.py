@@ -169,6 +169,16 @@ async def test_vi_counts_with_plain_digits_only(tmp_path: Path, char: str) -> No
         assert vi.take(app.writing.editor, char, char) and vi.count == ""
 
 
+async def test_commands_that_become_known_while_one_is_typed_are_offered_at_once(
+    tmp_path: Path,
+) -> None:
+    async with screen(tmp_path) as (app, pilot):
+        await pilot.press("slash", "g", "r", "e")
+        assert not app.writing.choices.found
+        app.writing.know([Choice("greet", "says hello")])
+        assert app.writing.choices.chosen == "greet" and app.writing.editor.choosing
+
+
 async def test_choices_scroll_so_that_the_chosen_one_is_in_sight(tmp_path: Path) -> None:
     async with screen(tmp_path) as (app, pilot):
         choices = app.writing.choices

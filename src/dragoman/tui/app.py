@@ -157,7 +157,7 @@ class Terminal(App[int]):
         if wish.prompt:
             await send(self, wish.prompt, queued=True)
         rows = await host.commands(self.desk.cwd)
-        self.writing.offered = [Choice(row.name, row.description) for row in rows]
+        self.writing.know([Choice(row.name, row.description) for row in rows])
         await asyncio.to_thread(prose.prepare)
 
     async def _facts(self) -> None:

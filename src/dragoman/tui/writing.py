@@ -88,7 +88,7 @@ class Writing(Vertical):
         self.editor = Editor(vi=vi, id="editor")
         self.choices = Choices(id="choices")
         self.bag = Bag()
-        self.offered: list[Choice] = []  # slash commands of the folder, beside our own
+        self._known: list[Choice] = []  # slash commands of the folder, beside our own
         self._beside = Static(id="beside")
         self._mark = Static("›", id="mark")
         self._folder = folder
@@ -114,6 +114,11 @@ class Writing(Vertical):
         if folder != self._folder:
             self._folder = folder
             self._files_at = ""
+
+    def know(self, commands: list[Choice]) -> None:
+        """The slash commands of the folder; a list that is open shows them at once."""
+        self._known = commands
+        self._catch_up()
 
     def words_for(self, what: str) -> None:
         """Show what the next words are for; nothing: a prompt."""
@@ -176,7 +181,7 @@ class Writing(Vertical):
             for name, one in commands.OWN.items()
         ]
         known = {choice.value for choice in own}
-        every = own + [one for one in self.offered if one.value not in known]
+        every = own + [one for one in self._known if one.value not in known]
         begin = sorted(
             (one for one in every if one.value.startswith(word)), key=lambda one: one.value != word
         )
