@@ -5,20 +5,18 @@ import select
 import socket
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.client.launch import launch, log_path
 from dragoman.client.problems import NotRunning
 
 from . import reach, say
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from .parse import Args
 
 _WITHIN = 60.0  # seconds in which a daemon is ready or has said what is wrong
 
 
-def start(args: "Args") -> int:
+def start(args: Args) -> int:
     """Start a daemon unless one runs. Exit code 1 when it does not come up."""
     try:
         found = reach.of_daemon(args, "status")
@@ -31,7 +29,7 @@ def start(args: "Args") -> int:
     return 0
 
 
-def _launch(args: "Args") -> int:
+def _launch(args: Args) -> int:
     flags = _flags(args)
     log = log_path(args.config_dir)
     begins = os.path.getsize(log) if os.path.exists(log) else 0
@@ -55,7 +53,7 @@ def _launch(args: "Args") -> int:
     return 0
 
 
-def _flags(args: "Args") -> list[str]:
+def _flags(args: Args) -> list[str]:
     names = ("ephemeral", "no-gateway", "native")
     return [f"--{name}" for name in names if getattr(args, name.replace("-", "_"))]
 

@@ -57,7 +57,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        return _reader_left()
+        _discard()
+        return 141  # the reader of our output went away (`| head`): leave quietly, as others do
     except OSError as problem:
         if problem.filename is not None:
             return _say_place(problem)
@@ -142,13 +143,19 @@ def _opens_terminal(words: list[str]) -> bool:
 
     Where nobody sits at a terminal, the name alone prints help as ever.
     """
-    at = 0
-    while at < len(words) and words[at].partition("=")[0] in _EVERYWHERE:
-        at += 1 + (_EVERYWHERE[words[at].partition("=")[0]] and "=" not in words[at])
+    at = _common_flags(words)
     first = words[at] if at < len(words) else ""
     if not first:
         return "--json" not in words and at == len(words) and _at_terminal()
     return first.partition("=")[0] in _TERMINAL or " " in first.strip()
+
+
+def _common_flags(words: list[str]) -> int:
+    """How many words at the beginning are flags that nearly every command has."""
+    at = 0
+    while at < len(words) and (name := words[at].partition("=")[0]) in _EVERYWHERE:
+        at += 1 + (_EVERYWHERE[name] and "=" not in words[at])
+    return at
 
 
 def _at_terminal() -> bool:
@@ -160,12 +167,7 @@ def _at_terminal() -> bool:
 
 def _command_first(words: list[str]) -> list[str]:
     """Flags that nearly every command has may stand before its name: they are put behind it."""
-    at = 0
-    while at < len(words):
-        name, equals, _ = words[at].partition("=")
-        if name not in _EVERYWHERE:
-            break
-        at += 1 + (_EVERYWHERE[name] and not equals)
+    at = _common_flags(words)
     moved, rest = words[:at], words[at:]
     if moved and not rest:
         raise Usage(f"a command is missing after {' '.join(moved)}")
@@ -219,7 +221,7 @@ def _run(command: Command, args: object) -> int:
 
         if not isinstance(problem, Fault):
             raise
-        print(f"dragoman: {problem}", file=sys.stderr)
+        _say(f"{problem}")
         if problem.code == "in_use" and command.name not in ("daemon", "fleet", "store"):
             print(_SHARE, file=sys.stderr)
         return FAILED
@@ -227,12 +229,10 @@ def _run(command: Command, args: object) -> int:
 
 def _say_place(problem: OSError) -> int:
     """A file or folder that cannot be had, which no verb has a better word for."""
-    print(
-        f"dragoman: {problem.filename} cannot be used: {problem.strerror}. Repair its permissions, "
-        "or choose folders of your own: HOME, DRAGOMAN_CONFIG_DIR, DRAGOMAN_DATA_DIR.",
-        file=sys.stderr,
+    return _say(
+        f"{problem.filename} cannot be used: {problem.strerror}. Repair its permissions, "
+        "or choose folders of your own: HOME, DRAGOMAN_CONFIG_DIR, DRAGOMAN_DATA_DIR."
     )
-    return FAILED
 
 
 def _say_usage(problem: Usage) -> int:
@@ -259,12 +259,6 @@ def _fill_streams() -> None:
 _ABSENT = 2  # ENOENT
 _SPENT = (11, 12, 23, 24)  # EAGAIN (of processes), ENOMEM, ENFILE, EMFILE
 _UNWRITABLE = (5, 9, 27, 28, 122)  # EIO, EBADF, EFBIG, ENOSPC, EDQUOT
-
-
-def _reader_left() -> int:
-    """The reader of our output went away (`| head`): leave quietly, as other programs do."""
-    _discard()
-    return 141
 
 
 def _discard() -> None:

@@ -204,12 +204,11 @@ def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
             names = ", ".join(sub.name for sub in command.subs)
             raise Usage(f"{command.full_name} needs one of: {names}", command)
         found = command.sub(name)
-        if found is None and command.default and at is not None:
-            default = command.sub(command.default)
-            if default and default.args and not _close(name, command):
-                return default, words
         if found is None:
             hint = suggest(name, [sub.name for sub in command.subs])
+            default = command.sub(command.default)
+            if default and default.args and at is not None and not hint:
+                return default, words
             raise Usage(f"unknown sub-command {name!r} of {command.full_name}{hint}", command)
         if at is not None:
             del words[at]
@@ -217,13 +216,8 @@ def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
     return command, words
 
 
-def _close(name: str, command: Command) -> bool:
-    return bool(suggest(name, [sub.name for sub in command.subs]))
-
-
 def _first_loose(command: Command, words: list[str]) -> int | None:
-    default = command.sub(command.default) if command.default else None
-    known = (default or command).all_flags()
+    known = (command.sub(command.default) or command).all_flags()
     valued = {f"--{flag.name}" for flag in known if flag.takes_value}
     valued |= {f"-{flag.short}" for flag in known if flag.takes_value and flag.short}
     skip = False
@@ -268,16 +262,20 @@ def _take_flag(
 
 
 def _convert(command: Command, flag: Flag, name: str, given: str) -> object:
-    if flag.choices and given not in flag.choices:
-        hint = suggest(given, flag.choices)
-        allowed = ", ".join(flag.choices)
-        raise Usage(f"{name} must be one of {allowed} (got {given!r}){hint}", command)
+    _check_choice(command, flag, name, given)
     try:
         return flag.kind(given)
     except ValueError as problem:
         what = {int: "a whole number", float: "a number"}.get(flag.kind)  # type: ignore[call-overload]
         reason = f"must be {what} (got {given!r})" if what else str(problem)
         raise Usage(f"{name}: {reason}", command) from None
+
+
+def _check_choice(command: Command, of: Flag | Arg, name: str, given: str) -> None:
+    if of.choices and given not in of.choices:
+        hint = suggest(given, of.choices)
+        allowed = ", ".join(of.choices)
+        raise Usage(f"{name} must be one of {allowed} (got {given!r}){hint}", command)
 
 
 def _place(command: Command, loose: list[str], values: dict[str, object]) -> None:
@@ -288,10 +286,7 @@ def _place(command: Command, loose: list[str], values: dict[str, object]) -> Non
             values[arg.key], loose = loose, []
         elif loose:
             given = loose.pop(0)
-            if arg.choices and given not in arg.choices:
-                hint = suggest(given, arg.choices)
-                allowed = ", ".join(arg.choices)
-                raise Usage(f"{arg.shown} must be one of {allowed} (got {given!r}){hint}", command)
+            _check_choice(command, arg, arg.shown, given)
             values[arg.key] = given
         elif arg.optional:
             values[arg.key] = None

@@ -5,6 +5,7 @@ import os
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dragoman.settings.load import Loaded
     from dragoman.settings.places import Places
 
 
@@ -15,11 +16,13 @@ def find(config_dir: str | None = None) -> "Places":
     return places.places(os.environ, config_dir)
 
 
-def warn(config_dir: str | None = None) -> None:
-    """Say what is strange in the configuration that a verb is about to read. Raises BadSettings."""
+def warn(config_dir: str | None = None) -> "Loaded":
+    """Read the configuration and say what is strange in it. Raises BadSettings."""
     from dragoman.settings.load import load
 
     from . import say
 
-    for warning in load(find(config_dir).config_file).warnings:
+    loaded = load(find(config_dir).config_file)
+    for warning in loaded.warnings:
         say.warn(warning)
+    return loaded

@@ -99,10 +99,8 @@ class QuestionQueue:
         more = {"scope": decided.scope, "lasts": decided.lasts, "digest": ask.get("digest", "")}
         self._answer(ask["id"], decided.verdict, decided.text, more)
 
-    def _answer(
-        self, ask_id: str, verdict: str, text: str, more: "dict[str, str] | None" = None
-    ) -> None:
-        params = {"id": ask_id, "verdict": verdict, "text": text, **(more or {})}
+    def _answer(self, ask_id: str, verdict: str, text: str, more: dict[str, str]) -> None:
+        params = {"id": ask_id, "verdict": verdict, "text": text, **more}
         try:
             settled = self._host.call("dragoman/answer", params)["settled"]
         except (AlreadySettled, UnknownAsk, Changed) as problem:

@@ -7,13 +7,13 @@ from dragoman.client.problems import NotRunning, the_only
 from dragoman.engine.faults import Fault, UnknownAsk, UnknownSession
 
 from . import say
+from .parse import Args
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from dragoman.cli.local.offline import Offline
-    from dragoman.cli.parse import Args
 
     Host = Plain | Offline
 
@@ -21,12 +21,12 @@ _PAGE = 1_000
 _PAGES = 20
 
 
-def daemon(args: "Args") -> Plain:
+def daemon(args: Args) -> Plain:
     """A connection to the running daemon. Raises NotRunning, which says how to start it."""
     return Plain(socket_path(args.config_dir), f"dragoman {args.verb}")
 
 
-def reload(args: "Args") -> None:
+def reload(args: Args) -> None:
     """Return when a running daemon has read again what was written."""
     try:
         of_daemon(args, "config", op="reload")
@@ -36,7 +36,7 @@ def reload(args: "Args") -> None:
         say.warn(f"The running daemon goes on with what it had: {fault}")
 
 
-def host(args: "Args") -> "Host":
+def host(args: Args) -> "Host":
     """The running daemon, or the same answers out of the store when none runs."""
     try:
         return daemon(args)
@@ -49,19 +49,19 @@ def host(args: "Args") -> "Host":
         return Offline(args.config_dir)
 
 
-def call(args: "Args", method: str, **params: "Any") -> "Any":
+def call(args: Args, method: str, **params: "Any") -> "Any":
     """What the host answers to one method of ours, from the store when no daemon runs."""
     with host(args) as on:
         return on.call(f"dragoman/{method}", params)
 
 
-def of_daemon(args: "Args", method: str, **params: "Any") -> "Any":
+def of_daemon(args: Args, method: str, **params: "Any") -> "Any":
     """The same where a daemon has to run. Raises NotRunning."""
     with daemon(args) as on:
         return on.call(f"dragoman/{method}", params)
 
 
-def of_session(args: "Args", method: str, **params: "Any") -> "Any":
+def of_session(args: Args, method: str, **params: "Any") -> "Any":
     """The same about the session that the command line names by its beginning."""
     with host(args) as on:
         session = session_id(on, args.session)

@@ -5,11 +5,11 @@ import sys
 
 from dragoman import TYPE_CHECKING
 
+from .parse import Args
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, TextIO
-
-    from dragoman.cli.parse import Args
 
 _STYLES = {
     "bold": "1",
@@ -81,14 +81,14 @@ def plain_json(value: "Any", *, indent: int | None = 2) -> None:
     out(dumps(value, indent=indent, ensure_ascii=False))
 
 
-def as_json(args: "Args", value: "Any") -> bool:
+def as_json(args: Args, value: "Any") -> bool:
     """Whether `--json` was given; the value is printed then."""
     if args.json:
         plain_json(value)
     return bool(args.json)
 
 
-def result(args: "Args", value: "Any", text: str) -> int:
+def result(args: Args, value: "Any", text: str) -> int:
     """What a command did: as JSON when that is asked for, else in a line. Returns the exit code."""
     if not as_json(args, value):
         out(text)

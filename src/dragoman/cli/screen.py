@@ -10,7 +10,6 @@ from .times import clock
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
     from dragoman.engine.ask import Ask
 
 ROOM = 500  # characters of a question in a list: what fits was shown whole
@@ -135,7 +134,7 @@ def text_of(content: "Any") -> str:
     return "".join(block["text"] for block in content if block["type"] == "text")
 
 
-def arguments(args: "Args") -> str:
+def arguments(args: "dict[str, Any] | None") -> str:
     from json import dumps
 
     return dumps(args, ensure_ascii=False) if args else ""

@@ -187,13 +187,9 @@ def json_like(value: Any) -> Any:
     return value
 
 
-def _key(path: Path) -> str:
-    return ".".join(
-        part
-        if part and part.isascii() and all(c.isalnum() or c in "_-" for c in part)
-        else render(part)
-        for part in path
-    )
+def _key(part: str) -> str:
+    plain = part and part.isascii() and all(c.isalnum() or c in "_-" for c in part)
+    return part if plain else render(part)
 
 
 def render(value: Any) -> str:
@@ -207,7 +203,7 @@ def render(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_key((str(key),))} = {render(one)}" for key, one in value.items())
+        pairs = ", ".join(f"{_key(str(key))} = {render(one)}" for key, one in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(render(one) for one in value)}]"

@@ -9,9 +9,10 @@ import select
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.cli.dialogue import Decision, Dialogue, put, screen_size
+from dragoman.cli.parse import Args
 from dragoman.cli.run.printing import Ink, JsonLines, Screen
 from dragoman.cli.run.turns import RunSession, Wish, seat
 from dragoman.client import attachments
@@ -23,9 +24,6 @@ from dragoman.engine.faults import AlreadySettled, BadInput
 from dragoman.engine.shown import line
 from dragoman.engine.visible import visible
 from dragoman.transports.loop import run
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
 _PATIENCE = 3.0  # seconds for the first byte of a standard input that may be nobody's
 
@@ -192,7 +190,7 @@ def _standard_input(*, patient: bool) -> str:
     return data.decode(errors="replace")
 
 
-def main(args: "Args") -> int:
+def main(args: Args) -> int:
     """Run one turn with the command line's arguments."""
     if getattr(args, "demo", False):
         from dragoman.cli.run.showcase import show

@@ -3,15 +3,11 @@
 import os
 import sys
 
-from dragoman import TYPE_CHECKING
-
+from ..parse import Args
 from ..quiet import begin
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Join the running daemon, or serve from here; the server is imported only then."""
     if args.login:
         return _log_in(args)
@@ -35,7 +31,7 @@ def run(args: "Args") -> int:
     return begin(serve)
 
 
-def _log_in(args: "Args") -> int:
+def _log_in(args: Args) -> int:
     """Editors add the word `login` to the command that they know."""
     if args.login != "login":
         print(f"dragoman acp: Unknown word: {args.login}. Did you mean login?", file=sys.stderr)

@@ -1,19 +1,15 @@
 """`dragoman agents`: the agents of the configuration, and what their models are told."""
 
-from dragoman import TYPE_CHECKING
-
 from .. import reach, say
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ..parse import Args
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Run one sub-command."""
     return _show(args) if args.sub == "show" else _list(args)
 
 
-def _list(args: "Args") -> int:
+def _list(args: Args) -> int:
     """Print one row per agent."""
     found = reach.call(args, "agents")
     if say.as_json(args, found):
@@ -32,7 +28,7 @@ def _list(args: "Args") -> int:
     return 0
 
 
-def _show(args: "Args") -> int:
+def _show(args: Args) -> int:
     """Print one agent, or with --prompt what its model gets in this folder."""
     from ..local.prompts import given
 

@@ -7,6 +7,7 @@ from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
+from ..parse import Args
 from ..questions import QuestionQueue
 from ..screen import what, who
 from ..times import ago
@@ -14,12 +15,10 @@ from ..times import ago
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
-
 LASTS = ("session", "project", "agent")
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """List them, show one, or stay; or list and withdraw what is remembered."""
     if args.sub == "show":
         return _show(args)
@@ -40,7 +39,7 @@ def run(args: "Args") -> int:
     return 0
 
 
-def _show(args: "Args") -> int:
+def _show(args: Args) -> int:
     """One question, whole."""
     from dragoman.engine.visible import visible
 
@@ -64,7 +63,7 @@ def _show(args: "Args") -> int:
     return 0
 
 
-def _rules(args: "Args") -> int:
+def _rules(args: Args) -> int:
     found = reach.call(args, "rules")["rules"]
     if say.as_json(args, {"rules": found}):
         return 0
@@ -94,7 +93,7 @@ def on_one_line(text: str) -> str:
     return on_a_line(text)
 
 
-def _remove(args: "Args") -> int:
+def _remove(args: Args) -> int:
     if not args.id:
         raise BadInput("Which rule?", "List them: dragoman approvals rules.")
     with reach.host(args) as host:
@@ -118,7 +117,7 @@ def _answer(one: "dict[str, Any]") -> str:
     return on_one_line(f"{settled['verdict']} by {by}{comment}{kept}")
 
 
-def _watch(args: "Args") -> int:
+def _watch(args: Args) -> int:
     with reach.daemon(args) as host:
         host.call("dragoman/watch", {})
         questions = QuestionQueue(host)
@@ -142,7 +141,7 @@ def _watch(args: "Args") -> int:
                 _went(args, questions, event, typing)
 
 
-def _came(args: "Args", questions: QuestionQueue, ask: "dict[str, Any]", typing: bool) -> None:
+def _came(args: Args, questions: QuestionQueue, ask: "dict[str, Any]", typing: bool) -> None:
     if args.json:
         say.plain_json({"asked": ask}, indent=None)
     elif typing:
@@ -152,7 +151,7 @@ def _came(args: "Args", questions: QuestionQueue, ask: "dict[str, Any]", typing:
     sys.stdout.flush()
 
 
-def _went(args: "Args", questions: QuestionQueue, event: "dict[str, Any]", typing: bool) -> None:
+def _went(args: Args, questions: QuestionQueue, event: "dict[str, Any]", typing: bool) -> None:
     by = who(event.get("by"), "the host")
     if args.json:
         say.plain_json({"settled": event}, indent=None)

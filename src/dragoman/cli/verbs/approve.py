@@ -6,27 +6,26 @@ from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
+from ..parse import Args
 from ..screen import ROOM, ask_of
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Answer, and say what was answered."""
     keep = args.always or args.scope or getattr(args, "for")
     more = {"scope": args.scope or "", "lasts": getattr(args, "for") or ""}
     return settle(args, "allow_always" if keep else "allow", args.comment or "", more)
 
 
-def deny(args: "Args") -> int:
+def deny(args: Args) -> int:
     """Answer no, and say so."""
     return settle(args, "deny", args.reason or "")
 
 
-def settle(args: "Args", verdict: str, comment: str, more: "dict[str, str] | None" = None) -> int:
+def settle(args: Args, verdict: str, comment: str, more: "dict[str, str] | None" = None) -> int:
     """Give one verdict to the daemon."""
     with reach.daemon(args) as host:
         ask = reach.ask_id(host, args.id)

@@ -6,22 +6,21 @@ from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
+from ..parse import Args
 from ..places import find, warn
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Do what the second word says."""
     warn(args.config_dir)
     verbs = {"list": _list, "add": _add, "remove": _remove, "logs": _logs, "restart": _restart}
     return verbs.get(args.sub, _permissions)(args)
 
 
-def _states(args: "Args") -> "dict[str, Any]":
+def _states(args: Args) -> "dict[str, Any]":
     """What a running daemon says of its apps."""
     from dragoman.client.problems import NotRunning
 
@@ -31,7 +30,7 @@ def _states(args: "Args") -> "dict[str, Any]":
         return {"kept": [], "connected": []}
 
 
-def _list(args: "Args") -> int:
+def _list(args: Args) -> int:
     from dragoman.cli.local import app_folders
 
     found = app_folders.entries(find(args.config_dir))
@@ -64,7 +63,7 @@ def _list(args: "Args") -> int:
     return 0
 
 
-def _add(args: "Args") -> int:
+def _add(args: Args) -> int:
     from dragoman.cli.local import app_folders
 
     where = find(args.config_dir)
@@ -99,19 +98,19 @@ def _show(asked: "Any", granted: "dict[str, tuple[str, ...]]") -> None:
         say.out(f"  network      {say.clean(name)} (said by the app; it is not held to it)")
 
 
-def _remove(args: "Args") -> int:
+def _remove(args: Args) -> int:
     from dragoman.cli.local import app_folders
 
     app_folders.remove(find(args.config_dir), args.id)
     return say.result(args, {"removed": args.id}, f"Removed {say.clean(args.id)}.")
 
 
-def _restart(args: "Args") -> int:
+def _restart(args: Args) -> int:
     reach.of_daemon(args, "apps/restart", id=args.id)
     return say.result(args, {"restarted": args.id}, f"Restarted {say.clean(args.id)}.")
 
 
-def _logs(args: "Args") -> int:
+def _logs(args: Args) -> int:
     """The newest lines of the daemon's log that are about an app."""
     from .logs import log_file, newest
 
@@ -132,7 +131,7 @@ def _logs(args: "Args") -> int:
     return 0
 
 
-def _permissions(args: "Args") -> int:
+def _permissions(args: Args) -> int:
     from dragoman.cli.local import app_folders
 
     where = find(args.config_dir)

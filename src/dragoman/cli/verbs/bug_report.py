@@ -3,22 +3,20 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.engine.faults import BadInput, Fault
 
 from .. import say
+from ..parse import Args
 from ..places import find
 from .logs import log_file, newest
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
 _OURS = ("dragoman", "msgspec", "uvloop", "httptools", "textual", "websockets", "mcp")
 _CELL = 64 * 1024  # characters of one part
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Show the report, then write it when its owner agrees."""
     text = "\n".join(f"== {title} ==\n{body}\n" for title, body in parts(args))
     say.out(text)
@@ -45,7 +43,7 @@ def _agreed(path: str) -> bool:
     return input(f"Write this to {path}? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def parts(args: "Args") -> Iterator[tuple[str, str]]:
+def parts(args: Args) -> Iterator[tuple[str, str]]:
     """Titles and texts, without secrets."""
     from dragoman.observe.redact import scrub
 
@@ -97,7 +95,7 @@ def _configuration(where: Any) -> str:
     return json.dumps(redact(loaded.settings), indent=1, ensure_ascii=False, default=str)
 
 
-def _running(args: "Args") -> str:
+def _running(args: Args) -> str:
     import json
 
     from dragoman.client.problems import NotRunning
@@ -110,6 +108,6 @@ def _running(args: "Args") -> str:
         return "no daemon runs"
 
 
-def _log(args: "Args") -> str:
+def _log(args: Args) -> str:
     """The log has neither prompts nor answers in it."""
     return "\n".join(newest(log_file(args), args.lines)) or "empty"

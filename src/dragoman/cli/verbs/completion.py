@@ -1,16 +1,12 @@
 """`dragoman completion bash|zsh|fish`: a completion script made from the table."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from .. import say, table
-from ..parse import Command, Flag
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ..parse import Args, Command, Flag
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Print the script for one shell."""
     commands = table.commands()
     script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](commands)

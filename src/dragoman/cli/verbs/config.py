@@ -2,54 +2,40 @@
 
 import os
 
-from dragoman import TYPE_CHECKING
-
 from .. import reach, say
-from ..places import find
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
-    from dragoman.settings.load import Loaded
+from ..parse import Args
+from ..places import find, warn
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Run one sub-command."""
     return int(_SUBS[args.sub](args))
 
 
-def _load(args: "Args") -> "Loaded":
-    from dragoman.settings.load import load
-
-    loaded = load(find(args.config_dir).config_file)
-    for warning in loaded.warnings:
-        say.warn(warning)
-    return loaded
-
-
-def _warn(args: "Args") -> None:
+def _warn(args: Args) -> None:
     """The key is written, but the whole may not be right: say so now, not at the next start."""
     from dragoman.settings.load import BadSettings
 
     try:
-        _load(args)
+        warn(args.config_dir)
     except BadSettings as bad:
         for text in (*bad.problems, *bad.warnings):
             say.warn(text)
 
 
-def _path(args: "Args") -> int:
+def _path(args: Args) -> int:
     where = find(args.config_dir)
     exists = os.path.exists(where.config_file)
     found = {"config": where.config_file, "exists": exists, "data": where.data_dir}
     return say.result(args, found, where.config_file)
 
 
-def _get(args: "Args") -> int:
+def _get(args: Args) -> int:
     from dragoman.observe.redact import redact
     from dragoman.settings.explain import value_of
     from dragoman.settings.redact import plain
 
-    loaded = _load(args)
+    loaded = warn(args.config_dir)
     if args.key:
         value = value_of(loaded, args.key)
         name = args.key.rpartition(".")[2].strip("\"'")
@@ -68,7 +54,7 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _set(args: "Args") -> int:
+def _set(args: Args) -> int:
     from dragoman.settings.redact import HIDDEN, is_secret
     from dragoman.settings.write import render, set_key
 
@@ -84,7 +70,7 @@ def _set(args: "Args") -> int:
     return 0
 
 
-def _unset(args: "Args") -> int:
+def _unset(args: Args) -> int:
     from dragoman.engine.faults import BadInput
     from dragoman.settings.write import unset_key
 
@@ -97,11 +83,11 @@ def _unset(args: "Args") -> int:
     return 0
 
 
-def _explain(args: "Args") -> int:
+def _explain(args: Args) -> int:
     from dragoman.settings.explain import explain
     from dragoman.settings.write import render
 
-    found = explain(_load(args), args.key or "")
+    found = explain(warn(args.config_dir), args.key or "")
     if args.json:
         say.json(found)
     elif len(found) == 1:
@@ -124,7 +110,7 @@ def _explain(args: "Args") -> int:
     return 0
 
 
-def _schema(args: "Args") -> int:
+def _schema(args: Args) -> int:
     from dragoman.settings.explain import schema
 
     say.json(schema())

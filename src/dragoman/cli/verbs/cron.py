@@ -6,15 +6,14 @@ from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
-from ..times import ago, interval
+from ..parse import Args
+from ..times import ago, interval, stamp
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Add, list, remove, run now, or tell of runs."""
     return {
         "add": _add,
@@ -26,7 +25,7 @@ def run(args: "Args") -> int:
     }.get(args.sub, _list)(args)
 
 
-def _add(args: "Args") -> int:
+def _add(args: Args) -> int:
     prompt = " ".join(args.prompt)
     given = {name: getattr(args, name) or "" for name in ("at", "every", "cron", "tz", "name")}
     params = {
@@ -40,7 +39,7 @@ def _add(args: "Args") -> int:
     return say.result(args, job, f"{job['id']}  {_next(job)}")
 
 
-def _list(args: "Args") -> int:
+def _list(args: Args) -> int:
     jobs = reach.of_daemon(args, "schedules")["schedules"]
     if say.as_json(args, {"schedules": jobs}):
         return 0
@@ -54,23 +53,23 @@ def _list(args: "Args") -> int:
     return 0
 
 
-def _remove(args: "Args") -> int:
+def _remove(args: Args) -> int:
     job = reach.of_daemon(args, "removeSchedule", id=args.id)
     return say.result(args, job, f"removed: {job['id']}")
 
 
-def _switch(args: "Args") -> int:
+def _switch(args: Args) -> int:
     job = reach.of_daemon(args, "enableSchedule", id=args.id, enabled=args.sub == "resume")
     return say.result(args, job, f"{args.sub}d: {job['id']}  {_next(job)}")
 
 
-def _trigger(args: "Args") -> int:
+def _trigger(args: Args) -> int:
     ran = reach.of_daemon(args, "triggerSchedule", id=args.id)
     say.result(args, ran, say.clean(ran["output"]) or ran["status"])
     return 0 if ran["status"] == "ok" else 1
 
 
-def _runs(args: "Args") -> int:
+def _runs(args: Args) -> int:
     limit = args.limit if args.limit is not None else 20
     if limit < 1:
         raise BadInput("The limit is at least 1.")
@@ -97,6 +96,4 @@ def _next(job: "dict[str, Any]") -> str:
         return "paused"
     if job["next_run"] is None:
         return "over"
-    from time import localtime, strftime
-
-    return strftime("next: %Y-%m-%d %H:%M:%S", localtime(job["next_run"] / 1000))
+    return f"next: {stamp(job['next_run'])}"

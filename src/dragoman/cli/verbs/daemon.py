@@ -1,14 +1,10 @@
 """`dragoman daemon`: the host in the foreground."""
 
-from dragoman import TYPE_CHECKING
-
+from ..parse import Args
 from ..quiet import begin
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Hand over to the daemon; it is imported only now."""
     if args.background:
         from ..background import start

@@ -7,16 +7,16 @@ from dragoman.dialects.descriptor import REGISTRY
 from dragoman.settings import places
 
 from .. import say
+from ..parse import Args
 from ..places import find
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
     from dragoman.dialects.descriptor import Dialect
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Print what is spoken; no daemon needs to run."""
     where = find(args.config_dir)
     rows = [_row(one, where) for one in REGISTRY.all()]

@@ -3,12 +3,11 @@
 from dragoman import TYPE_CHECKING
 
 from .. import say
+from ..parse import Args
 from ..places import find
 
 if TYPE_CHECKING:
     from typing import Any
-
-    from dragoman.cli.parse import Args
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "error": ("ERROR", "red")}
 
@@ -20,7 +19,7 @@ def _attacked(where: "Any") -> "list[Any]":
     return list(attack(load(where.config_file).settings))
 
 
-def _examined(args: "Args", where: "Any") -> "list[Any]":
+def _examined(args: Args, where: "Any") -> "list[Any]":
     """As the daemon sees it when one runs: its environment and its apps count, not the shell's."""
     from dragoman.client.address import socket_path
     from dragoman.client.plain import Plain
@@ -39,7 +38,7 @@ def _examined(args: "Args", where: "Any") -> "list[Any]":
     return [runs, *rows, *beside()]
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Print one row per finding, each with its way out."""
     from dragoman.observe.redact import scrub
 

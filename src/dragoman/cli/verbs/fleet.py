@@ -3,23 +3,22 @@
 from dragoman import TYPE_CHECKING
 
 from .. import say
+from ..parse import Args
 from ..places import warn
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
-
 _AWAY = "gives its sessions away, each when its turn is over"
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Run one sub-command."""
     warn(args.config_dir)
     return int(_SUBS[args.sub](args))
 
 
-def _list(args: "Args") -> int:
+def _list(args: Args) -> int:
     from dragoman.cli.local.fleets import nodes
 
     found = nodes(args.config_dir)
@@ -50,7 +49,7 @@ def _row(one: "Any") -> "tuple[str, ...]":
     )
 
 
-def _drain(args: "Args") -> int:
+def _drain(args: Args) -> int:
     from dragoman.cli.local.fleets import drain
 
     drain(args.config_dir, args.node, back=args.back)
@@ -58,7 +57,7 @@ def _drain(args: "Args") -> int:
     return say.result(args, {"node": args.node, "draining": not args.back}, f"{args.node} {does}")
 
 
-def _move(args: "Args") -> int:
+def _move(args: Args) -> int:
     from dragoman.cli.local.fleets import move
 
     session = move(args.config_dir, args.session, args.node)
@@ -66,7 +65,7 @@ def _move(args: "Args") -> int:
     return say.result(args, found, f"{session} goes on on {args.node}")
 
 
-def _grant(args: "Args") -> int:
+def _grant(args: Args) -> int:
     from dragoman.cli.local.fleets import grant
 
     grant(args.config_dir, args.role, args.kind)

@@ -3,18 +3,14 @@
 import os
 import sys
 
-from dragoman import TYPE_CHECKING
-
 from .. import reach, say
+from ..parse import Args
 from ..places import find
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
 _LONGEST = 4096
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Ask in the terminal, or take provider and key from the command line and standard input."""
     from dragoman.engine.faults import Fault
     from dragoman.settings import login

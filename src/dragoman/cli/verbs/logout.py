@@ -1,15 +1,11 @@
 """`dragoman logout`: forget the key that `dragoman login` kept."""
 
-from dragoman import TYPE_CHECKING
-
 from .. import reach, say
+from ..parse import Args
 from ..places import find
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     from dragoman.settings import login
 
     from ..local.login import plain_name

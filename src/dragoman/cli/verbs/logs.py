@@ -8,17 +8,16 @@ from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput, Fault
 
 from .. import reach, say
-from ..places import find
+from ..parse import Args
+from ..places import find, warn
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
-
 _CHUNK = 65536
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Print lines; with `-f` stay, and let the daemon tell what it logs."""
     if not args.follow:
         for line in newest(log_file(args), args.lines):
@@ -44,21 +43,14 @@ def run(args: "Args") -> int:
     return 1
 
 
-def log_file(args: "Args") -> str:
+def log_file(args: Args) -> str:
     """Where the daemon writes its log. A configuration that cannot be read is told, no obstacle."""
-    from dragoman.settings.load import load
-
-    where = find(args.config_dir)
     chosen = ""
     try:
-        loaded = load(where.config_file)
+        chosen = warn(args.config_dir).settings.log.file
     except Fault as fault:
         say.warn(f"{fault} The log is looked for where it is by default.")
-    else:
-        for warning in loaded.warnings:
-            say.warn(warning)
-        chosen = loaded.settings.log.file
-    return chosen or os.path.join(where.data_dir, "daemon.log")
+    return chosen or os.path.join(find(args.config_dir).data_dir, "daemon.log")
 
 
 def newest(path: str, count: int) -> list[str]:

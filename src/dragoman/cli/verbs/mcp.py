@@ -1,15 +1,11 @@
 """`dragoman mcp list|login`: MCP servers, and signing in to one with a browser."""
 
-from dragoman import TYPE_CHECKING
-
 from .. import say
+from ..parse import Args
 from ..places import warn
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Show the servers, or sign in to one."""
     from dragoman.cli.local import mcp_login
 

@@ -1,17 +1,14 @@
 """`dragoman memory list|forget`: what agents remember across sessions."""
 
-from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import say
+from ..parse import Args
 from ..places import warn
 from ..times import ago
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Read the memories; they are files that several processes may share."""
     from dragoman.cli.local import memories
 

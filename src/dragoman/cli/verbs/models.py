@@ -5,14 +5,13 @@ import sys
 from dragoman import TYPE_CHECKING
 
 from .. import reach, say
+from ..parse import Args
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Print one row per model."""
     found = reach.call(args, "models", **({"provider": args.provider} if args.provider else {}))
     if say.as_json(args, found):

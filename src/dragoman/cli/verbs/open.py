@@ -4,13 +4,9 @@ A program's arguments can be read by every user of the machine, so the link is n
 browser is given a page in a folder that only its owner can read, and that page leads on.
 """
 
-from dragoman import TYPE_CHECKING
-
 from .. import reach, say
+from ..parse import Args
 from ..places import find
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -21,7 +17,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Ask the daemon for a link and hand it to the browser."""
     found = reach.of_daemon(args, "pair", link=True)
     shown = args.print
@@ -36,7 +32,7 @@ def run(args: "Args") -> int:
     return 0
 
 
-def _opened(args: "Args", link: str) -> bool:
+def _opened(args: Args, link: str) -> bool:
     import webbrowser
     from pathlib import Path
 

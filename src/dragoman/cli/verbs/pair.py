@@ -4,15 +4,14 @@ from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
+from ..parse import Args
 from ..places import warn
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def new_code(args: "Args") -> "dict[str, Any]":
+def new_code(args: Args) -> "dict[str, Any]":
     """Of the running daemon, over its own socket; without one straight into the store."""
     try:
         return dict(reach.of_daemon(args, "pair"))
@@ -26,7 +25,7 @@ def new_code(args: "Args") -> "dict[str, Any]":
         return {"code": code, "address": tokens.address(where, settings), "expires_in": 600}
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Print the code and where to use it."""
     found = new_code(args)
     code, place = found["code"], found["address"]

@@ -8,18 +8,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import say
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ..parse import Args
 
 _WITHIN = 30.0
 
 
 class Failed(Exception):
     """What did not go as it should."""
+
+
+def _request(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
 class Trial:
@@ -102,24 +104,14 @@ class Trial:
         self.session = found[0]["id"]
 
     def zeroclaw(self) -> None:
-        hello = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {"protocolVersion": 1},
-        }
-        self.talk(
-            "zeroclaw", hello, {"jsonrpc": "2.0", "id": 2, "method": "session/list", "params": {}}
-        )
+        hello = _request(1, "initialize", {"protocolVersion": 1})
+        self.talk("zeroclaw", hello, _request(2, "session/list", {}))
 
     def acp(self) -> None:
         hello = {"protocolVersion": 1, "clientCapabilities": {}}
         new = {"cwd": self.work, "mcpServers": []}
-        rows = (("initialize", hello), ("session/new", new))
-        text = "".join(
-            json.dumps({"jsonrpc": "2.0", "id": at, "method": name, "params": params}) + "\n"
-            for at, (name, params) in enumerate(rows, 1)
-        )
+        rows = _request(1, "initialize", hello), _request(2, "session/new", new)
+        text = "".join(json.dumps(row) + "\n" for row in rows)
         answers = [json.loads(row) for row in self.command("acp", text=text).splitlines()]
         if not any(one.get("id") == 2 and "sessionId" in one.get("result", {}) for one in answers):
             raise Failed(f"acp answered {str(answers)[:300]}")
@@ -131,19 +123,16 @@ class Trial:
             raise Failed(f"zot ended with {said.splitlines()[-1][:300]}")
 
     def humanlayer(self) -> None:
-        call = {"jsonrpc": "2.0", "id": 1, "method": "listSessions", "params": {}}
+        call = _request(1, "listSessions", {})
         found = self.talk("humanlayer", call)[0]["result"]["sessions"]
         if self.session not in [one["id"] for one in found]:
             raise Failed("humanlayer does not list the session that another client began")
 
     def openclawos(self) -> None:
         manifest: dict[str, Any] = {
-            "id": "@self/test",
-            "name": "Self-test",
-            "version": "1.0.0",
-            "type": "app",
-        }
-        manifest |= {"main": "none", "protocol": {"version": "1.0"}, "capabilities": {}}
+            "id": "@self/test", "name": "Self-test", "version": "1.0.0", "type": "app",
+            "main": "none", "protocol": {"version": "1.0"}, "capabilities": {},
+        }  # fmt: skip
         params = {"manifest": manifest}
         message = {"type": "request", "id": "1", "method": "app.register", "params": params}
         answer = self.talk("openclawos", message)[0]
@@ -184,7 +173,7 @@ class Trial:
         self.end("wait")
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """One row per part; goes on after a failure."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:

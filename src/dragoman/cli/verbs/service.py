@@ -3,19 +3,16 @@
 import os
 import sys
 
-from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import say, units
+from ..parse import Args
 from ..places import find
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
 _SECONDS = 30
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Run one sub-command for this platform."""
     if sys.platform == "win32":
         raise BadInput("There is no service for Windows yet.", "Start it by hand: dragoman daemon")
@@ -34,7 +31,7 @@ def command(config_dir: str | None) -> list[str]:
     return [*words, "--config-dir", os.path.abspath(config_dir)] if config_dir else words
 
 
-def _install(args: "Args", path: str, mac: bool) -> int:
+def _install(args: Args, path: str, mac: bool) -> int:
     where = find(args.config_dir)
     words = command(where.config_dir if where.given else None)
     if mac:
@@ -66,7 +63,7 @@ def _install(args: "Args", path: str, mac: bool) -> int:
     return 1
 
 
-def _uninstall(args: "Args", path: str, mac: bool) -> int:
+def _uninstall(args: Args, path: str, mac: bool) -> int:
     if mac:
         steps = [["launchctl", "unload", "-w", path]]
     else:
@@ -86,7 +83,7 @@ def _uninstall(args: "Args", path: str, mac: bool) -> int:
     return 0
 
 
-def _status(args: "Args", path: str, mac: bool) -> int:
+def _status(args: Args, path: str, mac: bool) -> int:
     there = os.path.exists(path)
     if mac:
         runs = there and not _do(["launchctl", "list", units.LABEL])

@@ -1,14 +1,10 @@
 """`dragoman speak`: any of the protocols on standard input and output."""
 
-from dragoman import TYPE_CHECKING
-
+from ..parse import Args
 from ..quiet import begin
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Hand over to the server; it is imported only now."""
 
     def serve() -> int:

@@ -4,15 +4,14 @@ from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
+from ..parse import Args
 from ..times import span
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Ask the daemon and print what it says."""
     try:
         found = reach.of_daemon(args, "status")

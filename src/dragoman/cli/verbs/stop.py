@@ -5,18 +5,15 @@ import select
 import signal
 import time
 
-from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ..parse import Args
 
 _WITHIN = 30.0  # seconds in which a daemon has ended
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Ask it to end and wait until it has. Exit code 1 when none runs, or it does not end."""
     try:
         with reach.daemon(args) as host:

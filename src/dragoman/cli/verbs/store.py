@@ -3,14 +3,13 @@
 from dragoman import TYPE_CHECKING
 
 from .. import say
+from ..parse import Args
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Copy, telling how far it is."""
     from dragoman.cli.local.stores import copied
 

@@ -8,17 +8,16 @@ from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
+from ..parse import Args
 from ..times import clock
 
 if TYPE_CHECKING:
     from typing import Any, TextIO
 
-    from dragoman.cli.parse import Args
-
 _COLOURS = ("cyan", "magenta", "green", "blue", "yellow")
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Show lines until interrupted."""
     record = _recording(args.record)
     try:
@@ -62,7 +61,7 @@ def _write(file: "TextIO", row: "dict[str, Any]") -> None:
     file.flush()
 
 
-def _show(args: "Args", row: "dict[str, Any]", colours: "dict[str, str]") -> None:
+def _show(args: Args, row: "dict[str, Any]", colours: "dict[str, str]") -> None:
     if args.json:
         say.plain_json(row, indent=None)
     else:

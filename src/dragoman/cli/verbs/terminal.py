@@ -2,14 +2,12 @@
 
 import sys
 
-from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ..parse import Args
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Open it; everything that draws is imported only now."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(

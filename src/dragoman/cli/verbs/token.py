@@ -1,21 +1,17 @@
 """`dragoman token new|list|revoke`."""
 
-from dragoman import TYPE_CHECKING
-
 from .. import say
+from ..parse import Args
 from ..places import warn
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Run one sub-command."""
     warn(args.config_dir)
     return int(_SUBS[args.sub](args))
 
 
-def _new(args: "Args") -> int:
+def _new(args: Args) -> int:
     from dragoman.host.tokens import new_token
 
     token, secret = new_token(args.config_dir, args.name or "")
@@ -27,7 +23,7 @@ def _new(args: "Args") -> int:
     return 0
 
 
-def _list(args: "Args") -> int:
+def _list(args: Args) -> int:
     from time import localtime, strftime
 
     from dragoman.host.tokens import list_tokens
@@ -47,7 +43,7 @@ def _list(args: "Args") -> int:
     return 0
 
 
-def _revoke(args: "Args") -> int:
+def _revoke(args: Args) -> int:
     from dragoman.engine.faults import BadInput
     from dragoman.host.tokens import revoke_token
 

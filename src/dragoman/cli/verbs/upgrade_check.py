@@ -1,19 +1,16 @@
 """`dragoman upgrade-check`: can this version take over what is there? Reads only."""
 
 import os
-from typing import TYPE_CHECKING
 
 import dragoman
 from dragoman.engine.faults import Fault
 
 from .. import say
+from ..parse import Args
 from ..places import find
 
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
 
-
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """One row per part. Exit code 1 when something has to be done first."""
     from ..local.upgrades import examine_store
 

@@ -2,10 +2,7 @@
 
 from importlib import import_module
 
-from dragoman import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ...parse import Args
 
 _MODULES = {
     "list": "rows",
@@ -16,7 +13,7 @@ _MODULES = {
 }
 
 
-def run(args: "Args") -> int:
+def run(args: Args) -> int:
     """Run one sub-command."""
     module = import_module(f"{__name__}.{_MODULES.get(args.sub, 'changing')}")
     return int(getattr(module, args.sub)(args))

@@ -4,16 +4,15 @@ from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import UnknownSession
 
 from ... import reach, say
+from ...parse import Args
 from ...screen import brief
 from ...times import ago
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def cancel(args: "Args") -> int:
+def cancel(args: Args) -> int:
     """Stop the turn that runs."""
     with reach.daemon(args) as host:
         session = reach.session_id(host, args.session)
@@ -21,27 +20,27 @@ def cancel(args: "Args") -> int:
     return say.result(args, found, "cancelled")
 
 
-def rename(args: "Args") -> int:
+def rename(args: Args) -> int:
     """Give a session a title."""
     title = " ".join(args.title)
     found = reach.of_session(args, "rename", title=title)["session"]
     return say.result(args, found, f"renamed: {brief(title)}")
 
 
-def archive(args: "Args") -> int:
+def archive(args: Args) -> int:
     """Take a session out of the list, or put it back."""
     back = bool(args.undo)
     found = reach.of_session(args, "archive", archived=not back)["session"]
     return say.result(args, found, "back in the list" if back else "archived")
 
 
-def fork(args: "Args") -> int:
+def fork(args: Args) -> int:
     """A new session that begins with what was said in another."""
     found = reach.of_session(args, "fork")["session"]
     return say.result(args, found, found["id"])
 
 
-def delete(args: "Args") -> int:
+def delete(args: Args) -> int:
     """Remove a session and its history for good."""
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
@@ -51,25 +50,25 @@ def delete(args: "Args") -> int:
     return say.result(args, {"deleted": session}, f"deleted: {session}")
 
 
-def undo(args: "Args") -> int:
+def undo(args: Args) -> int:
     """Put files back to before a turn, or show the turns that changed some."""
     if args.list:
         return _listed(args)
     return _restored(args, "undone", reach.of_session(args, "undo", turn=args.turn or ""))
 
 
-def redo(args: "Args") -> int:
+def redo(args: Args) -> int:
     """Take the last undo back."""
     return _restored(args, "redone", reach.of_session(args, "redo"))
 
 
-def worktree(args: "Args") -> int:
+def worktree(args: Args) -> int:
     """End a session's worktree."""
     done = reach.of_session(args, "endWorktree", how=args.how)
     return say.result(args, done, done["done"])
 
 
-def _restored(args: "Args", verb: str, done: "dict[str, Any]") -> int:
+def _restored(args: Args, verb: str, done: "dict[str, Any]") -> int:
     if say.as_json(args, done):
         return 0
     say.out(f"{verb}: {', '.join(done['turns'])}")
@@ -79,7 +78,7 @@ def _restored(args: "Args", verb: str, done: "dict[str, Any]") -> int:
     return 0
 
 
-def _listed(args: "Args") -> int:
+def _listed(args: Args) -> int:
     found = reach.of_session(args, "checkpoints")["checkpoints"]
     if say.as_json(args, {"checkpoints": found}):
         return 0

@@ -7,16 +7,15 @@ from dragoman.client.plain import result_of
 from dragoman.engine.faults import NothingRunning
 
 from ... import reach, say
+from ...parse import Args
 from ...questions import QuestionQueue
 from ...screen import Screen, who
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def tail(args: "Args") -> int:
+def tail(args: Args) -> int:
     """The events of a session after a sequence number; with `-f` also those to come."""
     screen = Screen(numbered=True)
 
@@ -44,7 +43,7 @@ def tail(args: "Args") -> int:
     return 0
 
 
-def send(args: "Args") -> int:
+def send(args: Args) -> int:
     """Send a prompt and show the turn; approvals are asked here when there is a terminal."""
     at_terminal = sys.stdin.isatty()
     rule = args.approve or ("ask" if at_terminal else "none")
@@ -111,7 +110,7 @@ def _turn(event: "dict[str, Any]") -> str:
     return str(found)
 
 
-def _end(args: "Args", screen: Screen, finished: "dict[str, Any]") -> int:
+def _end(args: Args, screen: Screen, finished: "dict[str, Any]") -> int:
     screen.fresh_line()
     if args.json:
         say.plain_json({"finished": finished}, indent=None)

@@ -5,16 +5,15 @@ import sys
 from dragoman import TYPE_CHECKING
 
 from ... import reach, say
+from ...parse import Args
 from ...screen import brief, what, who
 from ...times import ago, span, stamp
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.cli.parse import Args
 
-
-def list(args: "Args") -> int:
+def list(args: Args) -> int:
     """Sessions, newest first."""
     query: dict[str, Any] = {"limit": min(args.limit + 1, 1_000)}
     if args.status:
@@ -78,7 +77,7 @@ def _begun_by(host: "Any", row: "dict[str, Any]") -> str:
     return say.clean((by or {}).get("name") or row["origin"])
 
 
-def show(args: "Args") -> int:
+def show(args: Args) -> int:
     """One session: what it is, who is attached, what waits."""
     found = reach.of_session(args, "session")
     if say.as_json(args, found):

@@ -3,16 +3,13 @@
 import os
 import sys
 
-from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from ... import reach, say
-
-if TYPE_CHECKING:
-    from dragoman.cli.parse import Args
+from ...parse import Args
 
 
-def export(args: "Args") -> int:
+def export(args: Args) -> int:
     """Write the session to stdout or a file of our user's own."""
     with reach.host(args) as host:
         session = reach.session_id(host, args.session)
