@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,3 +176,34 @@ async def test_a_daemon_sends_them_to_a_collector(
             assert ExportMetricsServiceRequest.FromString(body).resource_metrics
     assert {"invoke_agent", "execute_tool bash"} <= spans
     assert b"echo hello" not in b"".join(body for _, body in Collector.got)
+
+
+def test_without_its_package_the_daemon_starts_all_the_same_and_says_so(tmp_path: Path) -> None:
+    living = Living(tmp_path)
+    living.env["DRAGOMAN_telemetry__enabled"] = "true"
+    (tmp_path / "opentelemetry.py").write_text("")  # in the place of the real one
+    living.env["PYTHONPATH"] = str(tmp_path)
+    living.start()
+    said = living.run("doctor").stdout
+    living.stop()
+    assert "ERROR  telemetry      opentelemetry is not installed" in said
+    assert "pip install 'dragoman[telemetry]'" in said
+    log = (living.config / "data" / "daemon.log").read_text()
+    assert "Telemetry needs a package that is not installed." in log
+
+
+async def test_a_collector_that_is_away_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    living = Living(tmp_path)
+    living.env["DRAGOMAN_telemetry__enabled"] = "true"
+    living.env["DRAGOMAN_telemetry__endpoint"] = "http://127.0.0.1:9"
+    living.start()
+    async with connect(living.socket) as host:
+        session = await host.open(cwd=str(living.work))
+        async for _ in host.prompt(session.id, "what is dragoman"):
+            pass
+    begun = time.monotonic()
+    living.stop()
+    assert time.monotonic() - begun < 6
+    log = (living.config / "data" / "daemon.log").read_text()
+    assert "the collector did not take what was left" in log
+    assert "Connection refused" in log  # what the SDK said of it

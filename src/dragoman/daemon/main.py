@@ -140,9 +140,7 @@ class Daemon:
             await self._open_gateway()
         await self._start_apps()
         if self.composed.settings.telemetry.enabled:
-            from dragoman.daemon.telemetry import Telemetry
-
-            self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
+            self._begin_telemetry()
         tidy = keep_tidy(self.composed.places.data_dir)
         works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._timetable()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
@@ -151,6 +149,17 @@ class Daemon:
             self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
+
+    def _begin_telemetry(self) -> None:
+        try:
+            from dragoman.daemon.telemetry import Telemetry
+
+            self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
+        except ImportError as problem:
+            hint = "Install it: pip install 'dragoman[telemetry]'"
+            said = "Telemetry needs a package that is not installed."
+            print(f"dragoman: {said} {hint}", file=sys.stderr, flush=True)
+            log.error(said, problem=problem, hint=hint)
 
     async def _open_gateway(self) -> None:
         from dragoman.gateway import open_gateway

@@ -8,7 +8,9 @@ answers and results never leave.
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.metrics import MeterProvider
@@ -19,7 +21,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_contex
 from dragoman import __version__
 from dragoman.engine import events
 from dragoman.engine.events import Event, Who
-from dragoman.observe.log import get_log
+from dragoman.observe.log import capture, get_log
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _MOST = 10_000  # spans that are open at once; more are not traced
 _NANO = 1_000_000  # nanoseconds of a millisecond
+_FAREWELL_SECONDS = 2.0  # a collector that is away does not hold up the end any longer
 _WHO = Who("telemetry")
 log = get_log("telemetry")
 
@@ -59,13 +62,10 @@ class Telemetry:
         self._watch: Watch | None = None
 
     @classmethod
-    def begin(cls, door: "Door", settings: "Settings") -> "Telemetry | None":
-        """Send to the configured collector; None, with a word in the log, when that cannot be."""
-        try:
-            made = cls(*_providers(settings.endpoint), contents=settings.contents)
-        except ImportError:
-            log.error("not installed", hint="pip install 'dragoman[telemetry]'")
-            return None
+    def begin(cls, door: "Door", settings: "Settings") -> "Telemetry":
+        """Send to the configured collector."""
+        made = cls(*_providers(settings.endpoint), contents=settings.contents)
+        capture()  # what the SDK says of a collector that is away
         made.attach(door)
         return made
 
@@ -74,15 +74,15 @@ class Telemetry:
         self._watch = door.watch_all(_WHO, self, lambda said: None)
 
     async def close(self) -> None:
-        """Send what is left."""
+        """Send what is left, as far as the collector takes it soon."""
         if self._watch is not None:
             self._watch.close()
         for span, _ in self._open.values():
             span.end()
         self._open.clear()
         self._below.clear()
-        await asyncio.to_thread(self._traces.shutdown)
-        await asyncio.to_thread(self._figures.shutdown)
+        if not await asyncio.to_thread(_ended, (self._traces.shutdown, self._figures.shutdown)):
+            log.warning("the collector did not take what was left", seconds=_FAREWELL_SECONDS)
 
     def speak(self, told: Sequence[Event]) -> None:
         for event in told:
@@ -225,6 +225,17 @@ _TAKES: dict[type, Any] = {
 }
 
 
+def _ended(ends: Sequence[Callable[[], None]]) -> bool:
+    """Whether all of them came to an end in time; the SDK would try for half a minute each."""
+    threads = [threading.Thread(target=end, daemon=True) for end in ends]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + _FAREWELL_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
+
+
 def _providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -236,9 +247,10 @@ def _providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
     figures = OTLPMetricExporter(endpoint=f"{base}/v1/metrics") if base else OTLPMetricExporter()
     resource = Resource.create({"service.name": "dragoman", "service.version": __version__})
     with _in_this_process_alone():
-        traces = TracerProvider(resource=resource)
+        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
         traces.add_span_processor(BatchSpanProcessor(spans))
-        return traces, MeterProvider([PeriodicExportingMetricReader(figures)], resource=resource)
+        readers = [PeriodicExportingMetricReader(figures)]
+        return traces, MeterProvider(readers, resource=resource, shutdown_on_exit=False)
 
 
 @contextlib.contextmanager

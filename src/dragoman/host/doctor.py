@@ -43,7 +43,8 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     try:
         loaded = load(where.config_file, env)
     except Fault as fault:
-        rows.append(Row("error", "configuration", fault.message, f"Edit {where.config_file}."))
+        fix = fault.hint or f"Edit {where.config_file}."
+        rows.append(Row("error", "configuration", fault.message, fix))
         loaded = Loaded(Settings(), where.config_file, "", {}, ())
     else:
         rows += _configuration(loaded, where)
@@ -57,6 +58,7 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
     rows += _hooks(loaded)
     rows += _trusting(loaded)
     rows += _programs(loaded)
+    rows += _extras(loaded)
     return rows
 
 
@@ -404,6 +406,27 @@ def _programs(loaded: Loaded) -> Iterator[Row]:
                 "error", "mcp", f"{name}: {server.command} {lacks}",
                 f"Install it, or set mcp.{name}.enabled false.",
             )  # fmt: skip
+
+
+def _extras(loaded: Loaded) -> Iterator[Row]:
+    """Packages that the configuration asks for and that are not installed."""
+    asked = {
+        "mcp": any(server.enabled for server in loaded.settings.mcp.values()) and "mcp",
+        "telemetry": loaded.settings.telemetry.enabled and "opentelemetry.sdk",
+    }
+    for extra, package in asked.items():
+        if package and not _is_installed(package):
+            said = f"{package.partition('.')[0]} is not installed"
+            yield Row("error", extra, said, f"pip install 'dragoman[{extra}]'")
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # nor what it is a part of
+        return False
 
 
 def _program(command: str | None) -> str:
