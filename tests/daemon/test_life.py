@@ -181,6 +181,20 @@ def test_the_configuration_is_read_again(tmp_path):
                     other.receive()
 
 
+def test_levels_of_the_log_hold_as_soon_as_they_are_set(tmp_path):
+    with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as line:
+        assert line.ask("config/set", {"prop": "log.level", "value": "error"})["set"]
+        before = daemon.log()
+        with Line(daemon.socket):
+            assert daemon.log() == before  # who came in is told at the level info
+        elsewhere = tmp_path / "other.log"
+        assert line.ask("config/set", {"prop": "log.file", "value": str(elsewhere)})["set"]
+        assert line.ask("config/set", {"prop": "log.levels.audit", "value": "info"})["set"]
+        with Line(daemon.socket):
+            assert "audit admitted" in elsewhere.read_text()
+        assert daemon.log() == before
+
+
 def test_the_configuration_is_shown_and_changed(tmp_path):
     config = '[providers.anthropic]\napi_key = "sk-secret-secret-secret"\n'
     with Daemon(tmp_path, config=config).wait_ready() as daemon, Line(daemon.socket) as line:

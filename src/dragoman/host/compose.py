@@ -104,6 +104,7 @@ async def compose(
     notices = [*loaded.warnings, *given_away(loaded.settings)]
     if for_daemon or loaded.settings.log.file:
         _open_log(loaded.settings, where, notices)
+        config.applied.append(lambda old, new: _reopen_log(old, new, where, notices))
     closers: list[Callable[[], None]] = []
     kept = await _open_store(loaded.settings, where, store, notices, repair)
     account = Account(where)
@@ -449,6 +450,11 @@ def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
         )
     except OSError as problem:
         notices.append(f"The log {path} cannot be written ({problem.strerror}); it is on stderr.")
+
+
+def _reopen_log(old: Settings, new: Settings, where: Places, notices: list[str]) -> None:
+    if old.log != new.log:
+        _open_log(new, where, notices)
 
 
 async def _open_store(
