@@ -86,8 +86,6 @@ def _operation(route: AnyRoute, body: object, returns: object, failure: object) 
         operation["requestBody"] = {"required": True, "content": {"*/*": {"schema": {}}}}
     if route.open:
         operation["security"] = []
-    elif route.local:
-        operation["security"] = [{}, {"bearer": []}]
     return operation
 
 
