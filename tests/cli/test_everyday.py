@@ -55,6 +55,57 @@ def interrupt(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
+# --- another place, and a configuration that cannot be read ---
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Living]:
+    """A daemon whose sockets the configuration puts somewhere else."""
+    made = Living(tmp_path)
+    (made.config / "config.toml").write_text(
+        f'[listen]\nzeroclaw = "{tmp_path}/z.sock"\nacp = "~/a.sock"\n'
+    )
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_every_command_looks_where_the_configuration_says(elsewhere: Living) -> None:
+    folder = elsewhere.folder
+    rows = {row["name"]: row for row in elsewhere.json("dialects")["dialects"]}
+    assert rows["zeroclaw"]["sockets"] == [f"{folder}/z.sock"]
+    assert rows["acp"]["sockets"] == [f"{folder}/a.sock"]
+    report = elsewhere.run("bug-report").stdout
+    assert re.search(r"ok +daemon +process \d+ listens at", report)
+    del elsewhere.env["DRAGOMAN_agents__default__model"]  # with it, `acp` would stay alone
+    editor = elsewhere.spawn("acp")
+    assert editor.stdin is not None
+    for id, (method, params) in enumerate((
+        ("initialize", {"protocolVersion": 1}),
+        ("session/new", {"cwd": str(elsewhere.work), "mcpServers": []}),
+    )):  # fmt: skip
+        sent = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        editor.stdin.write(json.dumps(sent) + "\n")
+        editor.stdin.flush()
+    line(editor, "sessionId")
+    assert elsewhere.json("status")["sessions"]["live"] == 1
+    editor.communicate(timeout=WITHIN)
+
+
+def test_whoever_finds_no_daemon_says_what_is_wrong_with_the_configuration(
+    elsewhere: Living,
+) -> None:
+    file = elsewhere.config / "config.toml"
+    file.write_text(file.read_text() + "[broken\n")
+    for words in (("status",), ("stop",), ("open",), ("cron",), ("tap",)):
+        done = elsewhere.run(*words)
+        assert done.returncode == 1
+        told, said = done.stderr.splitlines()
+        assert told.startswith(f"warning: {file}:4: ")
+        assert told.endswith("The daemon was looked for where it is by default.")
+        assert said.startswith("dragoman: The daemon is not running: nobody listens at ")
+
+
 # --- status, doctor, agents, models ---
 
 

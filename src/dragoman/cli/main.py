@@ -221,10 +221,25 @@ def _run(command: Command, args: object) -> int:
 
         if not isinstance(problem, Fault):
             raise
+        if problem.code == "not_running":
+            _warn_of_settings(getattr(args, "config_dir", None))
         _say(f"{problem}")
         if problem.code == "in_use" and command.name not in ("daemon", "fleet", "store"):
             print(_SHARE, file=sys.stderr)
         return FAILED
+
+
+def _warn_of_settings(config_dir: "str | None") -> None:
+    """A configuration that cannot be read may be why nobody was found where we looked."""
+    from dragoman.engine.faults import Fault
+    from dragoman.settings.load import load
+
+    from . import places, say
+
+    try:
+        load(places.find(config_dir).config_file)
+    except Fault as fault:
+        say.warn(f"{fault} The daemon was looked for where it is by default.")
 
 
 def _say_place(problem: OSError) -> int:

@@ -43,5 +43,8 @@ def _configured(file: str, dialect: str) -> str:
         section = tomllib.loads(text.decode()).get("listen", {})
     except (ValueError, UnicodeDecodeError):
         return ""
-    found = section.get(dialect, "") if isinstance(section, dict) else ""
+    if not isinstance(section, dict):
+        return ""
+    more = section.get("more")
+    found = section.get(dialect) or (more.get(dialect) if isinstance(more, dict) else "")
     return os.path.abspath(os.path.expanduser(found)) if isinstance(found, str) and found else ""

@@ -43,10 +43,10 @@ class Listening:
         chosen = places.endpoints(os.environ, self._composed.places)
         listen = self._composed.settings.listen
         given = listen.more
-        found = [
-            (name, getattr(listen, name, "") or given.get(name, "") or path)
-            for name, path in chosen.items()
-        ]
+        found = []
+        for name, path in chosen.items():
+            own = getattr(listen, name, "") or given.get(name, "")
+            found.append((name, places.absolute(own, os.environ) if own else path))
         if self._native and sys.platform != "win32":
             found += [pair for pair in places.native(os.environ) if pair not in found]
         return [pair for pair in found if pair not in self._taken]

@@ -50,7 +50,7 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
         rows += _configuration(loaded, where)
     rows += _directory(where)
     rows += _store(loaded, where)
-    rows += _sockets(where, env)
+    rows += _sockets(loaded, where, env)
     rows += _models(loaded, where, env)
     rows += _keys(loaded, env)
     rows += _sandbox(loaded)
@@ -221,9 +221,10 @@ def _unreadable(path: str, size: int) -> list[str]:
         return []  # busy, or damaged as a whole, which is told by itself
 
 
-def _sockets(where: Places, env: Mapping[str, str]) -> Iterator[Row]:
+def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     try:
-        path = places.endpoint(MAIN, env, where)
+        own = loaded.settings.listen.zeroclaw
+        path = places.absolute(own, env) if own else places.endpoint(MAIN, env, where)
     except Fault as fault:
         yield Row("error", "daemon", fault.message, fault.hint)
         return

@@ -44,7 +44,7 @@ def places(
 ) -> Places:
     """The directories for this environment; `config_dir` is the command line's, which wins."""
     data = _path(env, "DRAGOMAN_DATA_DIR")
-    chosen = _absolute(config_dir, env) if config_dir else ""
+    chosen = absolute(config_dir, env) if config_dir else ""
     chosen = chosen or _path(env, "DRAGOMAN_CONFIG_DIR") or _path(env, "ZEROCLAW_CONFIG_DIR")
     if chosen:
         return Places(chosen, data or os.path.join(chosen, "data"), True)
@@ -94,7 +94,7 @@ def endpoint(
         if given:
             if platform == "win32":
                 return given
-            return check_length(_absolute(given, env), f"Set {variable} to a shorter path.")
+            return check_length(absolute(given, env), f"Set {variable} to a shorter path.")
     if platform == "win32":
         ending = "" if name == "zeroclaw" else f"-{name}"
         return f"\\\\.\\pipe\\dragoman-{_hash(where.data_dir)}{ending}"
@@ -134,7 +134,7 @@ def native(env: "Mapping[str, str]") -> "list[tuple[str, str]]":
     runtime = _xdg(env, "XDG_RUNTIME_DIR") or "/tmp"
     for one in REGISTRY.all():
         for place in one.native.split(":") if one.native else ():
-            path = _absolute(place.replace("$XDG_RUNTIME_DIR", runtime), env)
+            path = absolute(place.replace("$XDG_RUNTIME_DIR", runtime), env)
             found[one.name, check_length(path, "Turn [listen] native off.")] = None
     return list(found)
 
@@ -168,10 +168,11 @@ def _passwd_home() -> str:
 
 def _path(env: "Mapping[str, str]", variable: str) -> str:
     value = env.get(variable, "").strip()
-    return _absolute(value, env) if value else ""
+    return absolute(value, env) if value else ""
 
 
-def _absolute(path: str, env: "Mapping[str, str]") -> str:
+def absolute(path: str, env: "Mapping[str, str]") -> str:
+    """A path as people write it, from the root on."""
     if path == "~" or path.startswith("~/"):
         path = _home(env) + path[1:]
     return os.path.abspath(path)

@@ -38,9 +38,9 @@ def path_of(config_dir: str | None, env: "Mapping[str, str]") -> str:
         return ""
     if has_settings(env):
         return ""
-    from dragoman.settings.places import endpoint, places
+    from dragoman.client.address import socket_path
 
-    return endpoint("acp", env, places(env, config_dir))
+    return socket_path(config_dir, dialect="acp", env=env)
 
 
 def greet(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> Begun:

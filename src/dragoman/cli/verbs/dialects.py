@@ -3,12 +3,12 @@
 import os
 
 from dragoman import TYPE_CHECKING
+from dragoman.client.address import socket_path
 from dragoman.dialects.descriptor import REGISTRY
 from dragoman.settings import places
 
 from .. import say
 from ..parse import Args
-from ..places import find
 
 if TYPE_CHECKING:
     from typing import Any
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def run(args: Args) -> int:
     """Print what is spoken; no daemon needs to run."""
-    where = find(args.config_dir)
-    rows = [_row(one, where) for one in REGISTRY.all()]
+    rows = [_row(one, args.config_dir) for one in REGISTRY.all()]
     if args.json:
         say.plain_json({"dialects": rows, "problems": REGISTRY.problems})
     else:
@@ -29,12 +28,12 @@ def run(args: Args) -> int:
     return 1 if REGISTRY.problems else 0
 
 
-def _row(one: "Dialect", where: places.Places) -> "dict[str, Any]":
+def _row(one: "Dialect", config_dir: str | None) -> "dict[str, Any]":
     transports = ["any", "stdio"]
     sockets = []
     if one.socket:
         transports.insert(0, "pipe" if os.name == "nt" else "unix")
-        sockets.append(places.endpoint(one.name, os.environ, where))
+        sockets.append(socket_path(config_dir, dialect=one.name))
     if one.websocket is not None:
         transports.append("websocket")
     return {
