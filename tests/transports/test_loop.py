@@ -3,6 +3,7 @@
 import asyncio
 import asyncio.selector_events
 import asyncio.unix_events
+import signal
 import subprocess
 import sys
 
@@ -26,6 +27,38 @@ def test_without_uvloop_it_is_asyncio_with_small_reads():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
     assert done.stdout.split() == ["asyncio.unix_events", "65536", "65536"], done.stderr
+
+
+INTERRUPTED = """
+import asyncio, os, signal
+from dragoman.cli.quiet import unhurt
+from dragoman.transports import loop
+
+async def turn():
+    {here}
+    await asyncio.sleep(20)
+
+def serve():
+    try:
+        {before}
+        return loop.run(turn())
+    except BaseException as problem:
+        print(type(problem).__name__)
+        return 7
+
+raise SystemExit(unhurt(serve))
+"""
+KILL = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+def test_an_interrupt_ends_what_is_being_loaded_and_is_an_exception_once_the_loop_runs():
+    """One in the middle of an import of msgspec's types was a segmentation fault."""
+    for code, expected in (
+        (INTERRUPTED.format(before=KILL, here="pass"), (-signal.SIGINT, "")),
+        (INTERRUPTED.format(before="pass", here=KILL), (7, "KeyboardInterrupt\n")),
+    ):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)
+        assert (done.returncode, done.stdout.decode()) == expected, done.stderr
 
 
 def test_memory_is_settled():

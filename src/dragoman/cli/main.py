@@ -209,11 +209,19 @@ def _help(path: list[str]) -> int:
 
 
 def _run(command: Command, args: object) -> int:
-    # `importlib` would load itself and `warnings` first.
     module, _, function = command.runs.partition(":")
-    verb = getattr(__import__(f"dragoman.{module}", fromlist=[function]), function)
-    try:
+
+    def run() -> int:
+        # `importlib` would load itself and `warnings` first.
+        verb = getattr(__import__(f"dragoman.{module}", fromlist=[function]), function)
         return int(verb(args))
+
+    try:
+        if module.startswith("cli.verbs."):
+            return run()
+        from .quiet import unhurt  # a whole program, which takes its time to load
+
+        return unhurt(run)
     except (Usage, KeyboardInterrupt, BrokenPipeError):
         raise
     except Exception as problem:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -13,11 +14,14 @@ _CHUNK = 65536
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a program on uvloop where it is installed, else on asyncio."""
     try:
-        import uvloop
+        from uvloop import new_event_loop
     except ImportError:
         tame_reads()
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        new_event_loop = None
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.get_loop()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # all is loaded (`cli.quiet`)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return runner.run(main)
 
 
