@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from .faults import BadInput
 from .ports.rows import DoctorRow, Explained, MemoryEntry, NodeRow
 from .ports.schedules import Schedules
 
@@ -92,3 +93,9 @@ class Facts(msgspec.Struct):
     pairing: Pairing | None = None
     logged_in: Callable[[], Sequence[str]] | None = None  # providers whose key login kept
     log_out: Callable[[], Awaitable[None]] | None = None
+
+    async def timetable(self) -> Schedules:
+        """The host's schedules. Raises BadInput where it does not live long enough for them."""
+        if self.schedules is None:
+            raise BadInput("This host keeps no schedules.", "Use the daemon: dragoman daemon.")
+        return await self.schedules()

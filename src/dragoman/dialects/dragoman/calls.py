@@ -5,6 +5,7 @@ from datetime import date
 from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
+from dragoman.engine.ports.schedules import NewJob
 from dragoman.observe.log import get_log
 
 from . import approvals, host, schedules, sessions, shapes, watching
@@ -67,7 +68,7 @@ CALLS: dict[str, Entry] = {
     "dragoman/removeRule": Entry(approvals.remove_rule, shapes.OfRule),
     "dragoman/answer": Entry(approvals.answer, shapes.Answer),
     "dragoman/schedules": Entry(schedules.listed),
-    "dragoman/addSchedule": Entry(schedules.add, shapes.AddSchedule),
+    "dragoman/addSchedule": Entry(schedules.add, NewJob),
     "dragoman/removeSchedule": Entry(schedules.remove, shapes.OfSchedule),
     "dragoman/enableSchedule": Entry(schedules.enable, shapes.OfSchedule),
     "dragoman/triggerSchedule": Entry(schedules.trigger, shapes.OfSchedule),

@@ -192,17 +192,3 @@ class OfSchedule(Params, frozen=True):
 class ScheduleRuns(Params, frozen=True):
     id: str
     limit: int = 20
-
-
-class AddSchedule(Params, frozen=True):
-    """One of `at`, `every` and `cron`, as people write them."""
-
-    prompt: str
-    at: str = ""
-    every: str = ""
-    cron: str = ""
-    tz: str = ""
-    agent: str = ""
-    cwd: str = ""
-    name: str = ""
-    session: str = ""

@@ -34,6 +34,20 @@ class Job(msgspec.Struct, frozen=True):
     node: str = ""  # of a fleet, where it was made: its folder may be there alone
 
 
+class NewJob(msgspec.Struct, frozen=True):
+    """One of `at`, `every` and `cron`, as people write them."""
+
+    prompt: str
+    at: str = ""
+    every: str = ""
+    cron: str = ""
+    tz: str = ""
+    agent: str = ""
+    cwd: str = ""
+    name: str = ""
+    session: str = ""
+
+
 class Run(msgspec.Struct, frozen=True):
     """One time that a job ran."""
 
@@ -82,3 +96,9 @@ class Schedules(Protocol):
     async def trigger(self, job_id: str) -> Run:
         """Run it now, whatever its times, and wait for its end."""
         ...
+
+
+async def add_job(jobs: Schedules, new: NewJob) -> Job:
+    """Keep a job as somebody wrote it down. Raises BadInput, UnknownAgent."""
+    when = jobs.when(new.at, new.every, new.cron, new.tz)
+    return await jobs.add(Job("", new.prompt, when, new.agent, new.cwd, new.name, new.session))

@@ -1,56 +1,32 @@
 """Schedules: prompts that run by themselves."""
 
-from typing import Any
-
-import msgspec
-
-from dragoman.engine.faults import BadInput
-from dragoman.engine.ports.schedules import Job, Run, Schedules
+from dragoman.engine.ports.schedules import Job, NewJob, Run, add_job
 
 from .table import Call, Plain, Route
 
 
-class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NewSchedule(NewJob, frozen=True, forbid_unknown_fields=True):
     """One of `at`, `every` and `cron`, as people write them."""
-
-    prompt: str
-    at: str = ""
-    every: str = ""
-    cron: str = ""
-    tz: str = ""
-    agent: str = ""
-    cwd: str = ""
-    name: str = ""
-    session: str = ""
-
-
-async def _timetable(call: Call[Any, Any]) -> Schedules:
-    given = call.door.facts.schedules
-    if given is None:
-        raise BadInput("This host keeps no schedules.", "Use the daemon: dragoman daemon.")
-    return await given()
 
 
 async def schedules(call: Plain) -> list[Job]:
-    return [*(await _timetable(call)).list()]
+    return [*(await call.door.facts.timetable()).list()]
 
 
 async def add(call: Call[NewSchedule, None]) -> Job:
-    jobs, new = await _timetable(call), call.body
-    when = jobs.when(new.at, new.every, new.cron, new.tz)
-    return await jobs.add(Job("", new.prompt, when, new.agent, new.cwd, new.name, new.session))
+    return await add_job(await call.door.facts.timetable(), call.body)
 
 
 async def remove(call: Plain) -> Job:
-    return await (await _timetable(call)).remove(call.path["id"])
+    return await (await call.door.facts.timetable()).remove(call.path["id"])
 
 
 async def runs(call: Plain) -> list[Run]:
-    return [*await (await _timetable(call)).runs(call.path["id"], 50)]
+    return [*await (await call.door.facts.timetable()).runs(call.path["id"], 50)]
 
 
 async def trigger(call: Plain) -> Run:
-    return await (await _timetable(call)).trigger(call.path["id"])
+    return await (await call.door.facts.timetable()).trigger(call.path["id"])
 
 
 ROUTES = [

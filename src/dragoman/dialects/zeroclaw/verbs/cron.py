@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.dialects.dragoman.schedules import timetable
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports.schedules import Job, Run, When
 
@@ -48,15 +47,15 @@ class Patch(Params, frozen=True):
 
 
 async def listed(conn: "ZeroclawHearer", _: None) -> Any:
-    return {"jobs": [_job(job) for job in (await timetable(conn)).list()]}
+    return {"jobs": [_job(job) for job in (await conn.door.facts.timetable()).list()]}
 
 
 async def get(conn: "ZeroclawHearer", params: OfJob) -> Any:
-    return _job((await timetable(conn)).get(params.id))
+    return _job((await conn.door.facts.timetable()).get(params.id))
 
 
 async def add(conn: "ZeroclawHearer", params: Add) -> dict[str, Any]:
-    jobs = await timetable(conn)
+    jobs = await conn.door.facts.timetable()
     if params.command:
         raise BadInput("Invalid params: `command`: only prompts are scheduled.", "Use `prompt`.")
     made = Job(
@@ -72,7 +71,7 @@ async def add(conn: "ZeroclawHearer", params: Add) -> dict[str, Any]:
 
 
 async def patch(conn: "ZeroclawHearer", params: Patch) -> dict[str, Any]:
-    jobs = await timetable(conn)
+    jobs = await conn.door.facts.timetable()
     job = jobs.get(params.id)
     if params.command:
         raise BadInput("Invalid params: `command`: only prompts are scheduled.", "Use `prompt`.")
@@ -89,17 +88,21 @@ async def patch(conn: "ZeroclawHearer", params: Patch) -> dict[str, Any]:
 
 
 async def remove(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
-    gone = await (await timetable(conn)).remove(params.id)
+    gone = await (await conn.door.facts.timetable()).remove(params.id)
     return {"id": gone.id, "deleted": True}
 
 
 async def runs(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
     limit = _LIMIT if params.limit is None else max(1, params.limit)
-    return {"runs": [_run(run) for run in await (await timetable(conn)).runs(params.id, limit)]}
+    return {
+        "runs": [
+            _run(run) for run in await (await conn.door.facts.timetable()).runs(params.id, limit)
+        ]
+    }
 
 
 async def trigger(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
-    run = await (await timetable(conn)).trigger(params.id)
+    run = await (await conn.door.facts.timetable()).trigger(params.id)
     told = _run(run)
     return {
         "id": run.job,
@@ -113,7 +116,7 @@ async def trigger(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
 
 
 async def settings(conn: "ZeroclawHearer", _: None) -> Any:
-    return {"enabled": True, "count": len((await timetable(conn)).list())}
+    return {"enabled": True, "count": len((await conn.door.facts.timetable()).list())}
 
 
 def _when(schedule: object, tz: str | None) -> When:
