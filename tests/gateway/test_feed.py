@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.gateway.feed import Feed
-from dragoman.gateway.outlet import Outlet
+from dragoman.gateway.outlet import Feed, Outlet
 
 
 class Connection:

@@ -10,8 +10,7 @@ from dragoman.engine.ports import AskRow
 from dragoman.wire.codec import encode as _encode
 
 from . import views
-from .feed import Feed
-from .outlet import Outlet
+from .outlet import Feed, Outlet
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door

@@ -162,7 +162,7 @@ class Gate:
         loop = asyncio.get_running_loop()
 
         def accept() -> Connection:
-            return Connection(self, self.spawn, secure is not None)
+            return Connection(self, secure is not None)
 
         port = given.port
         sources = self.composed.config.loaded.sources

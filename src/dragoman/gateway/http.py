@@ -172,14 +172,11 @@ class Stream:
         self.headers = {"content-type": EVENTS, "cache-control": "no-store", **(headers or {})}
 
 
-class Takeover:
+class Takeover(msgspec.Struct, frozen=True):
     """The connection becomes something else: `begin` gets the transport and what was read."""
 
-    __slots__ = ("begin", "headers")
-
-    def __init__(self, begin: Callable[[Any, bytes], None], headers: Mapping[str, str]) -> None:
-        self.begin = begin
-        self.headers = dict(headers)
+    begin: Callable[[Any, bytes], None]
+    headers: Mapping[str, str]
 
 
 Answer = Response | Stream | Takeover

@@ -1,16 +1,20 @@
-"""The two sides of a connection: what it asks of the application, and where a stream is written."""
+"""What a connection asks of the application, where a stream is written, what is joined to it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dragoman.engine.hub import Watch
 
 from .http import Answer, Request, Response, Stream
 
 if TYPE_CHECKING:
     from .server import Connection
 
+_MOST_HELD = 1_000  # pieces that may wait between a watch and the first byte of the answer
 
-class ServerNeeds(Protocol):
-    """What a server asks of the application behind it."""
+
+class Keeper(Protocol):
+    """Who may ask what."""
 
     def limit(self, request: Request) -> int:
         """How many bytes the body may have; called when the head is there. Raises Refusal."""
@@ -19,6 +23,12 @@ class ServerNeeds(Protocol):
     async def admit(self, request: Request) -> None:
         """Raises Refusal when the client may not do this; called before the body is read."""
         ...
+
+
+class ServerNeeds(Keeper, Protocol):
+    """What a server asks of the application behind it."""
+
+    def spawn(self, work: Awaitable[Any]) -> object: ...
 
     async def answer(self, request: Request) -> Answer: ...
 
@@ -85,3 +95,47 @@ class Outlet:
             for callback in self.on_close:
                 callback()
             self._resumed.clear()
+
+
+class Feed:
+    """What a watch delivers, kept until the stream has begun and then written to it."""
+
+    __slots__ = ("_held", "_outlet", "_waiting", "_watch")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._outlet: Outlet | None = None
+        self._watch: Watch | None = None
+        self._waiting = False
+
+    @property
+    def paused(self) -> bool:
+        if self._outlet is None:
+            return len(self._held) > _MOST_HELD
+        if not self._outlet.paused:
+            return False
+        if not self._waiting:
+            self._waiting = True
+            self._outlet.on_resume(self._resumed)
+        return True
+
+    def deliver(self, said: bytes) -> None:
+        if self._outlet is None:
+            self._held.append(said)
+        else:
+            self._outlet.write(said)
+
+    def join(self, outlet: Outlet, watch: Watch) -> None:
+        """The stream has begun."""
+        self._outlet = outlet
+        self._watch = watch
+        held, self._held = self._held, []
+        for said in held:
+            outlet.write(said)
+        outlet.on_close.append(watch.close)
+        watch.resume()
+
+    def _resumed(self) -> None:
+        self._waiting = False
+        if self._watch is not None:
+            self._watch.resume()

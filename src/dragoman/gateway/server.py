@@ -6,13 +6,12 @@ cut off.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import h11
 
 from .http import REASONS, Refusal, Request, Response, Stream, Takeover, problem
-from .outlet import Outlet, ServerNeeds
+from .outlet import Keeper, Outlet, ServerNeeds
 
 MAX_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
@@ -27,16 +26,14 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_limit", "_linger", "_outlet",
-        "_owner", "_request", "_rules", "_spawn", "_task", "_timer", "_tools", "lost", "paused",
+        "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_keeper", "_limit", "_linger",
+        "_outlet", "_owner", "_request", "_rules", "_task", "_timer", "_tools", "lost", "paused",
         "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
-    def __init__(
-        self, rules: ServerNeeds, spawn: Callable[[Awaitable[Any]], Any], secure: bool
-    ) -> None:
+    def __init__(self, rules: ServerNeeds, secure: bool, keeper: Keeper | None = None) -> None:
         self._rules = rules
-        self._spawn = spawn
+        self._keeper: Keeper = keeper or rules
         self.secure = secure
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._request: Request | None = None
@@ -169,13 +166,13 @@ class Connection(asyncio.Protocol):
             # Two ends of one body: whoever stands between may see another one than we do.
             raise Refusal(400, "bad_request", "A body has a length or chunks, not both.")
         self._body.clear()
-        self._limit = self._rules.limit(request)
+        self._limit = self._keeper.limit(request)
         length = request.header("content-length")
         if length.isdigit() and int(length) > self._limit:
             raise Refusal(413, "too_large", f"The body may have {self._limit} bytes.")
         self._request = request
         self._wait(BODY_SECONDS)
-        self._task = self._spawn(self._admit(request))
+        self._task = self._rules.spawn(self._admit(request))
         return False
 
     async def _is_owner(self) -> bool:
@@ -195,7 +192,7 @@ class Connection(asyncio.Protocol):
 
     async def _admit(self, request: Request) -> None:
         try:
-            await self._rules.admit(request)
+            await self._keeper.admit(request)
         except Refusal as refusal:
             self._task = None
             # What follows may be the body of something we will not do.
@@ -219,7 +216,7 @@ class Connection(asyncio.Protocol):
         self._quiet()
         request.body = bytes(self._body)
         self._body.clear()
-        self._task = self._spawn(self._serve(request))
+        self._task = self._rules.spawn(self._serve(request))
 
     # --- answering ---
 

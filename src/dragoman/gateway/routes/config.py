@@ -1,6 +1,6 @@
 """The running configuration: read (secrets hidden), explained for forms, changed."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -8,6 +8,8 @@ from dragoman.engine.faults import BadInput
 
 from ..http import Refusal
 from .table import Call, Route
+
+T = TypeVar("T")
 
 
 class PathQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,21 +42,22 @@ class Field(msgspec.Struct, frozen=True):
     secret: bool = False
 
 
-async def read(call: Call[None, PathQuery]) -> Value:
-    if call.door.config is None:
+def _there(config: T | None) -> T:
+    if config is None:
         raise Refusal(404, "no_config", "This host runs without a configuration.")
+    return config
+
+
+async def read(call: Call[None, PathQuery]) -> Value:
     path = call.query.path
-    value = call.door.config.get(path)
+    value = _there(call.door.config).get(path)
     if value is None and path:
         _check(path)
     return Value(path, value)
 
 
 async def write(call: Call[Setting, None]) -> Value:
-    config = call.door.config
-    if config is None:
-        raise Refusal(404, "no_config", "This host runs without a configuration.")
-    body = call.body
+    config, body = _there(call.door.config), call.body
     _check(body.key)
     if body.value is None:
         config.unset(body.key)
@@ -68,9 +71,7 @@ async def fields(call: Call[None, PathQuery]) -> list[Field]:
     from dragoman.observe.redact import is_secret
     from dragoman.settings import explain, shape
 
-    loaded = getattr(call.door.config, "loaded", None)
-    if loaded is None:
-        raise Refusal(404, "no_config", "This host runs without a configuration.")
+    loaded = _there(getattr(call.door.config, "loaded", None))
     found = []
     for one in explain.explain(loaded, call.query.path):
         try:

@@ -6,9 +6,8 @@ import msgspec
 
 from dragoman.dialects.descriptor import REGISTRY, Dialect
 
-from ..feed import Feed
-from ..http import JSON, Answer, Response, Stream
-from ..outlet import Outlet
+from ..http import JSON, Answer, Response
+from .live import stream_all
 from .table import LARGE, AnyRoute, Plain, Route
 
 
@@ -23,16 +22,7 @@ def _route(dialect: Dialect, path: str) -> AnyRoute:
         said = await rest.answer(who, request.method, path, query, request.body)
         if said.shape is None:
             return Response(said.status, said.body, JSON if said.body else "")
-        shape = said.shape
-
-        def begin(outlet: Outlet) -> None:
-            feed = Feed()
-            watch = call.door.watch_all(who, shape, feed.deliver, lambda: feed.paused)
-            feed.join(outlet, watch)
-            outlet.write(b": connected\n\n")
-            call.gate.keep_awake(outlet)
-
-        return Stream(begin)
+        return stream_all(call, who, said.shape, b": connected\n\n")
 
     summary = f"The HTTP interface of {dialect.title}"
     return Route(

@@ -6,12 +6,13 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta
 
+from dragoman.engine.events import Who
+from dragoman.engine.hub import Shape
 from dragoman.engine.reading import counted
 
 from .. import views
-from ..feed import Feed
 from ..http import Stream
-from ..outlet import Outlet
+from ..outlet import Feed, Outlet
 from .table import Call, Route
 
 Place = Annotated[int, Meta(ge=0, le=2**53)]
@@ -47,12 +48,19 @@ async def events(call: Call[None, SinceQuery]) -> Stream:
     newest = await call.door.reached()
     if since is not None:  # a place that was never reached is of another store
         since = min(since, newest)
+    return stream_all(call, call.who, shape, b": hello\n\n", since)
+
+
+def stream_all(
+    call: Call[Any, Any], who: Who, shape: Shape[bytes], hello: bytes, since: int | None = None
+) -> Stream:
+    """What a shape says of all sessions."""
 
     def begin(outlet: Outlet) -> None:
         feed = Feed()
-        watch = call.door.watch_all(call.who, shape, feed.deliver, lambda: feed.paused, since=since)
+        watch = call.door.watch_all(who, shape, feed.deliver, lambda: feed.paused, since=since)
         feed.join(outlet, watch)
-        outlet.write(b": hello\n\n")
+        outlet.write(hello)
         call.gate.keep_awake(outlet)
 
     return Stream(begin)

@@ -13,9 +13,8 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.work import Finished, Work
 
 from .. import views
-from ..feed import Feed
 from ..http import Refusal, Stream, reply
-from ..outlet import Outlet
+from ..outlet import Feed, Outlet
 from .table import LARGE, Call, Plain, Route
 
 

@@ -81,16 +81,7 @@ async def list_(call: Call[None, ListQuery]) -> SessionPage:
 
 
 async def create(call: Call[NewSession, None]) -> Response:
-    body = call.body
-    spec = OpenSpec(
-        agent=body.agent,
-        cwd=body.cwd,
-        model=body.model,
-        mode=body.mode,
-        title=body.title,
-        reasoning=body.reasoning,
-        worktree=body.worktree,
-    )
+    spec = OpenSpec(**msgspec.structs.asdict(call.body))
     info = await call.door.open(spec, call.who)
     where = f"{call.gate.prefix}/api/sessions/{info.id}"
     return reply(views.session(info), 201, {"location": where})
