@@ -95,7 +95,7 @@ def test_manifest_an_app_with_a_channel_hears_what_is_sent_to_it() -> None:
     assert full.may_hear("message_sending") and not bare.may_hear("message_sending")
     channel = read_manifest(manifest(channels={"provides": ["x"]}))
     assert channel.may_hear("message_sending") and not channel.may_hear("agent_end")
-    assert bare.name == "Test" and grants.declared(full, "hook") == {
+    assert bare.name == "Test" and grants.RULES["hook"].declared(full) == {
         "message_received", "message_sending",
     }  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.openclawos.faults import Wrong
-from dragoman.dialects.openclawos.grants import RULES, declared
+from dragoman.dialects.openclawos.grants import RULES
 from dragoman.dialects.openclawos.manifest import Manifest, read_manifest
 from dragoman.engine.faults import BadInput
 from dragoman.settings import write
@@ -85,7 +85,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def wants(manifest: Manifest) -> dict[str, tuple[str, ...]]:
     """All that a manifest declares to offer and hear, by kind."""
-    found = {kind: tuple(sorted(declared(manifest, kind))) for kind in RULES}
+    found = {kind: tuple(sorted(rule.declared(manifest))) for kind, rule in RULES.items()}
     return {kind: names for kind, names in found.items() if names}
 
 

@@ -21,7 +21,7 @@ from dragoman.engine.visible import visible
 from dragoman.wire.codec import encode
 
 from .desk import Desk
-from .faults import Failed, Wrong, not_found, reason, required
+from .faults import Failed, Wrong, not_found, required
 from .own import Own
 from .rows import run_of
 from .shapes import (
@@ -221,10 +221,10 @@ async def decide(desk: Desk, who: Who, params: Decision) -> Success:
     except AlreadySettled as fault:
         return Success(False, _decided(ask_id, fault))
     except BadInput as fault:
-        wrong = reason(fault) if params.scope or params.lasts else _mismatch(ask_id, ask)
+        wrong = str(fault) if params.scope or params.lasts else _mismatch(ask_id, ask)
         return Success(False, wrong)
     except Fault as fault:
-        return Success(False, f"failed to update approval: {reason(fault)}")
+        return Success(False, f"failed to update approval: {fault}")
     return Success(True, remembered=visible(settled.scope), rule_id=settled.rule)
 
 
@@ -311,7 +311,7 @@ async def create(desk: Desk, who: Who, params: NewApproval) -> ApprovalId:
     except AlreadySettled:
         pass  # a client was faster than the setting
     except Fault as fault:
-        raise Failed(f"failed to create approval: {reason(fault)}") from fault
+        raise Failed(f"failed to create approval: {fault}") from fault
     return ApprovalId(ask.id)
 
 

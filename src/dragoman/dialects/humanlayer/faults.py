@@ -50,10 +50,5 @@ def required(**members: str | None) -> None:
             raise Wrong(f"{name} is required")
 
 
-def reason(fault: Fault) -> str:
-    """A fault's text for the middle of one of ours."""
-    return str(fault)
-
-
 def not_found(session_id: str) -> str:
     return f"session not found: {session_id}"

@@ -16,7 +16,7 @@ from dragoman.engine.traits import Continues, Given, Waiver
 
 from .approvals import EDITING
 from .desk import Desk
-from .faults import Failed, Wrong, not_found, reason, required
+from .faults import Failed, Wrong, not_found, required
 from .models import agent_of, model_of
 from .own import Own
 from .rows import status_of
@@ -67,7 +67,7 @@ async def launch(desk: Desk, who: Who, params: "Launch | CreateSession") -> Crea
     try:
         info = await door.open(spec, who)
     except Fault as fault:
-        raise Failed(f"failed to launch session: {reason(fault)}") from fault
+        raise Failed(f"failed to launch session: {fault}") from fault
     await _begin(desk, who, info, params.query or "", "failed to launch session")
     if until is not None:
         desk.expire_later(info.id, until)
@@ -118,7 +118,7 @@ async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
     try:
         info = await door.fork(parent_id, who, spec)
     except Fault as fault:
-        raise Failed(f"{failed}: {reason(fault)}") from fault
+        raise Failed(f"{failed}: {fault}") from fault
     await _begin(desk, who, info, params.query or "", failed)
     desk.expire_later(info.id, waiver.until)
     return Continued(info.id, run_id, info.id, parent_id)
@@ -129,7 +129,7 @@ async def _begin(desk: Desk, who: Who, info: SessionInfo, query: str, failed: st
         work = await desk.door.prompt(info.id, (Text(query),), who)
         await work.started
     except Fault as fault:
-        raise Failed(f"{failed}: {reason(fault)}") from fault
+        raise Failed(f"{failed}: {fault}") from fault
 
 
 async def _stop(desk: Desk, who: Who, session_id: str) -> SessionInfo:
@@ -151,7 +151,7 @@ async def _stop(desk: Desk, who: Who, session_id: str) -> SessionInfo:
             "failed to interrupt running session: it did not stop in time", "Try again."
         ) from None
     except Fault as fault:
-        raise Failed(f"failed to interrupt running session: {reason(fault)}") from fault
+        raise Failed(f"failed to interrupt running session: {fault}") from fault
 
 
 def _told(given: Given, params: Instructions) -> Given:

@@ -13,7 +13,7 @@ from dragoman.wire.codec import encode
 
 from .approvals import ACCEPTED, EDITING, approve_pending
 from .desk import Desk
-from .faults import Failed, Wrong, not_found, reason, required
+from .faults import Failed, Wrong, not_found, required
 from .rows import state_of, status_of
 from .session_rows import SessionRow
 from .shapes import (
@@ -89,7 +89,7 @@ async def interrupt(desk: Desk, who: Who, params: OfSession) -> Interrupted:
     except NothingRunning:
         raise Failed("failed to interrupt session: session not found or not active") from None
     except Fault as fault:
-        raise Failed(f"failed to interrupt session: {reason(fault)}") from fault
+        raise Failed(f"failed to interrupt session: {fault}") from fault
     return Interrupted(True, info.id, "interrupting")
 
 

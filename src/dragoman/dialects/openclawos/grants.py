@@ -1,5 +1,6 @@
 """Capabilities: what an app may offer, who has it, and how it is put on offer."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ class OfferKind(NamedTuple):
     keys: tuple[str, ...]
     section: str
     sole: bool  # one owner at a time
+    declared: Callable[[Manifest], frozenset[str]]  # the names of it in a manifest
 
     def name_of(self, config: dict[str, Any]) -> str:
         """The name that is offered. Raises Wrong when there is none."""
@@ -31,32 +33,23 @@ class OfferKind(NamedTuple):
 
 
 RULES = {
-    "channel": OfferKind("Channel", ("channelId", "id"), "channels.provides", True),
-    "tool": OfferKind("Tool", ("toolId", "name"), "tools.provides", True),
-    "hook": OfferKind("Hook", ("event",), "hooks", False),
-    "gateway_method": OfferKind(
-        "Gateway method", ("methodName", "method"), "gateway.methods", True
+    "channel": OfferKind(
+        "Channel", ("channelId", "id"), "channels.provides", True, lambda app: app.channels
     ),
-    "http_route": OfferKind("HTTP route", ("route", "path"), "gateway.httpRoutes", False),
-    "provider": OfferKind("Provider", ("providerId", "id"), "providers.provides", False),
+    "tool": OfferKind("Tool", ("toolId", "name"), "tools.provides", True, lambda app: app.tools),
+    "hook": OfferKind(
+        "Hook", ("event",), "hooks", False, lambda app: app.subscribes | app.intercepts
+    ),
+    "gateway_method": OfferKind(
+        "Gateway method", ("methodName", "method"), "gateway.methods", True, lambda app: app.methods
+    ),
+    "http_route": OfferKind(
+        "HTTP route", ("route", "path"), "gateway.httpRoutes", False, lambda app: app.routes
+    ),
+    "provider": OfferKind(
+        "Provider", ("providerId", "id"), "providers.provides", False, lambda app: app.providers
+    ),
 }
-
-
-def declared(manifest: Manifest, kind: str) -> frozenset[str]:
-    """The names of one type that a manifest declares."""
-    match kind:
-        case "channel":
-            return manifest.channels
-        case "tool":
-            return manifest.tools
-        case "hook":
-            return manifest.subscribes | manifest.intercepts
-        case "gateway_method":
-            return manifest.methods
-        case "http_route":
-            return manifest.routes
-        case _:
-            return manifest.providers
 
 
 class Grant:
@@ -110,7 +103,7 @@ def register(seat: "Seat", kind: str, config: dict[str, Any], id: str = "") -> G
     if rule is None:
         return f"Invalid capability type: {kind}"
     name = rule.name_of(config)
-    if name not in declared(seat.manifest, kind):
+    if name not in rule.declared(seat.manifest):
         return f'{rule.label} "{name}" not declared in manifest capabilities.{rule.section}'
     desk = seat.desk
     if not desk.may(seat.name, kind, name):
