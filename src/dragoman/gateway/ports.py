@@ -1,31 +1,18 @@
 """What the gateway needs of the host that it serves."""
 
-from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from dragoman.dialects.descriptor import Dialect
 from dragoman.engine.door import Door
+from dragoman.settings.load import Loaded
 from dragoman.settings.model import Settings
-from dragoman.wire.link import Hearer, Link
-
-Opener = Callable[[Link], Hearer]
-
-
-class Loaded(Protocol):
-    @property
-    def sources(self) -> Mapping[tuple[str, ...], Any]:
-        """Where each value of the configuration was said; a default is not in it."""
-        ...
+from dragoman.settings.places import Places
+from dragoman.wire.link import Opener
 
 
 class Config(Protocol):
     @property
     def loaded(self) -> Loaded: ...
-
-
-class Folders(Protocol):
-    @property
-    def data_dir(self) -> str: ...
 
 
 class Descendants(Protocol):
@@ -47,7 +34,7 @@ class Composed(Protocol):
     def config(self) -> Config: ...
 
     @property
-    def places(self) -> Folders: ...
+    def places(self) -> Places: ...
 
     @property
     def descendants(self) -> Descendants: ...

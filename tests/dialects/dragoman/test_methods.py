@@ -193,9 +193,11 @@ def test_watching_speaks_the_same_bytes_kept_or_all() -> None:
     assert told["params"] == {
         "session": 's"', "seq": 2, "gseq": 9, "at": 5, "event": {"type": "renamed", "title": "T"},
     }  # fmt: skip
-    assert len(watching.Native().speak([kept, passing]).messages) == 2
-    assert len(watching.NativeKept().speak([kept, passing]).messages) == 1
-    assert watching.NativeKept().speak([passing]) is None and watching.Native().speak([]) is None
+    assert len(watching.Native(True).speak([kept, passing]).messages) == 2
+    assert len(watching.Native(False).speak([kept, passing]).messages) == 1
+    assert (
+        watching.Native(False).speak([passing]) is None and watching.Native(True).speak([]) is None
+    )
 
 
 async def test_watching_the_same_again_takes_the_place_of_the_first() -> None:

@@ -19,8 +19,7 @@ from dragoman.dialects.humanlayer.faults import Failed, Wrong, details, required
 from dragoman.dialects.humanlayer.hear import HumanlayerHearer
 from dragoman.dialects.humanlayer.models import _version, agent_of, model_of
 from dragoman.dialects.humanlayer.shapes import Continue, Decision, Launch, NewApproval, OfApproval
-from dragoman.dialects.humanlayer.speak import Filter
-from dragoman.dialects.humanlayer.waiting import Waiting
+from dragoman.dialects.humanlayer.speak import Filter, Waiting
 from dragoman.engine.ask import Ask
 from dragoman.engine.events import Settled, Who
 from dragoman.engine.faults import BadInput, StoreFailed, UnknownModel

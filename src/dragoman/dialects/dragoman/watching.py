@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import BadInput, Fault
-from dragoman.engine.hub import Shape
 from dragoman.wire.codec import encode
 from dragoman.wire.jsonrpc import notification
 from dragoman.wire.link import Blob
@@ -22,18 +21,14 @@ _MOST = 64  # watches of one connection
 
 
 class Native:
-    """Speaks `dragoman/event`, the same bytes for every watcher."""
+    """Speaks `dragoman/event`, the same for every watcher; not `passing`: kept events only."""
+
+    def __init__(self, passing: bool) -> None:
+        self._passing = passing
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
-        return Blob([line(event) for event in events]) if events else None
-
-
-class NativeKept:
-    """The same, of kept events only."""
-
-    def speak(self, events: Sequence[Event]) -> Blob | None:
-        kept = [line(event) for event in events if event.seq]
-        return Blob(kept) if kept else None
+        said = [line(event) for event in events if self._passing or event.seq]
+        return Blob(said) if said else None
 
 
 _HEAD = b'{"jsonrpc":"2.0","method":"dragoman/event","params":{"session":'
@@ -56,9 +51,7 @@ async def watch(call: "Call[Caller]", params: Watch) -> None:
     conn.held.counted += 1
     name = f"w{conn.held.counted}"
     key = params.session_id or ""
-    own: tuple[str, Shape[Blob]] = ("dragoman", Native())
-    if not params.passing:
-        own = ("dragoman kept", NativeKept())
+    own = ("dragoman" if params.passing else "dragoman kept", Native(params.passing))
     newest = 0
     if params.session_id is None:
         newest = await door.reached()

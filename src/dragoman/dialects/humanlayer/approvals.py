@@ -22,8 +22,7 @@ from dragoman.wire.codec import encode
 
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, required
-from .own import Own
-from .rows import run_of
+from .rows import Own, run_of
 from .shapes import (
     Approval,
     ApprovalId,

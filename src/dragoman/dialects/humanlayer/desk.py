@@ -18,8 +18,7 @@ from .session_rows import SessionRows
 
 if TYPE_CHECKING:
     from .rest.table import Rest
-    from .speak import Filter, Subscribed
-    from .waiting import Waiting
+    from .speak import Filter, Subscribed, Waiting
 
 MAX_LINE = 10 * 1024 * 1024
 _PAGE = 500
@@ -87,7 +86,7 @@ class Desk:
     @property
     def waiting(self) -> "Waiting":
         if self._waiting is None:
-            from .waiting import Waiting
+            from .speak import Waiting
 
             self._waiting = Waiting(self.door)
         return self._waiting

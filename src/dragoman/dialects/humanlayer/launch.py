@@ -18,8 +18,7 @@ from .approvals import EDITING
 from .desk import Desk
 from .faults import Failed, Wrong, not_found, required
 from .models import agent_of, model_of
-from .own import Own
-from .rows import status_of
+from .rows import Own, status_of
 from .sessions import mode_of
 from .shapes import Continue, Continued, Created, Instructions, Launch
 from .times import later

@@ -1,4 +1,4 @@
-"""Sessions as clients see them: status words, summaries, rows and states."""
+"""Sessions as clients see them: status words, summaries, rows and states; what is kept of ours."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,8 @@ from dragoman.engine.door import Door
 from dragoman.engine.ending import RESTARTED
 from dragoman.engine.faults import Fault
 from dragoman.engine.info import SessionInfo
-from dragoman.engine.traits import Waiver
+from dragoman.engine.traits import Trait, Waiver
 
-from .own import Own
 from .shapes import Outcome, Row, SessionState
 from .times import precise, seconds
 
@@ -20,6 +19,19 @@ FAMILIES = ("opus", "sonnet", "haiku")
 CONTEXT_LIMIT = 168_000  # told when the model is not in the catalogue any more
 _RESTING = frozenset({"completed", "failed", "interrupted"})
 _SPACES = r"\s+"
+
+
+class Own(Trait, frozen=True):
+    """What this protocol keeps with a session."""
+
+    NAME = "humanlayer"
+
+    run_id: str = ""
+    permission_prompt_tool: str = ""
+    draft: str = ""  # what a draft is to begin with
+    editor_state: str = ""  # the desktop app's
+    discarded: bool = False
+    place: str = ""  # where a draft is to begin, when that is not where it was made
 
 
 def run_of(session_id: str, extra: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Engine events as this protocol's events: one line each, encoded once per filter."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,15 +10,14 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text, Thinking, ToolCall, text_of
 from dragoman.engine.door import Door
 from dragoman.engine.events import ACTIVE, Event
+from dragoman.engine.faults import Fault
 from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
 from .approvals import kind_of, said, status_word
-from .own import Own
-from .rows import error_of, run_of
+from .rows import Own, error_of, run_of
 from .times import precise
-from .waiting import Waiting
 
 STATUS = "session_status_changed"
 CONVERSATION = "conversation_updated"
@@ -32,6 +32,7 @@ Data = dict[str, Any]
 # call, and 9 * 10**9 events still fit into the integers that a double holds.
 PER_EVENT = 1_000_000
 _TOKENS = "token_update"
+_LOOK_SECONDS = 1.0
 _SEQ = b',"seq":'
 
 
@@ -68,6 +69,43 @@ def line(kind: str, at: int, data: Data, seq: int | None) -> bytes:
 def number_of(said: bytes) -> int:
     """The `seq` of a numbered line."""
     return int(said[said.rindex(_SEQ) + len(_SEQ) : -3])
+
+
+class Waiting:
+    """Counts the questions that wait for a human by kind, in memory or not.
+
+    Events are said without waiting for the store, so what waits in sessions that are not in memory
+    (let go, or another process's) is known from the last look: at a subscription, and again when
+    asked.
+    """
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._kept: list[tuple[str, str]] = []  # session and kind of what the store had open
+        self._looked = -_LOOK_SECONDS
+
+    def count(self, kind: str) -> int:
+        """How many of this kind wait at this moment."""
+        live = self._door.lives()
+        ids = {session.id for session in live}
+        if self._due():
+            self._door.spawn(self.look())
+        here = sum(kind_of(ask) == kind for session in live for ask in session.asks.values())
+        return here + sum(of == kind and session not in ids for session, of in self._kept)
+
+    async def look(self) -> None:
+        """Read what the store has open, unless that was just done."""
+        if not self._due():
+            return
+        self._looked = asyncio.get_running_loop().time()
+        try:
+            rows = await self._door.asks(pending=True)
+        except Fault:
+            return  # the store's trouble is told elsewhere; the next look is in a second
+        self._kept = [(row.ask.session, kind_of(row.ask)) for row in rows]
+
+    def _due(self) -> bool:
+        return asyncio.get_running_loop().time() - self._looked >= _LOOK_SECONDS
 
 
 class Subscribed:

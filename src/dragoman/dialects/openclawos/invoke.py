@@ -37,7 +37,7 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class CapabilityUse:
-    """One use of a capability. Implements `seat.Pending`."""
+    """One use of a capability. It waits for its `hook.result`, in parts."""
 
     __slots__ = ("_grant", "_id", "_said")
 

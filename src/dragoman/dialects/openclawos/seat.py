@@ -1,7 +1,7 @@
 """One registered app: its manifest, what it was granted, what it hears, what it has to answer."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, DecodeError, Raw
 from msgspec.json import Decoder
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .desk import Desk
     from .grants import Grant
     from .hear import OpenclawosHearer
+    from .invoke import CapabilityUse
 
 log = get_log("apps")
 _BARE = (Raw(b"{}"), Raw(b""), Raw(b"null"))  # params of a plain heartbeat, the usual ones first
@@ -24,18 +25,8 @@ _read_status = Decoder(Heartbeat).decode
 _MOST_UNANSWERED = 2  # interceptions in a row after which an app is passed over
 
 
-class Pending(Protocol):
-    """An event that waits for its `hook.result`."""
-
-    def answer(self, result: Any) -> None: ...
-
-    def gone(self) -> None:
-        """The app has left."""
-        ...
-
-
 class Verdict:
-    """An interceptor's answer to come."""
+    """An interceptor's answer to come. Like a `CapabilityUse` it waits for its `hook.result`."""
 
     __slots__ = ("future", "hook")
 
@@ -86,7 +77,7 @@ class Seat:
         self.unanswered = 0  # interceptions in a row
         self.grants: dict[str, Grant] = {}
         self.hears: dict[str, Heard] = {}  # by the name that the app used
-        self.pending: dict[str, Pending] = {}
+        self.pending: dict[str, Verdict | CapabilityUse] = {}
         self.since = self.beat_at = self.beat_now = desk.now()
         self.beat_line = b""  # answers heartbeats of that moment, but for their ids
         self.status: Any = None

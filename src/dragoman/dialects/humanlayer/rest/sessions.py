@@ -17,8 +17,7 @@ from .. import shapes as rpc
 from ..conversation import conversation, snapshots
 from ..launch import launch, resume, whole
 from ..models import agent_of, model_of
-from ..own import Own
-from ..rows import state_of, status_of, summary_of
+from ..rows import Own, state_of, status_of, summary_of
 from ..sessions import (
     archive,
     archive_many,
