@@ -231,7 +231,7 @@ async def test_callbacks_try_again_what_may_change(monkeypatch: pytest.MonkeyPat
 
 async def test_callbacks_begin_now_and_go_on_after_a_restart() -> None:
     made, client = posting(200, 200, events=["turn_began", "opened"])
-    door = made._door
+    door = made._gate.door
     await door.open(OpenSpec(cwd="/"))
     assert await made._start() == await door.newest()  # a new address is not told the past
     await door.open(OpenSpec(cwd="/"))

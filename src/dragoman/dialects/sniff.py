@@ -32,32 +32,21 @@ def which(line: bytes) -> str:
     return REGISTRY.which(message)
 
 
-class AnyHearer:
+class AnyHearer(msgspec.Struct, eq=False):
     """A connection whose dialect is not known yet; after the first line it only passes on."""
 
-    __slots__ = ("_inner", "_link", "_openers", "_told", "dialect", "max_line", "max_pending")
-    limit_counts_newline = False
-    wants_ends = True
-
-    def __init__(
-        self,
-        link: Link,
-        openers: Callable[[str], Opener],
-        max_line: int,
-        told: Callable[[str, Link], None] = lambda name, link: None,
-    ) -> None:
-        self.max_line = max_line
-        self.max_pending = READ_ON * max_line
-        self._link = link
-        self._openers = openers
-        self._told = told
-        self.dialect = ""  # not known yet
-        self._inner: Hearer | None = None
+    _link: Link
+    _openers: Callable[[str], Opener]
+    max_line: int
+    _told: Callable[[str, Link], None] = lambda name, link: None
+    dialect: str = ""  # not known yet
+    inner: Hearer | None = None  # the dialect's own, once it is known
+    limit_counts_newline: bool = False
+    wants_ends: bool = True
 
     @property
-    def inner(self) -> Hearer | None:
-        """The dialect's own hearer, once it is known."""
-        return self._inner
+    def max_pending(self) -> int:
+        return READ_ON * self.max_line
 
     def _choose(self, line: bytes) -> Hearer:
         name = self.dialect = which(line)
@@ -65,9 +54,9 @@ class AnyHearer:
         return self._openers(name)(self._link)
 
     def hear(self, lines: list[bytes]) -> None:
-        if self._inner is None:
-            self._inner = self._choose(lines[0])
-        inner = self._inner
+        if self.inner is None:
+            self.inner = self._choose(lines[0])
+        inner = self.inner
         limit = inner.max_line - (1 if inner.limit_counts_newline else 0)
         fitting: list[bytes] = []
         for line in lines:
@@ -82,18 +71,18 @@ class AnyHearer:
             inner.hear(fitting)
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
-        if self._inner is None:
+        if self.inner is None:
             from dragoman.wire.overlong import beginning_of
 
-            self._inner = self._choose(beginning_of(ends))
-        tell_overlong(self._inner, size, ends)
+            self.inner = self._choose(beginning_of(ends))
+        tell_overlong(self.inner, size, ends)
 
     def ended(self) -> None:
-        if self._inner is None:
+        if self.inner is None:
             self._link.close()
         else:
-            self._inner.ended()
+            self.inner.ended()
 
     def lost(self) -> None:
-        if self._inner is not None:
-            self._inner.lost()
+        if self.inner is not None:
+            self.inner.lost()

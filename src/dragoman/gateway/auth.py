@@ -4,6 +4,8 @@ import asyncio
 from collections import deque
 from time import monotonic
 
+import msgspec
+
 from dragoman.engine.ports import Shelf
 
 from . import tokens
@@ -18,12 +20,11 @@ _WINDOW = 60.0
 _ADDRESSES = 1_000
 
 
-class Throttle:
+class Throttle(msgspec.Struct, eq=False):
     """Counts wrong guesses of the last minute, by address and over all."""
 
-    def __init__(self) -> None:
-        self._wrong: dict[str, deque[float]] = {}
-        self._all: deque[float] = deque()
+    _wrong: dict[str, deque[float]] = {}
+    _all: deque[float] = msgspec.field(default_factory=deque)
 
     def check(self, address: str) -> None:
         """Raises Refusal when there were too many."""
@@ -51,16 +52,16 @@ class Throttle:
         self._all.append(now)
 
 
-class Auth:
+class Auth(msgspec.Struct, eq=False):
     """The gateway's lock."""
 
-    def __init__(self, shelf: Shelf, *, required: bool, cookie: str) -> None:
-        self.shelf = shelf
-        self.required = required
-        self.cookie = cookie
-        self.throttle = Throttle()
-        self._pairing = asyncio.Lock()  # a code works once, also for two who come together
-        self._first = ""  # the code that is shown until somebody has paired
+    shelf: Shelf
+    required: bool
+    cookie: str
+    throttle: Throttle = msgspec.field(default_factory=Throttle)
+    # A code works once, also for two who come together.
+    _pairing: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    _first: str = ""  # the code that is shown until somebody has paired
 
     async def identify(self, request: Request) -> None:
         """Fill in who it is; raises Refusal when nobody we know."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
 from dragoman.engine.hub import Watch
@@ -18,11 +20,10 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 
-class ShortShape:
+class ShortShape(msgspec.Struct, frozen=True, eq=False):
     """Says of every session that changed what lists show of it, and of approvals what they are."""
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
+    _door: "Door"
 
     def speak(self, events: Sequence[Event]) -> bytes | None:
         said: list[bytes] = []
@@ -53,27 +54,25 @@ class FullShape:
         return b"".join([views.sse("event", views.encode(one)) for one in events]) or None
 
 
-class Board:
+class Board(msgspec.Struct, eq=False):
     """One dashboard page."""
 
-    def __init__(self, gate: "Gate", who: Who) -> None:
-        self._gate = gate
-        self._door = gate.door
-        self._who = who
-        self._feed: Feed | None = None
-        self._watch: Watch | None = None
-        self._outlet: Outlet | None = None
+    _gate: "Gate"
+    _who: Who
+    _feed: Feed | None = None
+    _watch: Watch | None = None
+    _outlet: Outlet | None = None
 
     async def follow(self, session: str, since: int | None) -> None:
         self._feed = feed = Feed()
-        shape = await self._door.shape_of(session, "board", FullShape())
-        self._watch = await self._door.watch(
+        shape = await self._gate.door.shape_of(session, "board", FullShape())
+        self._watch = await self._gate.door.watch(
             session, self._who, shape, feed.deliver, lambda: feed.paused, since=since
         )
 
     def begin(self, outlet: Outlet, *, wire: bool) -> None:
         self._outlet = outlet
-        door = self._door
+        door = self._gate.door
         door.visitors.arrive(self._who)
         outlet.on_close.append(lambda: door.visitors.leave(self._who))
         door.visitors.on_change.append(self._clients)
@@ -93,7 +92,8 @@ class Board:
 
     def _clients(self) -> None:
         clients = [
-            {"who": one.who, "since": one.since} for one in self._door.visitors.clients.values()
+            {"who": one.who, "since": one.since}
+            for one in self._gate.door.visitors.clients.values()
         ]
         self._write("clients", clients)
 

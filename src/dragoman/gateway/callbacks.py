@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman.engine.events import Event
 from dragoman.observe.log import get_log
 
@@ -27,11 +29,10 @@ _LONGEST_WAIT = 300.0
 log = get_log("gateway.callbacks")
 
 
-class Nudge:
+class Nudge(msgspec.Struct, eq=False):
     """`engine.hub.Shape` that says nothing and wakes whoever posts."""
 
-    def __init__(self) -> None:
-        self.woken = asyncio.Event()
+    woken: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def speak(self, events: Sequence[Event]) -> None:
         if any(one.seq for one in events):
@@ -39,22 +40,20 @@ class Nudge:
         return None
 
 
-class Callback:
+class Callback(msgspec.Struct, eq=False):
     """One address that is told."""
 
-    def __init__(self, gate: "Gate", name: str, settings: "Settings") -> None:
-        self._gate = gate
-        self._door = gate.door
-        self.name = name
-        self.settings = settings
-        self._nudge = Nudge()
+    _gate: "Gate"
+    name: str
+    settings: "Settings"
+    _nudge: Nudge = msgspec.field(default_factory=Nudge)
 
     async def run(self) -> None:
         from dragoman.engine.events import Who
 
         who = Who("webhook", "out", self.name, f"callback-{self.name}")
-        await self._door.reached()
-        watch = self._door.watch_all(who, self._nudge, lambda said: None)
+        await self._gate.door.reached()
+        watch = self._gate.door.watch_all(who, self._nudge, lambda said: None)
         try:
             at = await self._start()
             while True:
@@ -65,20 +64,20 @@ class Callback:
             watch.close()
 
     async def _start(self) -> int:
-        raw = await self._door.shelf.get(SPACE, self.name)
+        raw = await self._gate.door.shelf.get(SPACE, self.name)
         if raw is not None:
             return int(raw)
-        newest = await self._door.newest()  # a new address is not told the past
+        newest = await self._gate.door.newest()  # a new address is not told the past
         await self._keep(newest)
         return newest
 
     async def _keep(self, at: int) -> None:
-        await self._door.shelf.put(SPACE, self.name, str(at).encode())
+        await self._gate.door.shelf.put(SPACE, self.name, str(at).encode())
 
     async def _post_since(self, at: int) -> int:
         """Post what came after a place, page by page; returns how far it got."""
         while True:
-            page = await self._door.read_all(at, _PAGE)
+            page = await self._gate.door.read_all(at, _PAGE)
             for event in page:
                 if self._wants(event):
                     await self._post(event)
@@ -100,7 +99,7 @@ class Callback:
         for number in range(1, tries + 1):
             headers = {
                 "content-type": "application/json",
-                "user-agent": f"dragoman/{self._door.facts.version}",
+                "user-agent": f"dragoman/{self._gate.door.facts.version}",
                 "x-dragoman-event": str(event.body.__struct_config__.tag),
                 "x-dragoman-delivery": f"{event.gseq}",
                 "x-dragoman-attempt": str(number),

@@ -12,6 +12,8 @@ import secrets
 from hashlib import sha256
 from time import time
 
+import msgspec
+
 from dragoman.engine.ports import AskRow, Shelf
 
 from .http import Refusal
@@ -22,13 +24,13 @@ SECONDS = 900
 LONGEST = 24 * 3600
 
 
-class Links:
+class Links(msgspec.Struct, eq=False):
     """Makes links, and knows which still work."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self._key = b""
-        self.answering = asyncio.Lock()  # of two who come together one is the first
+    _shelf: Shelf
+    _key: bytes = b""
+    # Of two who come together one is the first.
+    answering: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
     async def make(self, row: AskRow, seconds: int = SECONDS) -> tuple[str, int]:
         """The link's text, and when it is over (seconds since the epoch)."""

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from dragoman.engine.hub import Watch
 
 from .http import Answer, Request, Response, Stream
@@ -53,16 +55,13 @@ class ServerNeeds(Keeper, Protocol):
     def trouble(self, request: Request, problem: BaseException) -> None: ...
 
 
-class Outlet:
+class Outlet(msgspec.Struct, eq=False):
     """Where a stream is written to."""
 
-    __slots__ = ("_connection", "_resumed", "closed", "on_close")
-
-    def __init__(self, connection: "Connection") -> None:
-        self._connection = connection
-        self._resumed: list[Callable[[], None]] = []
-        self.closed = False
-        self.on_close: list[Callable[[], None]] = []
+    _connection: "Connection"
+    _resumed: list[Callable[[], None]] = []
+    closed: bool = False
+    on_close: list[Callable[[], None]] = []
 
     @property
     def paused(self) -> bool:
@@ -97,16 +96,13 @@ class Outlet:
             self._resumed.clear()
 
 
-class Feed:
+class Feed(msgspec.Struct, eq=False):
     """What a watch delivers, kept until the stream has begun and then written to it."""
 
-    __slots__ = ("_held", "_outlet", "_waiting", "_watch")
-
-    def __init__(self) -> None:
-        self._held: list[bytes] = []
-        self._outlet: Outlet | None = None
-        self._watch: Watch | None = None
-        self._waiting = False
+    _held: list[bytes] = []
+    _outlet: Outlet | None = None
+    _watch: Watch | None = None
+    _waiting: bool = False
 
     @property
     def paused(self) -> bool:

@@ -134,11 +134,10 @@ class Signer:
         return f"vapid t={said}.{coded(sign)}, k={self.public}"
 
 
-class _Questions:
+class _Questions(msgspec.Struct, eq=False):
     """`engine.hub.Shape` that says nothing and hands questions on."""
 
-    def __init__(self, waiting: "asyncio.Queue[str]") -> None:
-        self._waiting = waiting
+    _waiting: asyncio.Queue[str]
 
     def speak(self, events: Sequence[Event]) -> None:
         for one in events:
@@ -147,37 +146,37 @@ class _Questions:
         return None
 
 
-class Pusher:
+class Pusher(msgspec.Struct, eq=False):
     """Tells browsers. Runs once the first of them has asked for it."""
 
-    def __init__(self, gate: "Gate") -> None:
-        self._gate = gate
-        self._door = gate.door
-        self._signer: Signer | None = None
-        self._running = False
-        self._watching = asyncio.Event()
+    _gate: "Gate"
+    _signer: Signer | None = None
+    _running: bool = False
+    _watching: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     async def signer(self) -> Signer:
         if self._signer is None:
-            secret = await self._door.shelf.get(KEYS, "key")
+            secret = await self._gate.door.shelf.get(KEYS, "key")
             if secret is None:
                 # below the curve's order whatever it is
-                await self._door.shelf.put(KEYS, "key", b"\0" + os.urandom(31))
-                secret = await self._door.shelf.get(KEYS, "key")
+                await self._gate.door.shelf.put(KEYS, "key", b"\0" + os.urandom(31))
+                secret = await self._gate.door.shelf.get(KEYS, "key")
             self._signer = Signer(secret or b"")
         return self._signer
 
     async def browsers(self) -> list[Subscription]:
-        rows = await self._door.shelf.pairs(SPACE)
+        rows = await self._gate.door.shelf.pairs(SPACE)
         return [msgspec.json.decode(raw, type=Subscription) for _, raw in rows]
 
     async def join(self, browser: Subscription) -> None:
-        await self._door.shelf.put(SPACE, _name(browser.endpoint), msgspec.json.encode(browser))
+        await self._gate.door.shelf.put(
+            SPACE, _name(browser.endpoint), msgspec.json.encode(browser)
+        )
         self.start()
         await self._watching.wait()  # whatever is asked from now on is pushed
 
     async def leave(self, endpoint: str) -> None:
-        await self._door.shelf.put(SPACE, _name(endpoint), None)
+        await self._gate.door.shelf.put(SPACE, _name(endpoint), None)
 
     async def resume(self) -> None:
         """After a start: go on when there is somebody to tell."""
@@ -191,9 +190,9 @@ class Pusher:
 
     async def _run(self) -> None:
         waiting: asyncio.Queue[str] = asyncio.Queue(1000)
-        await self._door.reached()
+        await self._gate.door.reached()
         who = Who("webhook", "out", "push", "push")
-        watch = self._door.watch_all(who, _Questions(waiting), lambda said: None)
+        watch = self._gate.door.watch_all(who, _Questions(waiting), lambda said: None)
         self._watching.set()
         try:
             while True:
@@ -207,10 +206,10 @@ class Pusher:
 
     async def tell(self, ask_id: str) -> None:
         """Push one question to every browser, each with a link of its own."""
-        row = await self._door.ask(ask_id)
+        row = await self._gate.door.ask(ask_id)
         if row.settled is not None:
             return
-        info = await self._door.info(row.ask.session)
+        info = await self._gate.door.info(row.ask.session)
         for browser in await self.browsers():
             link, _ = await self._gate.answers.make(row, _SECONDS)
             message = {

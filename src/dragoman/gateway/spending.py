@@ -27,16 +27,15 @@ class Spent(msgspec.Struct, frozen=True):
     cost: float
 
 
-class Spending:
+class Spending(msgspec.Struct, eq=False):
     """Adds up as far as the store has come; what was read is not read again that day."""
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
-        self._day = 0  # ms, when it began here
-        self._at = 0  # the place up to which is counted
-        self._rows: dict[tuple[str, str, int], Spent] = {}
-        self._agents: dict[str, tuple[str, str]] = {}  # of sessions: agent, model
-        self._reading = asyncio.Lock()
+    _door: "Door"
+    _day: int = 0  # ms, when it began here
+    _at: int = 0  # the place up to which is counted
+    _rows: dict[tuple[str, str, int], Spent] = {}
+    _agents: dict[str, tuple[str, str]] = {}  # of sessions: agent, model
+    _reading: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
     async def today(self) -> list[Spent]:
         async with self._reading:

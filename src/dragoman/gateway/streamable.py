@@ -51,16 +51,13 @@ def key_of(id: object) -> tuple[type, Any]:
     return type(id), id
 
 
-class Mailbox:
+class Mailbox(msgspec.Struct, eq=False):
     """One stream: what is written to it, and what waits for somebody to read it."""
 
-    __slots__ = ("_link", "_queue", "outlet", "taken")
-
-    def __init__(self, link: "StreamsLink") -> None:
-        self._link = link
-        self._queue: deque[bytes | Callable[[], None]] = deque()
-        self.outlet: Outlet | None = None
-        self.taken = False  # somebody reads it, or is about to
+    _link: "StreamsLink"
+    _queue: deque[bytes | Callable[[], None]] = msgspec.field(default_factory=deque)
+    outlet: Outlet | None = None
+    taken: bool = False  # somebody reads it, or is about to
 
     @property
     def empty(self) -> bool:

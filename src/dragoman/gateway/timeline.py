@@ -50,18 +50,17 @@ class Totals(msgspec.Struct, frozen=True):
     tokens_out: int = 0
 
 
-class Timeline:
+class Timeline(msgspec.Struct, eq=False):
     """Folds kept events, oldest first, into turns; `keep` are how many of the newest stay."""
 
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
-        self.turns: list[TurnRow] = []
-        self._open: dict[str, Bar] = {}  # tools and questions that have not ended
-        self._bars: list[Bar] = []
-        self._row: TurnRow | None = None
-        self._since = 0  # when the model began to be asked
-        self._sums = Totals()
-        self._tools: dict[str, int] = {}
+    keep: int
+    turns: list[TurnRow] = []
+    _open: dict[str, Bar] = {}  # tools and questions that have not ended
+    _bars: list[Bar] = []
+    _row: TurnRow | None = None
+    _since: int = 0  # when the model began to be asked
+    _sums: Totals = Totals()
+    _tools: dict[str, int] = {}
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -142,7 +141,7 @@ class Timeline:
                 self._row, ended=at, outcome=outcome, bars=tuple(bars[-_BARS:])
             )
             self.turns.append(row)
-            del self.turns[: -self._keep]
+            del self.turns[: -self.keep]
             self._sums = msgspec.structs.replace(self._sums, turns=self._sums.turns + 1)
         self._row = None
         self._bars = []

@@ -117,21 +117,20 @@ def sse(name: str, data: bytes, id: int = 0) -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
-class EventShape:
+class EventShape(msgspec.Struct, eq=False):
     """`engine.hub.Shape` that speaks server-sent events, one per event, shared by all who watch.
 
     Kept events carry their place as the id, so that `Last-Event-ID` says where to go on.
     """
 
-    def __init__(self, *, by_gseq: bool = False, passing: bool = True) -> None:
-        self._by_gseq = by_gseq
-        self._passing = passing
+    by_gseq: bool = False
+    passing: bool = True
 
     def speak(self, events: Sequence[Event]) -> bytes | None:
         said = []
         for one in events:
-            if not one.seq and not self._passing:
+            if not one.seq and not self.passing:
                 continue
             tag = one.body.__struct_config__.tag
-            said.append(sse(str(tag), encode(one), one.gseq if self._by_gseq else one.seq))
+            said.append(sse(str(tag), encode(one), one.gseq if self.by_gseq else one.seq))
         return b"".join(said) or None

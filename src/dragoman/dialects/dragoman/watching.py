@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.wire.codec import encode
@@ -20,14 +22,13 @@ if TYPE_CHECKING:
 _MOST = 64  # watches of one connection
 
 
-class Native:
+class Native(msgspec.Struct, frozen=True):
     """Speaks `dragoman/event`, the same for every watcher; not `passing`: kept events only."""
 
-    def __init__(self, passing: bool) -> None:
-        self._passing = passing
+    passing: bool
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
-        said = [line(event) for event in events if self._passing or event.seq]
+        said = [line(event) for event in events if self.passing or event.seq]
         return Blob(said) if said else None
 
 

@@ -108,15 +108,12 @@ class Waiting:
         return asyncio.get_running_loop().time() - self._looked >= _LOOK_SECONDS
 
 
-class Subscribed:
+class Subscribed(msgspec.Struct, frozen=True, eq=False):
     """An `engine.hub.Shape`: says events to all subscriptions that have the same filter."""
 
-    __slots__ = ("_door", "_waiting", "_wanted")
-
-    def __init__(self, door: Door, wanted: Filter, waiting: Waiting) -> None:
-        self._door = door
-        self._wanted = wanted
-        self._waiting = waiting
+    _door: Door
+    _wanted: Filter
+    _waiting: Waiting
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
         lines: list[bytes] = []

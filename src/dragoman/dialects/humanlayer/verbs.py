@@ -51,14 +51,11 @@ def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = N
     return Verb(later, order="serial", quick=quick, read=_Params(params).read, takes=params)
 
 
-class _Params:
+class _Params(msgspec.Struct, eq=False):
     """Reads the params of a method; its decoder is made when it is first called."""
 
-    __slots__ = ("_decode", "_type")
-
-    def __init__(self, params: type[msgspec.Struct]) -> None:
-        self._type = params
-        self._decode: Callable[[Any], Any] | None = None
+    _type: type[msgspec.Struct]
+    _decode: Callable[[Any], Any] | None = None
 
     def read(self, raw: Raw) -> Any:
         """The typed params; members match whatever their case. Raises Wrong."""

@@ -112,7 +112,7 @@ class Desk:
         return self._seat(conn, manifest, self.new_token())
 
     def _seat(self, conn: "OpenclawosHearer", manifest: "Manifest", token: str) -> Seat:
-        seat = Seat(self, conn, manifest, token)
+        seat = Seat(self, conn, manifest, token, self.now())
         conn.seat = seat
         self.apps[manifest.id] = seat
         self.door.visitors.leave(conn.who)

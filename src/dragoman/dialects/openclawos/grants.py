@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+import msgspec
+
 from dragoman.engine.offers import Offer
 
 from . import invoke
@@ -52,19 +54,16 @@ RULES = {
 }
 
 
-class Grant:
+class Grant(msgspec.Struct, eq=False):
     """One capability that an app was granted."""
 
-    __slots__ = ("answered", "config", "id", "kind", "name", "offered", "seat")
-
-    def __init__(self, seat: "Seat", kind: str, name: str, config: dict[str, Any], id: str) -> None:
-        self.seat = seat
-        self.kind = kind
-        self.name = name
-        self.config = config
-        self.id = id
-        self.offered = False
-        self.answered = False  # at least once, when it was used
+    seat: "Seat"
+    kind: str
+    name: str
+    config: dict[str, Any]
+    id: str
+    offered: bool = False
+    answered: bool = False  # at least once, when it was used
 
     def offer(self) -> None:
         """Let everybody use it: from the moment the app is ready."""

@@ -143,13 +143,11 @@ def channel_of(data: Payload) -> str:
     return data.channel if isinstance(data, Outgoing) and "channelId" not in data.more else ""
 
 
-class Delivery:
+class Delivery(msgspec.Struct, eq=False):
     """Gives each message that may go out to the app that owns its channel, after all others."""
 
-    name = "delivery"
-
-    def __init__(self, desk: "Desk") -> None:
-        self._desk = desk
+    _desk: "Desk"
+    name: str = "delivery"
 
     def observe(self, hook: str, data: Payload, context: HookContext) -> None:
         channel = channel_of(data)

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, DecodeError, Raw
+from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from dragoman.engine.hooks import Block, HookContext, P, Payload
@@ -43,44 +43,39 @@ class Verdict:
             self.future.set_exception(ConnectionError("left before it answered"))
 
 
-class Heard:
+class Heard(Struct):
     """What became of one subscription: figures for `hook.info`."""
 
-    __slots__ = ("answered", "delivered", "intercepts")
-
-    def __init__(self, intercepts: bool) -> None:
-        self.intercepts = intercepts
-        self.delivered = self.answered = 0
+    intercepts: bool
+    delivered: int = 0
+    answered: int = 0
 
 
-class Seat:
+class Seat(Struct, eq=False):
     """Implements `engine.hooks.Subscriber` for one app on one connection."""
 
-    __slots__ = (
-        "beat_at", "beat_line", "beat_now", "conn", "desk", "grants", "gone", "hears",
-        "leaving", "manifest", "muted", "name", "pending", "ready", "since", "status", "token",
-        "unanswered",
-    )  # fmt: skip
+    desk: "Desk"
+    conn: "OpenclawosHearer"
+    manifest: Manifest
+    token: str
+    since: int  # when it came
+    name: str = ""
+    beat_at: int = 0
+    beat_now: int = 0
+    beat_line: bytes = b""  # answers heartbeats of that moment, but for their ids
+    ready: bool = False
+    leaving: bool = False
+    gone: bool = False
+    muted: bool = False  # it is told, and not waited for, until it answers again
+    unanswered: int = 0  # interceptions in a row
+    grants: "dict[str, Grant]" = {}
+    hears: dict[str, Heard] = {}  # by the name that the app used
+    pending: "dict[str, Verdict | CapabilityUse]" = {}
+    status: Any = None
 
-    def __init__(
-        self, desk: "Desk", conn: "OpenclawosHearer", manifest: Manifest, token: str
-    ) -> None:
-        self.desk = desk
-        self.conn = conn
-        self.manifest = manifest
-        self.name = manifest.id
-        self.token = token
-        self.ready = False
-        self.leaving = False
-        self.gone = False
-        self.muted = False  # it is told, and not waited for, until it answers again
-        self.unanswered = 0  # interceptions in a row
-        self.grants: dict[str, Grant] = {}
-        self.hears: dict[str, Heard] = {}  # by the name that the app used
-        self.pending: dict[str, Verdict | CapabilityUse] = {}
-        self.since = self.beat_at = self.beat_now = desk.now()
-        self.beat_line = b""  # answers heartbeats of that moment, but for their ids
-        self.status: Any = None
+    def __post_init__(self) -> None:
+        self.name = self.manifest.id
+        self.beat_at = self.beat_now = self.since
 
     # --- heartbeats ---
 

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.arrivals import Arrivals
@@ -133,17 +134,14 @@ TABLE = _table(gated=True)  # until `initialize` succeeded
 OPEN = _table(gated=False)
 
 
-class Held:
+class Held(msgspec.Struct, eq=False):
     """What few connections have: watches of our own kind, sessions on their way in."""
 
-    __slots__ = ("counted", "follows_log", "on_lost", "untap", "watches")
-
-    def __init__(self) -> None:
-        self.watches: dict[str, Watch] = {}  # of `dragoman/watch`, by id
-        self.on_lost: list[Callable[[], None]] = []
-        self.follows_log = False
-        self.untap: Callable[[], None] | None = None
-        self.counted = 0  # the numbers that were given to watches
+    watches: "dict[str, Watch]" = {}  # of `dragoman/watch`, by id
+    on_lost: list[Callable[[], None]] = []
+    follows_log: bool = False
+    untap: Callable[[], None] | None = None
+    counted: int = 0  # the numbers that were given to watches
 
 
 class ZeroclawHearer(Served):

@@ -8,6 +8,8 @@ tools; at the very end `error` if the turn failed, and `done`.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.engine import events as ev
 from dragoman.engine import shown
 from dragoman.engine.content import ToolCall, Usage
@@ -23,20 +25,17 @@ DONE = b'{"type":"done"}'
 _ASSISTANT_START = b'{"type":"assistant_start"}'
 
 
-class Words:
+class Words(msgspec.Struct, eq=False):
     """Frames that take their place among events which are held for a slow reader.
 
     `compacting` is True when they begin a compaction of this connection, False when they end one.
     """
 
-    __slots__ = ("compacting", "frames")
-
-    def __init__(self, frames: Sequence[bytes], compacting: bool | None = None) -> None:
-        self.frames = frames
-        self.compacting = compacting
+    frames: Sequence[bytes]
+    compacting: bool | None = None
 
 
-class Speaker:
+class Speaker(msgspec.Struct, eq=False):
     """Implements `engine.hub.Shape` for one connection.
 
     `waiting` has the prompts of this connection that have not begun: turn -> request id. The `done`
@@ -44,22 +43,16 @@ class Speaker:
     (`owes_done`), so that a client may clear at once.
     """
 
-    def __init__(
-        self,
-        used: Usage,
-        cost: float,
-        is_own: Callable[[str], bool],
-    ) -> None:
-        self.used = used
-        self.cost = cost
-        self.waiting: dict[str, str] = {}
-        self.compacting = False  # a compaction of this connection runs; its end is told elsewhere
-        self.owes_done = False
-        self.later: list[Words] = []  # words that are held and not said yet
-        self._is_own = is_own
-        self._step = 0  # the model call that has begun and not ended; 0: none
-        self._started = False  # assistant_start was said for it
-        self._out: list[bytes] = []
+    used: Usage
+    cost: float
+    _is_own: Callable[[str], bool]
+    waiting: dict[str, str] = {}
+    compacting: bool = False  # a compaction of this connection runs; its end is told elsewhere
+    owes_done: bool = False
+    later: list[Words] = []  # words that are held and not said yet
+    _step: int = 0  # the model call that has begun and not ended; 0: none
+    _started: bool = False  # assistant_start was said for it
+    _out: list[bytes] = []
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
         out = self._out = []

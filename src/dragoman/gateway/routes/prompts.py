@@ -65,13 +65,15 @@ async def prompt(call: Call[PromptBody, None]) -> Any:
     return result_of(await asyncio.shield(work.done))
 
 
-class TurnShape(views.EventShape):
+def _promise() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+class TurnShape(views.EventShape, eq=False):
     """Speaks like all and notices when the end of one turn was said."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.turn = ""
-        self.said: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    turn: str = ""
+    said: asyncio.Future[None] = msgspec.field(default_factory=_promise)
 
     def speak(self, events: Sequence[Event]) -> bytes | None:
         for one in events:

@@ -101,11 +101,10 @@ async def update_user_settings(asked: Asked) -> shapes.UserSettings:
     return made
 
 
-class Streamed:
+class Streamed(msgspec.Struct, eq=False):
     """Events as server-sent ones (`engine.hub.Shape`)."""
 
-    def __init__(self, told: Subscribed) -> None:
-        self._told = told
+    _told: Subscribed
 
     def speak(self, events: Sequence[Event]) -> bytes | None:
         blob = self._told.speak(events)
