@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from dragoman.dialects.zot import Desk, Settings, hear, verbs
-from dragoman.dialects.zot.blocks import blocks, message, result_blocks, usage
 from dragoman.dialects.zot.hear import _lower_keys, _second_look, _token_fits
 from dragoman.dialects.zot.shapes import Envelope
+from dragoman.dialects.zot.speak import blocks, message, result_blocks, usage
 from dragoman.engine.content import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted, hang

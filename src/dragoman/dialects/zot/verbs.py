@@ -24,12 +24,11 @@ from dragoman.wire.codec import mend_text
 from dragoman.wire.verbs import After, C, P, Table, Verb, reader
 
 from . import shapes
-from .blocks import message, usage
 from .faults import BUSY
 from .frames import clock_time, success
 from .hear import ZotCommand, lowered, read
 from .seat import ZotSeat, new_session
-from .speak import EVENTS, request
+from .speak import EVENTS, message, request, usage
 
 if TYPE_CHECKING:
     from dragoman.wire.serve import Call
