@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 
 
 class Native:
-    """Who may ask what on that port (`outlet.Keeper`); the gateway answers."""
+    """Who may ask what on that port (`outlet.Doorkeeper`); the gateway answers."""
 
     def __init__(self, gate: "Gate", rest: "RestPlace") -> None:
         self._gate = gate

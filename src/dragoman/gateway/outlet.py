@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MOST_HELD = 1_000  # pieces that may wait between a watch and the first byte of the answer
 
 
-class Keeper(Protocol):
+class Doorkeeper(Protocol):
     """Who may ask what."""
 
     def limit(self, request: Request) -> int:
@@ -27,7 +27,7 @@ class Keeper(Protocol):
         ...
 
 
-class ServerNeeds(Keeper, Protocol):
+class ServerNeeds(Doorkeeper, Protocol):
     """What a server asks of the application behind it."""
 
     def spawn(self, work: Awaitable[Any]) -> object: ...

@@ -11,7 +11,7 @@ from typing import Any
 import h11
 
 from .http import REASONS, Refusal, Request, Response, Stream, Takeover, problem
-from .outlet import Keeper, Outlet, ServerNeeds
+from .outlet import Doorkeeper, Outlet, ServerNeeds
 
 MAX_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
@@ -31,9 +31,9 @@ class Connection(asyncio.Protocol):
         "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
-    def __init__(self, rules: ServerNeeds, secure: bool, keeper: Keeper | None = None) -> None:
+    def __init__(self, rules: ServerNeeds, secure: bool, keeper: Doorkeeper | None = None) -> None:
         self._rules = rules
-        self._keeper: Keeper = keeper or rules
+        self._keeper: Doorkeeper = keeper or rules
         self.secure = secure
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._request: Request | None = None
