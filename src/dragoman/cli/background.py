@@ -4,7 +4,6 @@ import os
 import select
 import socket
 import subprocess
-import tempfile
 from typing import Any
 
 from dragoman.client.launch import launch, log_path
@@ -12,6 +11,7 @@ from dragoman.client.problems import NotRunning
 
 from . import reach, say
 from .parse import Args
+from .places import short_folder
 
 _WITHIN = 60.0  # seconds in which a daemon is ready or has said what is wrong
 
@@ -33,7 +33,7 @@ def _launch(args: Args) -> int:
     flags = _flags(args)
     log = log_path(args.config_dir)
     begins = os.path.getsize(log) if os.path.exists(log) else 0
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+    with short_folder() as folder:
         address = os.path.join(folder, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
             ear.bind(address)
@@ -44,7 +44,9 @@ def _launch(args: Args) -> int:
         code = process.poll()
         said = _tail(log, begins)
         how = "does not answer" if code is None else f"ended with code {code}"
-        say.warn(f"The daemon {how}.{f' It said:{chr(10)}{said}' if said else ''}")
+        say.err(f"dragoman: The daemon {how}.{' It said:' if said else ''}")
+        for line in said.splitlines():
+            say.err(say.clean(line))
         return 1
     say.out(
         f"The daemon is ready, process {process.pid}. It writes to {log}; end it: dragoman stop"

@@ -5,8 +5,12 @@ import os
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from dragoman.settings.load import Loaded
     from dragoman.settings.places import Places
+
+_ROOM = len("/dragoman-12345678/config/data/humanlayer.sock")
 
 
 def find(config_dir: str | None = None) -> "Places":
@@ -14,6 +18,18 @@ def find(config_dir: str | None = None) -> "Places":
     from dragoman.settings import places
 
     return places.places(os.environ, config_dir)
+
+
+def short_folder() -> "TemporaryDirectory[str]":
+    """A temporary folder with room for the paths of sockets in it, wherever TMPDIR leads."""
+    from tempfile import TemporaryDirectory, gettempdir
+
+    from dragoman.settings.places import LONGEST
+
+    top = gettempdir()
+    if len(os.fsencode(top)) + _ROOM > LONGEST and os.name == "posix":
+        top = "/tmp"
+    return TemporaryDirectory(prefix="dragoman-", dir=top, ignore_cleanup_errors=True)
 
 
 def warn(config_dir: str | None = None) -> "Loaded":

@@ -5,13 +5,13 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
 from .. import say
 from ..parse import Args
+from ..places import short_folder
 
 _WITHIN = 30.0
 
@@ -176,7 +176,7 @@ class Trial:
 def run(args: Args) -> int:
     """One row per part; goes on after a failure."""
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
+    with short_folder() as folder:
         trial = Trial(os.path.realpath(folder))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("the daemon starts", trial.start),
