@@ -134,7 +134,7 @@ class PostgresLink:
         if is_lost(error):
             return StoreFailed(
                 f"The database {self.place} cannot be reached: {said}.",
-                "It is tried again until it is back.",
+                "Start it, or correct its address; a running daemon tries again until it is back.",
                 stalled=True,
             )
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
