@@ -106,6 +106,19 @@ def test_whoever_finds_no_daemon_says_what_is_wrong_with_the_configuration(
         assert said.startswith("dragoman: The daemon is not running: nobody listens at ")
 
 
+def test_where_no_socket_can_be_a_turn_needs_none(idle: Living) -> None:
+    """A home with a long name: no daemon can run there, all else works."""
+    idle.env["DRAGOMAN_DATA_DIR"] = str(idle.folder / ("d" * 120))
+    assert "local agent host" in idle.says("run", "what is dragoman")
+    assert "what is dragoman" in idle.says("sessions")
+    hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+    del idle.env["DRAGOMAN_agents__default__model"]  # with it, nobody looks for a daemon
+    assert '"protocolVersion":1' in idle.spawn("acp").communicate(hello, timeout=WITHIN)[0]
+    for words in (("status",), ("daemon",), ("daemon", "--background")):
+        done = idle.run(*words)
+        assert done.returncode == 1 and "bytes long, the system allows" in done.stderr
+
+
 # --- status, doctor, agents, models ---
 
 

@@ -3,7 +3,10 @@
 import os
 
 from dragoman import TYPE_CHECKING
+from dragoman.engine.faults import BadInput
 from dragoman.settings import places
+
+from .problems import NotRunning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,11 +25,16 @@ def socket_path(
 ) -> str:
     """The socket of one dialect: as configured, else the override, else in the data directory.
 
-    Raises BadInput for a path that no socket can have.
+    Raises NotRunning for a path that no socket can have: nobody listens there.
     """
     where = places.places(env, config_dir)
     given = env.get(f"DRAGOMAN_listen__{dialect}", "") or _configured(where.config_file, dialect)
-    return given or places.endpoint(dialect, env, where)
+    if given:
+        return given
+    try:
+        return places.endpoint(dialect, env, where)
+    except BadInput as long:
+        raise NotRunning(long.message, long.hint) from None
 
 
 def _configured(file: str, dialect: str) -> str:

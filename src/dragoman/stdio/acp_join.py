@@ -39,8 +39,12 @@ def path_of(config_dir: str | None, env: "Mapping[str, str]") -> str:
     if has_settings(env):
         return ""
     from dragoman.client.address import socket_path
+    from dragoman.client.problems import NotRunning
 
-    return socket_path(config_dir, dialect="acp", env=env)
+    try:
+        return socket_path(config_dir, dialect="acp", env=env)
+    except NotRunning:
+        return ""
 
 
 def greet(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> Begun:

@@ -37,8 +37,12 @@ def find(flags: "Flags", token: str) -> socket.socket | None:
     if has_settings(os.environ):
         return None
     from dragoman.client.address import socket_path
+    from dragoman.client.problems import NotRunning
 
-    return reached(socket_path(flags.config_dir or None, dialect="any"))
+    try:
+        return reached(socket_path(flags.config_dir or None, dialect="any"))
+    except NotRunning:
+        return None
 
 
 def join(sock: socket.socket, session: str) -> int:
