@@ -216,8 +216,6 @@ async def test_agents_models_status_and_metrics():
         async with served.stranger() as stranger:
             assert (await stranger.get("/livez")).text == "ok\n"
             assert (await stranger.get("/readyz")).text == "ok\n"
-            # Other users of this machine come from loopback, too, and so does what a proxy sends.
-            assert (await stranger.get("/metrics")).status_code == 401
 
 
 async def test_readyz_says_when_the_host_goes_down():

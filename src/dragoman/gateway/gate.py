@@ -343,7 +343,7 @@ class Gate:
         route = request.route
         if route is None and not request.upgrades:
             return  # the dashboard's files are no secret
-        if route is not None and route.open:
+        if route is not None and (route.open or (route.local and request.local)):
             return
         try:
             await self.auth.identify(request)

@@ -86,6 +86,8 @@ def _operation(route: AnyRoute, body: object, returns: object, failure: object) 
         operation["requestBody"] = {"required": True, "content": {"*/*": {"schema": {}}}}
     if route.open:
         operation["security"] = []
+    elif route.local:
+        operation["security"] = [{}, {"bearer": []}]
     return operation
 
 

@@ -37,6 +37,7 @@ class Route(msgspec.Struct, Generic[B, Q], frozen=True):
     streams: bool = False  # may answer with server-sent events
     media: str = JSON
     open: bool = False  # no token needed
+    local: bool = False  # no token needed on loopback
     limit: int = SMALL
     may_fail: tuple[int, ...] = ()
     hidden: bool = False  # not in the OpenAPI document
