@@ -216,6 +216,8 @@ async def test_agents_models_status_and_metrics():
         async with served.stranger() as stranger:
             assert (await stranger.get("/livez")).text == "ok\n"
             assert (await stranger.get("/readyz")).text == "ok\n"
+            # Scrapers of this machine need no token: there are counts in it, and no names.
+            assert (await stranger.get("/metrics")).text.startswith("# ")
 
 
 async def test_readyz_says_when_the_host_goes_down():
