@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from dragoman.engine.entries import Excerpt
 from dragoman.engine.events import Event
-from dragoman.engine.excerpt import Excerpt
 from dragoman.engine.host import OpenSpec
 from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted
@@ -23,7 +23,8 @@ async def test_any_place_and_any_page_size(seed: int) -> None:
         own = [event for event in everything if event.session == session]
         for _ in range(8):
             after, limit = chance.randrange(-1, len(everything) + 2), chance.choice([1, 3, 100])
-            excerpt = Excerpt(host_of(door), session)
+            host = host_of(door)
+            excerpt = Excerpt(host.store, host.read, session)
             read: list[Event] = []
             place = after
             while page := await excerpt.read(place, limit):
@@ -33,4 +34,5 @@ async def test_any_place_and_any_page_size(seed: int) -> None:
 
 
 async def test_a_session_that_is_not_there_has_none() -> None:
-    assert list(await Excerpt(host_of(memory_door(Scripted([]))), "no").read(5, 10)) == []
+    host = host_of(memory_door(Scripted([])))
+    assert list(await Excerpt(host.store, host.read, "no").read(5, 10)) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.engine.first_words import first_words
+from dragoman.engine.question import first_words
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import pytest
 
 from dragoman.engine.faults import StaleEpoch
-from dragoman.engine.losses import Losses
-from dragoman.engine.work import Work
+from dragoman.engine.work import Losses, Work
 
 
 def begun(work: Work) -> Work:

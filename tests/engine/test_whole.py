@@ -2,8 +2,8 @@
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Message, Text, text_of
+from dragoman.engine.entries import is_compacted, whole
 from dragoman.engine.host import OpenSpec
-from dragoman.engine.whole import is_compacted, whole
 from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted
 
@@ -17,7 +17,7 @@ async def test_compactions_take_nothing_away_and_a_clearing_does() -> None:
         await (await door.prompt(session, (Text(text),))).done
 
     async def texts() -> list[str]:
-        return [text_of(one.content) for one in await whole(host_of(door), session)]
+        return [text_of(one.content) for one in await whole(host_of(door).store, session)]
 
     await say("one")
     await say("two")

@@ -9,18 +9,18 @@ from tests.store.making import make_info
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionQuery
-from dragoman.store import paging
+from dragoman.store import rules
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text(min_size=1).filter(str.isprintable))
 def test_a_cursor_leads_back_to_its_place(at: int, id: str) -> None:
     cursor = urlsafe_b64encode(f"{at},{id}".encode()).decode()
-    assert paging.decode_cursor(cursor) == (at, id)
+    assert rules.decode_cursor(cursor) == (at, id)
 
 
 def test_the_cursor_of_a_session() -> None:
     info = make_info("a,b")  # only the first comma divides
-    assert paging.decode_cursor(paging.encode_cursor(info)) == (info.updated_at, "a,b")
+    assert rules.decode_cursor(rules.encode_cursor(info)) == (info.updated_at, "a,b")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_cursor_of_a_session() -> None:
 )  # fmt: skip
 def test_what_is_no_cursor_of_ours_is_refused(cursor: str) -> None:
     with pytest.raises(BadInput, match="cursor is not valid"):
-        paging.decode_cursor(cursor)
+        rules.decode_cursor(cursor)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_what_is_no_cursor_of_ours_is_refused(cursor: str) -> None:
 )
 def test_bounds(query: SessionQuery, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        paging.checked(query)
+        rules.checked(query)
 
 
 def test_what_is_asked_for_is_kept_below_the_bound() -> None:
-    assert paging.checked(SessionQuery(limit=7, offset=3)) == (7, 3, None)
-    assert paging.checked(SessionQuery(limit=10**9))[0] == paging.MAX_LIMIT
-    assert paging.checked(SessionQuery(text="x" * 1000))
+    assert rules.checked(SessionQuery(limit=7, offset=3)) == (7, 3, None)
+    assert rules.checked(SessionQuery(limit=10**9))[0] == rules.MAX_LIMIT
+    assert rules.checked(SessionQuery(text="x" * 1000))
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_what_is_asked_for_is_kept_below_the_bound() -> None:
      ("  two  ", True)],
 )  # fmt: skip
 def test_each_word_is_somewhere(text: str, found: bool) -> None:
-    assert paging.has_words(paging.words_of(text), "The One", "and two") is found
+    assert rules.has_words(rules.words_of(text), "The One", "and two") is found

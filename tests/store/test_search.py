@@ -137,9 +137,9 @@ async def test_older_files_are_taken_up_and_other_processes_are_seen(tmp_path, m
 
 
 async def test_without_fts5_titles_and_first_prompts_are_searched(tmp_path, monkeypatch):
-    from dragoman.store.migrations import third
+    from dragoman.store import migrations
 
-    monkeypatch.setattr(third, "WORDS", "CREATE VIRTUAL TABLE words USING no_fts5(text)")
+    monkeypatch.setattr(migrations, "WORDS", "CREATE VIRTUAL TABLE words USING no_fts5(text)")
     store = SqliteStore(tmp_path / "s.db")
     await store.create(make_info("a", query="first prompt"), "me")
     assert await found(store, "prompt") == ["a"] and await found(store, "other") == []

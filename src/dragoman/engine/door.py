@@ -15,8 +15,8 @@ import msgspec
 from . import events as ev
 from .ask import Rule
 from .content import Message, Prompt, ToolCall
+from .entries import Excerpt, is_compacted, whole
 from .events import Ask, Event, Mode, Settled, Verdict, Who
-from .excerpt import Excerpt
 from .facts import Facts
 from .faults import (
     BadInput,
@@ -212,11 +212,9 @@ class Door:
     async def transcript(self, session_id: str) -> Sequence[Message]:
         """All messages that are kept, also those that a compaction took out of the context."""
         view = await self.look(session_id)
-        from .whole import is_compacted, whole
-
         if not is_compacted(view.messages):
             return tuple(view.messages)
-        return await whole(self._host, session_id)
+        return await whole(self._host.store, session_id)
 
     async def find(self, trait: type[Trait], **fields: Any) -> SessionInfo | None:
         """The newest session whose trait has these values."""
@@ -517,10 +515,9 @@ class Door:
 
         Of what came before, `only` reads a single session's events, however many others there are.
         """
-        read = Excerpt(self._host, only).read if only else None
-        return self._host.hub.watch(
-            who, shape, deliver, is_paused, since=since, read=read, begun=begun
-        )
+        host = self._host
+        read = Excerpt(host.store, host.read, only).read if only else None
+        return host.hub.watch(who, shape, deliver, is_paused, since=since, read=read, begun=begun)
 
     async def reached(self) -> int:
         """The newest place in the store; all up to it was told here, whoever wrote it."""

@@ -35,7 +35,6 @@ from .hooks import Hooks, Received
 from .hub import Hub
 from .ids import WallClock, token
 from .info import SessionInfo, SessionQuery, Whereabouts, each_session
-from .losses import Losses
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
 from .opening import directory, launch_dir, whole_path
@@ -45,6 +44,7 @@ from .ports.commands import Command, Commands
 from .rules import Rules
 from .state import State
 from .traits import together
+from .work import Losses
 
 if TYPE_CHECKING:
     from .ledger import Ledger

@@ -17,12 +17,11 @@ from .events import Event, Who
 from .faults import StaleEpoch, taken_over
 from .hooks import Completed, Executed, Hooks, Payload
 from .hub import Hub, Watch
-from .losses import Losses
 from .ports import Agents, Batch, Budget, Clock, Entry, Models, Store
 from .ports.checkpoints import Checkpoints
 from .rules import Rules
 from .state import State
-from .work import Underway
+from .work import Losses, Underway
 
 _ASKING = frozenset({ev.Asked, ev.Settled})
 _HOOKED = frozenset({ev.CallStarted, ev.CallEnded, ev.TurnEnded})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
 
-from .paging import has_words
 from .rows import Torn
+from .rules import has_words
 from .writer import BUSY_MS
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import msgspec
 
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 
-from .paging import checked, encode_cursor, place_after, words_of
 from .rows import encode, info_of, sorted_out
-from .rules import has_extra
+from .rules import checked, encode_cursor, has_extra, place_after, words_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -12,7 +12,6 @@ from dragoman.engine.faults import Fault, UnknownAsk, UnknownSession
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import AskRow, Batch, Entry
 
-from .paging import checked, encode_cursor, has_words, words_of
 from .rules import (
     ask_exists,
     check_ask,
@@ -20,11 +19,15 @@ from .rules import (
     check_find,
     check_limit,
     check_search,
+    checked,
     closed,
+    encode_cursor,
     exists,
     has_extra,
+    has_words,
     in_use,
     moment,
+    words_of,
 )
 
 RECENT = 100_000  # entries that `entries_since` can still give

@@ -7,7 +7,7 @@ import msgspec
 
 from dragoman.engine.ports import Entry
 
-from .paging import MAX_TERMS
+from .rules import MAX_TERMS
 
 _WORD = re.compile(r"[^\W_]+")
 UNLIKE = re.compile(r"[\W_]+")  # what stands between words

@@ -8,9 +8,8 @@ import msgspec
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 
 from ..lists import sound
-from ..paging import checked, encode_cursor, place_after, words_of
 from ..rows import encode, sorted_out
-from ..rules import has_extra
+from ..rules import checked, encode_cursor, has_extra, place_after, words_of
 from .link import clean
 
 if TYPE_CHECKING:

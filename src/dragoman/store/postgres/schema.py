@@ -1,7 +1,7 @@
 """The schema, step by step: step N brings a database from version N-1 to version N.
 
 A step that was released is never changed; a new version appends a step. All in the first step
-follows the file (`store/migrations`): a busy session is `hot`, its time and status are in
+follows the file (`store/migrations.py`): a busy session is `hot`, its time and status are in
 `live_at` and `live_status`, and its indexes are left alone until it rests; a row of `events` may
 hold several.
 """
