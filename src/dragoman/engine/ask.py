@@ -110,6 +110,23 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     of_call: str = ""  # the call on whose behalf it is asked, when it is not about that call
 
 
+class Reply(msgspec.Struct, frozen=True):
+    """What somebody answers.
+
+    An answer for always is remembered as far as `scope` says (one that the question offers; none:
+    the narrowest) and as long as `lasts` says. `digest` is that of the question that was looked at.
+    """
+
+    ask_id: str
+    verdict: Verdict
+    by: Who | None
+    comment: str = ""
+    text: str = ""
+    scope: str = ""
+    lasts: str = ""
+    digest: str = ""
+
+
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     """A remembered answer. `words` says what it covers, `lasts` how long."""
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from . import events as ev
 from . import rules
-from .ask import Rule
+from .ask import Reply, Rule
 from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who, already
 from .faults import BadInput, Changed, TooMany, UnknownAsk
@@ -135,7 +135,7 @@ class Asks:
     def _expire(self, ask_id: str) -> None:
         self._timers = without(self._timers, ask_id)
         if ask_id in self._ledger.state.asks:
-            self._ledger.home.spawn(self.answer(ask_id, "expired", None))
+            self._ledger.home.spawn(self.answer(Reply(ask_id, "expired", None)))
 
     def _stop_timer(self, ask_id: str) -> None:
         timer = self._timers.get(ask_id)
@@ -147,25 +147,13 @@ class Asks:
         for ask_id in tuple(self._timers):
             self._stop_timer(ask_id)
 
-    async def answer(
-        self,
-        ask_id: str,
-        verdict: Verdict,
-        by: Who | None,
-        *,
-        comment: str = "",
-        text: str = "",
-        scope: str = "",
-        lasts: str = "",
-        digest: str = "",
-        handled: str = "",
-    ) -> Settled:
+    async def answer(self, reply: Reply, handled: str = "") -> Settled:
         """Settle a question. The first answer wins; a later one raises AlreadySettled.
 
-        An answer for always is remembered as far as `scope` says (one that the question offers;
-        none: the narrowest) and as long as `lasts` says. `digest` is that of the question which
-        was looked at; Changed when it is another one.
+        Raises Changed when another question was looked at.
         """
+        ask_id, verdict, by, digest = reply.ask_id, reply.verdict, reply.by, reply.digest
+        comment, scope, lasts = reply.comment, reply.scope, reply.lasts
         if verdict in ("allow_always", "deny_always"):
             await self._ledger.home.rules.room()
         state = self._ledger.state
@@ -194,7 +182,7 @@ class Asks:
         if scope or lasts or verdict in ("allow_always", "deny_always"):
             verdict, rule, words = self._rule(ask, verdict, by, scope, lasts)
         settled = Settled(
-            ask_id, verdict, by, comment, text, ask.call_id, ask.tool, ask.digest,
+            ask_id, verdict, by, comment, reply.text, ask.call_id, ask.tool, ask.digest,
             rule.id if rule else "", words,
         )  # fmt: skip
         bodies: list[ev.Kept] = [settled]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from . import events as ev
-from .ask import Rule
-from .content import Message, Prompt, ToolCall
+from .ask import Reply
+from .content import Message, Prompt
 from .entries import Excerpt, is_compacted, whole
 from .events import Ask, Event, Mode, Settled, Verdict, Who
 from .facts import Facts
@@ -85,6 +85,11 @@ class Door:
         self.read = host.read
         self.read_all = host.read_all
         self.close = host.close
+        self.relieve = host.relieve
+        self.arrived = host.arrivals.passed  # the prompts that came before are in the inbox
+        self.rules = host.rules.all  # answers that are remembered
+        self.remove_rule = host.rules.remove
+        self.remembered = host.remembered
         self.deletions = 0  # sessions deleted here: those who keep lists look at it
 
     @property
@@ -423,10 +428,6 @@ class Door:
     ) -> None:  # fmt: skip
         await (await self._host.get(session_id)).ledger.put(ev.Noted(level, title, text, data))
 
-    async def relieve(self, origin: str) -> bool:
-        """Let the longest idle session of a dialect go; False: there is none to spare."""
-        return await self._host.relieve(origin)
-
     async def equip(self, session_id: str, servers: Sequence[dict[str, Any]]) -> None:
         """Give a session further MCP servers; they are not kept with it."""
         session = await self._host.get(session_id)
@@ -439,10 +440,6 @@ class Door:
         if session is None:
             raise NothingRunning("That prompt neither waits nor runs.")
         return session.inbox.retract(key)
-
-    async def arrived(self, session_id: str) -> None:
-        """Wait until the prompts that came before are in the inbox."""
-        await self._host.arrivals.passed(session_id)
 
     async def begun(self, session_id: str) -> None:
         """Wait until a prompt that came just before has begun."""
@@ -571,25 +568,12 @@ class Door:
             raise stopping()
         if by is not None and self._host.node:
             by = msgspec.structs.replace(by, node=self._host.node)
+        reply = Reply(ask_id, verdict, by, comment, text, scope, lasts, digest)
         try:
             session = await self._host.get(row.ask.session)
         except InUse:
             from .letters import Letter, answered
 
-            of = (row.ask.session, self.now_ms(), ask_id, verdict, by)
-            return await answered(self._host, Letter(*of, comment, text, scope, lasts, digest))
-        return await session.asks.answer(
-            ask_id, verdict, by, comment=comment, text=text, scope=scope, lasts=lasts, digest=digest
-        )
-
-    async def rules(self) -> Sequence[Rule]:
-        """Answers that are remembered, oldest first."""
-        return await self._host.rules.all()
-
-    async def remembered(self, session_id: str, call: ToolCall) -> Sequence[Rule]:
-        """The rules that allow a call of an agent that runs elsewhere; none when one denies it."""
-        return await self._host.remembered(session_id, call)
-
-    async def remove_rule(self, rule_id: str) -> Rule:
-        """Withdraw a remembered answer. Raises UnknownRule."""
-        return await self._host.rules.remove(rule_id)
+            given = msgspec.structs.astuple(reply)
+            return await answered(self._host, Letter(row.ask.session, self.now_ms(), *given))
+        return await session.asks.answer(reply)

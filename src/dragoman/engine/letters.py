@@ -10,7 +10,7 @@ import asyncio
 
 import msgspec
 
-from .ask import Verdict
+from .ask import Reply, Verdict
 from .events import Settled, Who, already
 from .faults import AlreadySettled, Fault, InUse
 from .host import Host
@@ -45,10 +45,11 @@ class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.settled is not None or self.refusal is not None
 
     async def given_to(self, session: Session) -> Settled:
-        return await session.asks.answer(
-            self.ask_id, self.verdict, self.by, comment=self.comment, text=self.text,
-            scope=self.scope, lasts=self.lasts, digest=self.digest,
+        reply = Reply(
+            self.ask_id, self.verdict, self.by, self.comment, self.text, self.scope, self.lasts,
+            self.digest,
         )  # fmt: skip
+        return await session.asks.answer(reply)
 
 
 async def answered(host: Host, letter: Letter) -> Settled:

@@ -47,11 +47,7 @@ async def do(host: Host, session_id: str, id: str, command: Command) -> Result:
             await session.ledger.told()
             return Result(session.state.seq, turn)
         case words.Answer():
-            settled = await session.asks.answer(
-                command.ask_id, command.verdict, command.by, comment=command.comment,
-                text=command.text, scope=command.scope, lasts=command.lasts,
-                digest=command.digest, handled=id,
-            )  # fmt: skip
+            settled = await session.asks.answer(command, handled=id)
             return Result(session.state.seq, settled=settled)
         case words.Question():
             if command.ask.id not in session.state.asks:  # else it was done before

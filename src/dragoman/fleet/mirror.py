@@ -8,10 +8,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from dragoman.engine import events as ev
+from dragoman.engine.ask import Reply
 from dragoman.engine.asks import Asks
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, text_of
-from dragoman.engine.events import Ask, Event, Settled, Verdict, Who
+from dragoman.engine.events import Ask, Event, Settled, Who
 from dragoman.engine.faults import Busy, Fault, InUse, NothingRunning, UnknownSession
 from dragoman.engine.gear import sees
 from dragoman.engine.hooks import Payload, Starting
@@ -280,24 +283,12 @@ class FarAsks(Asks):
 
     _ledger: FarLedger
 
-    async def answer(
-        self,
-        ask_id: str,
-        verdict: Verdict,
-        by: Who | None,
-        *,
-        comment: str = "",
-        text: str = "",
-        scope: str = "",
-        lasts: str = "",
-        digest: str = "",
-        handled: str = "",
-    ) -> Settled:
-        command = words.Answer(ask_id, verdict, by, comment, text, scope, lasts, digest)
+    async def answer(self, reply: Reply, handled: str = "") -> Settled:
+        command = words.Answer(*msgspec.structs.astuple(reply))
         result = await self._ledger.ask(command)
         if result.settled is not None:
             return result.settled
-        row = await self._ledger.home.store.ask(ask_id)  # stored, and its owner died
+        row = await self._ledger.home.store.ask(reply.ask_id)  # stored, and its owner died
         assert row is not None and row.settled is not None
         return row.settled
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.engine.ask import Reply
 from dragoman.engine.content import Image, Text
-from dragoman.engine.events import Ask, Kept, Settled, Verdict, Who
+from dragoman.engine.events import Ask, Kept, Settled, Who
 from dragoman.engine.ports.checkpoints import Checkpoint, Restored
 from dragoman.engine.refusal import CarriedFault
 
@@ -38,15 +39,8 @@ class Retract(msgspec.Struct, frozen=True, tag="retract"):
     key: str
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    ask_id: str
-    verdict: Verdict
-    by: Who | None
-    comment: str = ""
-    text: str = ""
-    scope: str = ""
-    lasts: str = ""
-    digest: str = ""
+class Answer(Reply, frozen=True, tag="answer"):
+    """An answer to a question of the session."""
 
 
 class Question(msgspec.Struct, frozen=True, tag="question"):
