@@ -19,7 +19,7 @@ from dragoman.engine.visible import brief
 from dragoman.observe.programs import find
 from dragoman.policy.repository import tame
 
-from .git import STILL, plain_env
+from .git import STILL, checkout_of, plain_env
 
 _SECONDS = 2.0
 _MOST = 256 * 1024  # bytes of names that are read
@@ -72,12 +72,9 @@ def changes(cwd: str) -> str:
 
 def _place(cwd: str) -> tuple[str, str]:
     """The checkout around a folder, and what to say where git is not asked."""
-    place = os.path.realpath(cwd)
-    while not os.path.lexists(os.path.join(place, ".git")):
-        above = os.path.dirname(place)
-        if above == place:
-            return "", ""
-        place = above
+    place = checkout_of(cwd)
+    if not place:
+        return "", ""
     if os.path.isfile(os.path.join(place, ".git")):
         said = "This is a worktree or a submodule: what is uncommitted elsewhere is not in it."
         return place, said

@@ -145,10 +145,11 @@ async def compose(
     roster.servers = servers.given
     learning = Learning(where.config_dir)
     roster.parts += (learning.tools, _children(host))
-    changes = _Changes()
-    roster.beginnings.append(changes.begin)
+    changes = cache(_changes)
+    roster.beginnings.append(lambda profile, info: changes().begin(profile, info))
     roster.book = left = LeftRunning(host)
-    roster.extras += (partial(_named, host), learning.said, changes.said, _restored, left.said)
+    roster.extras += (partial(_named, host), learning.said)
+    roster.extras += (lambda turn: changes().said(turn), _restored, left.said)
     host.commands = learning.commands
     budgets = Budgets(
         lambda alias: profiles.budget(config.settings, alias), kept, host.clock, host.owner
@@ -229,50 +230,33 @@ def _children(
     host: Host,
 ) -> "Callable[[AgentProfile, SessionInfo], Awaitable[Toolbox | None]]":
     """The tool `task`, loaded with the first session."""
-    made: list[Tasks] = []
 
-    async def part(profile: "AgentProfile", info: "SessionInfo") -> "Toolbox | None":
-        if not made:
-            from dragoman.host import tasks
+    @cache
+    def made() -> "Tasks":
+        from dragoman.host.tasks import Tasks
 
-            made.append(tasks.Tasks(host))
-        return await made[0].part(profile, info)
+        return Tasks(host)
 
-    return part
+    return lambda profile, info: made().part(profile, info)
 
 
 def _letters(host: Host) -> Callable[[], None]:
     """Looks for answers that other processes leave, once a question is open."""
-    made: list[Letters] = []
 
-    def look() -> None:
-        if not made:
-            from dragoman.engine import letters
+    @cache
+    def made() -> "Letters":
+        from dragoman.engine.letters import Letters
 
-            made.append(letters.Letters(host))
-        made[0].look()
+        return Letters(host)
 
-    return look
+    return lambda: made().look()
 
 
-class _Changes:
+def _changes() -> "Changes":
     """What git says of the folder; loaded with the first session's tools."""
+    from dragoman.host.changes import Changes
 
-    _made: "Changes | None" = None
-
-    @property
-    def made(self) -> "Changes":
-        if self._made is None:
-            from dragoman.host.changes import Changes
-
-            self._made = Changes()
-        return self._made
-
-    def begin(self, profile: "AgentProfile", info: "SessionInfo") -> None:
-        self.made.begin(profile, info)
-
-    async def said(self, turn: PromptTurn) -> tuple[str, ...]:
-        return await self.made.said(turn)
+    return Changes()
 
 
 async def _named(host: Host, turn: PromptTurn) -> tuple[str, ...]:

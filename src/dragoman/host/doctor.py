@@ -6,6 +6,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
@@ -16,7 +17,7 @@ from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
 from dragoman.host import installed, lock
 from dragoman.host.hook_programs import program_of
-from dragoman.host.stores import database_of
+from dragoman.host.stores import database_of, file_of
 from dragoman.settings import places
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
@@ -114,7 +115,7 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
         for severity, message, fix in database.examine(address):
             yield Row(severity, "store", message, fix)
         return
-    path = loaded.settings.store.path or os.path.join(where.data_dir, "sessions.db")
+    path = file_of(loaded.settings, where)
     if path == ":memory:":
         yield Row("warn", "store", "sessions do not survive a restart", "Unset store.path.")
         return
@@ -182,11 +183,8 @@ def _damage(path: str, size: int) -> str:
     import sqlite3
 
     try:
-        opened = _looked_at(path)
-        try:
+        with closing(_looked_at(path)) as opened:
             said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
-        finally:
-            opened.close()
     except sqlite3.OperationalError:
         return ""  # somebody holds it just now, or its log cannot be read without writing
     except sqlite3.DatabaseError as problem:
@@ -212,11 +210,8 @@ def _unreadable(path: str, size: int) -> list[str]:
     from dragoman.store.lists import damaged_rows
 
     try:
-        opened = _looked_at(path)
-        try:
+        with closing(_looked_at(path)) as opened:
             return damaged_rows(opened)
-        finally:
-            opened.close()
     except sqlite3.Error:
         return []  # busy, or damaged as a whole, which is told by itself
 

@@ -8,6 +8,17 @@ STILL = (
 )
 
 
+def checkout_of(cwd: str) -> str:
+    """The checkout around a folder; empty: there is none."""
+    place = os.path.realpath(cwd)
+    while not os.path.lexists(os.path.join(place, ".git")):
+        above = os.path.dirname(place)
+        if above == place:
+            return ""
+        place = above
+    return place
+
+
 def plain_env() -> dict[str, str]:
     """Our environment without what steers git."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

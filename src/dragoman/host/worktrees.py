@@ -14,7 +14,7 @@ from dragoman.engine.worktrees import Worktree
 from dragoman.observe.programs import find
 from dragoman.policy.repository import tame, worktree_tame
 
-from .git import STILL, plain_env
+from .git import STILL, checkout_of, plain_env
 
 _FOLDER = os.path.join(".agents", "worktrees")
 _SECONDS = 120
@@ -98,12 +98,9 @@ def _root(cwd: str) -> str:
     """The checkout around a folder. Raises BadInput when there is none that is safe to use."""
     if not find("git", [cwd]):
         raise BadInput("git is not installed.", "A worktree needs it.")
-    place = os.path.realpath(cwd)
-    while not os.path.lexists(os.path.join(place, ".git")):
-        above = os.path.dirname(place)
-        if above == place:
-            raise BadInput(f"{cwd} is in no git repository.", "A worktree needs one: git init.")
-        place = above
+    place = checkout_of(cwd)
+    if not place:
+        raise BadInput(f"{cwd} is in no git repository.", "A worktree needs one: git init.")
     if not os.path.isdir(os.path.join(place, ".git")):
         raise BadInput(f"{place} is a worktree or a submodule itself.", "Use the repository.")
     if not tame(place):
