@@ -299,7 +299,7 @@ async def test_lists_walk_an_index_in_its_order(
     tmp_path: Path, query: dict[str, Any], place: tuple[int, str] | None
 ) -> None:
     store = SqliteStore(tmp_path / "s.db")
-    where = Where(SessionQuery(**query), place, "cold")
+    where = Where(SessionQuery(**query), [], place, "cold")
     cold = f"{where.select('info')} ORDER BY updated_at DESC, id DESC"
     plan = " / ".join(await explain(store, cold, where.values))
     assert where.index in plan
@@ -325,7 +325,7 @@ async def explain(store: SqliteStore, sql: str, values: list[Any]) -> list[str]:
 @pytest.mark.parametrize(("place", "name"), list(INDEXED.items()))
 async def test_finding_uses_an_index(tmp_path: Path, place: tuple[str, str], name: str) -> None:
     store = SqliteStore(tmp_path / "s.db")
-    where = Where(SessionQuery(extra={place[0]: {place[1]: "x"}}))
+    where = Where(SessionQuery(extra={place[0]: {place[1]: "x"}}), [])
     sql = f"EXPLAIN QUERY PLAN {where.select('info')} ORDER BY created_at DESC, num DESC"
     rows = await store._reader.run(lambda c: c.execute(sql, where.values).fetchall())
     assert len(rows) == 1 and f"SEARCH sessions USING INDEX sessions_{name}" in rows[0][3]
