@@ -8,7 +8,8 @@ result. However it ends, every call gets exactly one result.
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -221,6 +222,11 @@ class Calls(msgspec.Struct, eq=False):
             await asyncio.wait({before})
 
 
+def _of(path: str) -> Any:
+    """Something of the turn that a call belongs to, as it is when it is looked at."""
+    return property(attrgetter(f"_calls.{path}"))
+
+
 class Env(msgspec.Struct, eq=False):
     """What a tool sees of its session (`ports.ToolEnv`)."""
 
@@ -229,45 +235,16 @@ class Env(msgspec.Struct, eq=False):
     reach: Sequence[Reach]
     seen: Sequence[Seen] | None
 
-    @property
-    def session(self) -> str:
-        return self._calls.ledger.id
-
-    @property
-    def turn(self) -> str:
-        return self._calls.turn.id
-
-    @property
-    def agent(self) -> str:
-        return self._calls.ledger.state.agent
-
-    @property
-    def cwd(self) -> str:
-        return self._calls.ledger.state.cwd
-
-    @property
-    def roots(self) -> Sequence[str]:
-        return self._calls.gear.roots
-
-    @property
-    def mode(self) -> ev.Mode:
-        return self._calls.ledger.state.mode
-
-    @property
-    def vision(self) -> bool:
-        return self._calls.gear.vision
-
-    @property
-    def files(self) -> Files | None:
-        return self._calls.gear.files
-
-    @property
-    def terminals(self) -> Terminals | None:
-        return self._calls.gear.terminals
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        return self._calls.gear.variables
+    session: ClassVar[str] = _of("ledger.id")
+    turn: ClassVar[str] = _of("turn.id")
+    agent: ClassVar[str] = _of("ledger.state.agent")
+    cwd: ClassVar[str] = _of("ledger.state.cwd")
+    roots: ClassVar[Sequence[str]] = _of("gear.roots")
+    mode: ClassVar[ev.Mode] = _of("ledger.state.mode")
+    vision: ClassVar[bool] = _of("gear.vision")
+    files: ClassVar[Files | None] = _of("gear.files")
+    terminals: ClassVar[Terminals | None] = _of("gear.terminals")
+    variables: ClassVar[Mapping[str, str]] = _of("gear.variables")
 
     def progress(self, text: str) -> None:
         turn = self._calls.turn
