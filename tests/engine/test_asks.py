@@ -8,7 +8,7 @@ from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
 from dragoman.engine import rules
-from dragoman.engine.ask import Ask, Reply, Rule, Scope
+from dragoman.engine.ask import Ask, AskReply, Rule, Scope
 from dragoman.engine.content import Text, ToolCall
 from dragoman.engine.door import Door
 from dragoman.engine.faults import AlreadySettled, BadInput, StoreFailed, TooMany, UnknownAsk
@@ -32,8 +32,8 @@ async def test_an_answer_that_comes_second_is_told_who_was_first() -> None:
     sid, _, ask = await asked(door)
     asks = host_of(door).live[sid].asks
     first, second = await asyncio.gather(
-        asks.answer(Reply(ask.id, "allow", ME)),
-        asks.answer(Reply(ask.id, "deny", ME)),
+        asks.answer(AskReply(ask.id, "allow", ME)),
+        asks.answer(AskReply(ask.id, "deny", ME)),
         return_exceptions=True,
     )
     assert isinstance(first, ev.Settled) and first.verdict == "allow"
@@ -45,12 +45,12 @@ async def test_an_answer_that_is_settled_long_ago_is_found_in_the_store() -> Non
     door = memory_door(Scripted([call("echo", text="x"), "ok"]), [EchoTool()])
     sid, _, ask = await asked(door)
     session = host_of(door).live[sid]
-    await session.asks.answer(Reply(ask.id, "allow", ME))
+    await session.asks.answer(AskReply(ask.id, "allow", ME))
     session.state.settled = {}
     with pytest.raises(AlreadySettled):
-        await session.asks.answer(Reply(ask.id, "allow", ME))
+        await session.asks.answer(AskReply(ask.id, "allow", ME))
     with pytest.raises(UnknownAsk):
-        await session.asks.answer(Reply("ask_nobody", "allow", ME))
+        await session.asks.answer(AskReply("ask_nobody", "allow", ME))
 
 
 async def test_a_timer_of_a_question_ends_with_its_session() -> None:

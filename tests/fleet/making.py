@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.engine.content import Text
 from dragoman.engine.door import Door
 from dragoman.engine.host import OpenSpec
@@ -16,6 +18,27 @@ from dragoman.store.postgres.changes import Node as Named
 from dragoman.testing.host import host_of, memory_door
 
 LEASE = 1.0
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a session is: who writes it, and where it belongs."""
+
+    owner: str
+    home: str
+    pinned: bool
+    alive: bool  # its owner is
+    epoch: int
+
+
+async def place_of(desk: Desk, session: str) -> Place:
+    rows = await desk.store.fetch(
+        "SELECT owner, home, pinned, epoch, coalesce((SELECT lease > clock_timestamp()"
+        " FROM nodes WHERE nodes.owner = sessions.owner), false) AS alive"
+        " FROM sessions WHERE id = $1",
+        session,
+    )
+    row = rows[0]
+    return Place(row["owner"] or "", row["home"], row["pinned"], row["alive"], row["epoch"])
 
 
 class Member:

@@ -1,6 +1,7 @@
 """Sessions that rest cost nothing: what a node does all day never reads them all."""
 
 import msgspec
+from tests.fleet.making import place_of
 from tests.postgres import new_database
 from tests.store.making import make_ask, make_batch, make_info
 
@@ -62,7 +63,7 @@ async def test_nothing_that_a_node_does_reads_the_sessions_that_rest(postgres: S
     await desk.tidy(60.0)
     assert (await desk.nodes())[0].sessions == 1
     assert (await desk.whereabouts(["s1"]))["s1"].node == "n"
-    assert (await desk.place("s1")).alive and await desk.owned(["s1", "cold7"]) == {"s1": epoch}
+    assert (await place_of(desk, "s1")).alive and await desk.owned(["s1", "cold7"]) == {"s1": epoch}
     assert not (await desk.foreign(0, 10, 100))[0]
     assert await desk.move("cold19", "n") == "cold19"
     for query in (

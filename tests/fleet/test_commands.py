@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.fleet.making import Fleet
+from tests.fleet.making import Fleet, place_of
 from tests.postgres import new_database
 from tests.store.making import make_batch, make_info
 
@@ -53,7 +53,7 @@ async def test_nodes_are_listed_drained_and_sessions_moved(fleet: Fleet, tmp_pat
     assert (await typed(tmp_path, fleet.url, "fleet", "drain", "a"))[0] == 0
     assert (await a.node.desk.nodes())[0].draining
     assert (await typed(tmp_path, fleet.url, "fleet", "move", session, "a"))[0] == 0
-    assert (await a.node.desk.place(session)).pinned
+    assert (await place_of(a.node.desk, session)).pinned
 
 
 async def test_a_store_is_copied_and_looked_over(postgres: Server, tmp_path: Path) -> None:

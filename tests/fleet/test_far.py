@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine import events as ev
-from dragoman.engine.ask import Ask, Reply
+from dragoman.engine.ask import Ask, AskReply
 from dragoman.engine.content import Text, Thinking, ToolCall
 from dragoman.engine.events import encode_body
 from dragoman.engine.faults import Busy, InUse, NothingRunning, UnknownSession, WrongState
@@ -170,7 +170,7 @@ async def test_mirror_answers_and_configures_through_its_owner(far: Any) -> None
     mirror, way, _ = far
     settled = ev.Settled("a1", "allow")
     way.result = words.Result(settled=settled)
-    assert await mirror.asks.answer(Reply("a1", "allow", None)) == settled
+    assert await mirror.asks.answer(AskReply("a1", "allow", None)) == settled
     await mirror.ledger.put(ev.Renamed("T"))
     assert way.asked[-2] == words.Configure((ev.Renamed("T"),))
     ask = Ask("a", "s1", "tool", "x", 1, turn="t1")

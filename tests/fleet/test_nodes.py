@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.fleet.making import LEASE, Fleet, Member, until
+from tests.fleet.making import LEASE, Fleet, Member, place_of, until
 from tests.fleet.proxy import Proxy
 
 from dragoman.engine import events as ev
@@ -385,7 +385,7 @@ async def test_a_session_that_waits_for_a_human_is_held_by_nobody(fleet: Fleet) 
     await until(lambda: session not in a.host.live, 10)
 
     async def free() -> bool:
-        return (await a.node.desk.place(session)).owner == ""
+        return (await place_of(a.node.desk, session)).owner == ""
 
     await until(free)
     b = await fleet.join("b", script(Turn((Say("done"),))), [echo], mode="supervised")
@@ -442,7 +442,7 @@ async def test_a_moved_session_is_bound_to_its_folder_and_not_to_the_node(fleet:
     work = await c.say(session, "hi", by=BOB)
     await asyncio.wait_for(work.done, 10)
     assert b.host.live[session].own
-    assert not (await c.node.desk.place(session)).pinned
+    assert not (await place_of(c.node.desk, session)).pinned
     await b.leave()
     work = await c.say(session, "hi", by=BOB)
     await asyncio.wait_for(work.done, 10)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.fleet.making import LEASE, Fleet, Member, until
+from tests.fleet.making import LEASE, Fleet, Member, place_of, until
 from tests.fleet.test_dialects import Nodes
 from tests.postgres import new_database
 from tests.store.making import make_answer, make_ask, make_batch, make_info
@@ -491,7 +491,7 @@ class Writers(RuleBasedStateMachine):
         self.runner.run(work())
 
     async def _believe(self, node: int) -> None:
-        epoch = (await self._desk(node).place("s")).epoch
+        epoch = (await place_of(self._desk(node), "s")).epoch
         head = len(await self.stores[node].entries("s"))
         self.held[node] = (epoch, head)
 

@@ -110,7 +110,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     of_call: str = ""  # the call on whose behalf it is asked, when it is not about that call
 
 
-class Reply(msgspec.Struct, frozen=True):
+class AskReply(msgspec.Struct, frozen=True):
     """What somebody answers.
 
     An answer for always is remembered as far as `scope` says (one that the question offers; none:

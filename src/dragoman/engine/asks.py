@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from . import events as ev
 from . import rules
-from .ask import Reply, Rule
+from .ask import AskReply, Rule
 from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who, already
 from .faults import BadInput, Changed, TooMany, UnknownAsk
@@ -135,7 +135,7 @@ class Asks:
     def _expire(self, ask_id: str) -> None:
         self._timers = without(self._timers, ask_id)
         if ask_id in self._ledger.state.asks:
-            self._ledger.home.spawn(self.answer(Reply(ask_id, "expired", None)))
+            self._ledger.home.spawn(self.answer(AskReply(ask_id, "expired", None)))
 
     def _stop_timer(self, ask_id: str) -> None:
         timer = self._timers.get(ask_id)
@@ -147,7 +147,7 @@ class Asks:
         for ask_id in tuple(self._timers):
             self._stop_timer(ask_id)
 
-    async def answer(self, reply: Reply, handled: str = "") -> Settled:
+    async def answer(self, reply: AskReply, handled: str = "") -> Settled:
         """Settle a question. The first answer wins; a later one raises AlreadySettled.
 
         Raises Changed when another question was looked at.

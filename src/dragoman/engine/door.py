@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from . import events as ev
-from .ask import Reply
+from .ask import AskReply
 from .content import Message, Prompt
 from .entries import Excerpt, is_compacted, whole
 from .events import Ask, Event, Mode, Settled, Verdict, Who
@@ -568,7 +568,7 @@ class Door:
             raise stopping()
         if by is not None and self._host.node:
             by = msgspec.structs.replace(by, node=self._host.node)
-        reply = Reply(ask_id, verdict, by, comment, text, scope, lasts, digest)
+        reply = AskReply(ask_id, verdict, by, comment, text, scope, lasts, digest)
         try:
             session = await self._host.get(row.ask.session)
         except InUse:

@@ -10,7 +10,7 @@ import asyncio
 
 import msgspec
 
-from .ask import Reply, Verdict
+from .ask import AskReply, Verdict
 from .events import Settled, Who, already
 from .faults import AlreadySettled, Fault, InUse
 from .host import Host
@@ -45,7 +45,7 @@ class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.settled is not None or self.refusal is not None
 
     async def given_to(self, session: Session) -> Settled:
-        reply = Reply(
+        reply = AskReply(
             self.ask_id, self.verdict, self.by, self.comment, self.text, self.scope, self.lasts,
             self.digest,
         )  # fmt: skip

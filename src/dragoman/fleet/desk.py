@@ -117,16 +117,6 @@ SELECT true AS held, false AS draining,
 """
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a session is: who writes it, and where it belongs."""
-
-    owner: str
-    home: str
-    pinned: bool
-    alive: bool  # its owner is
-    epoch: int
-
-
 class Desk:
     """The shared rows, as one node uses them."""
 
@@ -198,19 +188,6 @@ class Desk:
             self.store.node.name,
         )
         return [row[0] for row in rows]
-
-    async def place(self, session: str) -> Place:
-        """Where a session is. Raises UnknownSession."""
-        rows = await self.store.fetch(
-            "SELECT owner, home, pinned, epoch, coalesce((SELECT lease > clock_timestamp()"
-            " FROM nodes WHERE nodes.owner = sessions.owner), false) AS alive"
-            " FROM sessions WHERE id = $1",
-            clean(session),
-        )
-        if not rows:
-            raise UnknownSession(session)
-        row = rows[0]
-        return Place(row["owner"] or "", row["home"], row["pinned"], row["alive"], row["epoch"])
 
     async def nodes(self) -> list[NodeRow]:
         rows = await self.store.fetch(NODES, GUEST)

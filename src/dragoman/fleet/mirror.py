@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from dragoman.engine import events as ev
-from dragoman.engine.ask import Reply
+from dragoman.engine.ask import AskReply
 from dragoman.engine.asks import Asks
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, text_of
 from dragoman.engine.events import Ask, Event, Settled, Who
@@ -283,7 +283,7 @@ class FarAsks(Asks):
 
     _ledger: FarLedger
 
-    async def answer(self, reply: Reply, handled: str = "") -> Settled:
+    async def answer(self, reply: AskReply, handled: str = "") -> Settled:
         command = words.Answer(*msgspec.structs.astuple(reply))
         result = await self._ledger.ask(command)
         if result.settled is not None:

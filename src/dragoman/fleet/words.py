@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.engine.ask import Reply
+from dragoman.engine.ask import AskReply
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Kept, Settled, Who
 from dragoman.engine.ports.checkpoints import Checkpoint, Restored
@@ -39,7 +39,7 @@ class Retract(msgspec.Struct, frozen=True, tag="retract"):
     key: str
 
 
-class Answer(Reply, frozen=True, tag="answer"):
+class Answer(AskReply, frozen=True, tag="answer"):
     """An answer to a question of the session."""
 
 

@@ -131,17 +131,13 @@ def differences(old: Any, new: Any, path: str = "") -> Any:
         yield path, old, new
 
 
-def _plain(settings: Settings) -> dict[str, Any]:
-    return {name: _value(getattr(settings, name)) for name in settings.__struct_fields__}
-
-
-def _value(value: object) -> object:
+def _plain(value: object) -> object:
     if isinstance(value, msgspec.Struct):
-        return {name: _value(getattr(value, name)) for name in value.__struct_fields__}
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
-        return {key: _value(one) for key, one in value.items()}
+        return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_value(one) for one in value]
+        return [_plain(one) for one in value]
     return value
 
 
