@@ -39,13 +39,8 @@ def wait_for_runs(folder, job, count):
 
 
 async def test_a_host_that_does_not_last_keeps_no_schedules():
-    from dragoman.dialects.dragoman.schedules import timetable
-
-    class Conn:
-        door = memory_door(Scripted([]))
-
     with pytest.raises(BadInput, match="keeps no schedules"):
-        await timetable(Conn())
+        await memory_door(Scripted([])).facts.timetable()
 
 
 def test_times_in_words():

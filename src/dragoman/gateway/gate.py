@@ -216,10 +216,6 @@ class Gate:
         os.replace(fresh, path)
         self._address_file = path
 
-    def _forget_address(self) -> None:
-        if self._address_file and os.path.exists(self._address_file):
-            os.unlink(self._address_file)
-
     async def _show_code(self) -> None:
         code = await self.auth.first_code()
         if code:
@@ -261,7 +257,8 @@ class Gate:
             connection.abort()
         if self._http is not None:
             await self._http.close()
-        self._forget_address()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._address_file)
 
     # --- the server's side (server.Rules) ---
 

@@ -138,38 +138,28 @@ def split_target(target: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
     return "/" + "/".join(parts), tuple(parts), query
 
 
-class Response:
+class Response(msgspec.Struct, eq=False):
     """A whole answer."""
 
-    __slots__ = ("body", "headers", "status")
+    status: int = 200
+    body: bytes = b""
+    content_type: str = ""
+    headers: dict[str, str] = {}
 
-    def __init__(
-        self,
-        status: int = 200,
-        body: bytes = b"",
-        content_type: str = "",
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        self.status = status
-        self.body = body
-        self.headers = {"content-type": content_type} if content_type else {}
-        self.headers.update(headers or {})
+    def __post_init__(self) -> None:
+        first = {"content-type": self.content_type} if self.content_type else {}
+        self.headers = {**first, **self.headers}
 
 
-class Stream:
+class Stream(msgspec.Struct, eq=False):
     """An answer that goes on: `begin` gets an outlet to write to for as long as it likes."""
 
-    __slots__ = ("begin", "headers", "status")
+    begin: Callable[[Any], None]
+    headers: dict[str, str] = {}
+    status: int = 200
 
-    def __init__(
-        self,
-        begin: Callable[[Any], None],
-        headers: Mapping[str, str] | None = None,
-        status: int = 200,
-    ) -> None:
-        self.begin = begin
-        self.status = status
-        self.headers = {"content-type": EVENTS, "cache-control": "no-store", **(headers or {})}
+    def __post_init__(self) -> None:
+        self.headers = {"content-type": EVENTS, "cache-control": "no-store", **self.headers}
 
 
 class Takeover(msgspec.Struct, frozen=True):
@@ -184,7 +174,7 @@ Answer = Response | Stream | Takeover
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A value as JSON."""
-    return Response(status, _encode(value), JSON, headers)
+    return Response(status, _encode(value), JSON, dict(headers or {}))
 
 
 def text(

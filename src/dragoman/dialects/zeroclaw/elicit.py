@@ -21,12 +21,11 @@ class Reply(msgspec.Struct, frozen=True):
     content: dict[str, Any] = {}
 
 
-class Questions:
+class Questions(msgspec.Struct, eq=False):
     """The questions that one connection was asked and has not answered."""
 
-    def __init__(self, conn: "ZeroclawHearer") -> None:
-        self._conn = conn
-        self._open: dict[str, asyncio.Future[msgspec.Raw] | None] = {}  # None: not sent yet
+    _conn: "ZeroclawHearer"
+    _open: dict[str, asyncio.Future[msgspec.Raw] | None] = {}  # None: not sent yet
 
     def ask(self, question: Ask) -> None:
         """Put a question to the client; its answer settles it, unless somebody else was first."""

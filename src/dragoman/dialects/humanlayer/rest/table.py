@@ -1,6 +1,5 @@
 """Operations as data, so that requests, answers and the OpenAPI document cannot differ."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -16,7 +15,6 @@ from ..faults import Failed, Wrong
 if TYPE_CHECKING:
     from ..desk import Desk
 
-_MISSING = r"not found"
 _STATUS = {"bad_input": 400, "unknown_model": 400, "unknown_agent": 400, "unknown_session": 404,
            "unknown_approval": 404, "already_settled": 400, "limit": 429, "busy": 409,
            "wrong_state": 409, "in_use": 409, "nothing_running": 400}  # fmt: skip
@@ -27,10 +25,9 @@ _CODES = {400: "HLD-301", 404: "HLD-102", 405: "HLD-302", 409: "HLD-103", 422: "
 class Refused(Exception):
     """The request is answered with this status."""
 
-    def __init__(self, status: int, message: str, code: str = "") -> None:
+    def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        self.code = code or _CODES.get(status, "HLD-401")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -92,10 +89,9 @@ class Rest:
             asked = Asked(self._desk, who, values, _query(operation, query), _body(operation, body))
             result = await operation.run(asked)
         except Refused as refused:
-            return failure(refused.status, str(refused), refused.code)
+            return failure(refused.status, str(refused))
         except Failed as problem:
-            missing = re.search(_MISSING, problem.message)
-            return failure(404 if missing else 400, problem.message)
+            return failure(404 if "not found" in problem.message else 400, problem.message)
         except Wrong as problem:
             return failure(400, problem.message)
         except Fault as fault:
@@ -126,8 +122,8 @@ class Rest:
         raise Refused(404, f"there is nothing at /api/v1/{'/'.join(path)}")
 
 
-def failure(status: int, message: str, code: str = "") -> RestAnswer:
-    error = {"code": code or _CODES.get(status, "HLD-401"), "message": message}
+def failure(status: int, message: str) -> RestAnswer:
+    error = {"code": _CODES.get(status, "HLD-401"), "message": message}
     return RestAnswer(status, encode({"error": error}))
 
 

@@ -104,15 +104,9 @@ async def runs(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
 async def trigger(conn: "ZeroclawHearer", params: OfJob) -> dict[str, Any]:
     run = await (await conn.door.facts.timetable()).trigger(params.id)
     told = _run(run)
-    return {
-        "id": run.job,
-        "success": run.status == "ok",
-        "status": run.status,
-        "output": run.output,
-        "duration_ms": told["duration_ms"],
-        "started_at": told["started_at"],
-        "finished_at": told["finished_at"],
-    }
+    times = {name: told[name] for name in ("duration_ms", "started_at", "finished_at")}
+    success = run.status == "ok"
+    return {"id": run.job, "success": success, "status": run.status, "output": run.output, **times}
 
 
 async def settings(conn: "ZeroclawHearer", _: None) -> Any:
