@@ -294,7 +294,10 @@ async def test_options_are_listed_and_set() -> None:
     info = await door.open(OpenSpec(cwd="/"))
     listed = {one["id"]: one for one in options.options(door, info, booleans=True)}
     assert set(listed) == {"mode", "model", "auto_accept_edits"}  # this model does not think
-    assert options.second([{"id": "mode", "x": 1}]) == [{"configId": "mode", "x": 1}]
+    renamed = options.options(door, info, booleans=True, second=True)
+    assert {one.pop("configId"): {"id": "", **one} for one in renamed} == {
+        name: {**one, "id": ""} for name, one in listed.items()
+    }
     await options.set_option(door, info, "auto_accept_edits", True, None)
     assert Waiver.of((await door.info(info.id)).extra).tools == ("write", "edit")
     await options.set_option(door, info, "mode", "plan", None)

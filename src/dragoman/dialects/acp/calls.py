@@ -161,7 +161,7 @@ def block_of(block: Text | Image) -> Fields:
     return {"type": "text", "text": block.text}
 
 
-def result_update(ended: CallEnded, *, object_output: bool, terminal: bool = False) -> Fields:
+def result_update(ended: CallEnded, *, object_output: bool, terminal: bool) -> Fields:
     """The last update of a call: its differences, else what it said.
 
     A `terminal` means something only to the client that lent it, and only while it is not released.
@@ -185,11 +185,7 @@ def result_update(ended: CallEnded, *, object_output: bool, terminal: bool = Fal
         "rawOutput": output,
     }
     if detail.locations:
-        update["locations"] = [
-            {"path": place.path} if place.line is None or place.line < 1
-            else {"path": place.path, "line": place.line}
-            for place in detail.locations
-        ]  # fmt: skip
+        update["locations"] = places_of(detail)
     meta: Fields = {}
     if ended.outcome not in ("done", "failed"):
         meta["outcome"] = ended.outcome
@@ -198,3 +194,12 @@ def result_update(ended: CallEnded, *, object_output: bool, terminal: bool = Fal
     if meta:
         update["_meta"] = {"dragoman": meta}
     return update
+
+
+def places_of(detail: Detail) -> list[Fields]:
+    """Where a call has been."""
+    return [
+        {"path": place.path} if place.line is None or place.line < 1
+        else {"path": place.path, "line": place.line}
+        for place in detail.locations
+    ]  # fmt: skip

@@ -36,7 +36,7 @@ from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMet
 from .attach import Attachment
 from .faults import CANCELLED, OutOfTurn, TurnFailed, code_of, data_of, line_of, text_of
 from .hello import MAX_LINE, wants_second
-from .options import options, second
+from .options import options
 from .quirks import codes_of, quirks_of
 from .shapes import ClientSide, Initialize
 from .speak import Speaker
@@ -325,8 +325,8 @@ class AcpHearer(Served):
 
     def options(self, info: SessionInfo) -> list[dict[str, Any]]:
         """A session's options as this client shows them."""
-        found = options(self.door, info, booleans=self.client.booleans or self.second)
-        return second(found) if self.second else found
+        shown = self.client.booleans or self.second
+        return options(self.door, info, booleans=shown, second=self.second)
 
     def active(self, session_id: str) -> Attachment:
         """The session as this connection has it. Raises UnknownSession."""

@@ -29,8 +29,13 @@ def modes(info: SessionInfo) -> dict[str, Any]:
     }
 
 
-def options(door: Door, info: SessionInfo, *, booleans: bool = False) -> list[dict[str, Any]]:
-    """The complete list of options, as they stand; switches only for those who show them."""
+def options(
+    door: Door, info: SessionInfo, *, booleans: bool = False, second: bool = False
+) -> list[dict[str, Any]]:
+    """The complete list of options, as they stand; switches only for those who show them.
+
+    `second`: in version 2's words.
+    """
     found: list[dict[str, Any]] = [
         {
             "id": "mode",
@@ -77,15 +82,7 @@ def options(door: Door, info: SessionInfo, *, booleans: bool = False) -> list[di
                 "currentValue": bool(Waiver.of(info.extra).tools),
             }
         )
-    return found
-
-
-def second(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The options in version 2's words."""
-    return [
-        {"configId": one["id"], **{key: value for key, value in one.items() if key != "id"}}
-        for one in listed
-    ]
+    return [{"configId": one.pop("id"), **one} for one in found] if second else found
 
 
 def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:

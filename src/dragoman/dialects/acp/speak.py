@@ -71,13 +71,34 @@ class Teller:
     """What the speakers of both versions do alike; each has a table of its own (`tells`)."""
 
     tells: Mapping[type, Callable[..., Said | None]] = {}
+    second = False  # it speaks version 2
+    nowhere = ""  # the folder of a session that is not in memory
+    chunk = b""  # how a piece of a message begins, but for its kind
 
-    def __init__(self, door: Door, session_id: str, parent: str) -> None:
+    def __init__(
+        self,
+        door: Door,
+        session_id: str,
+        parent: str,
+        *,
+        closed: bool = False,  # the client knows only the first updates of the protocol
+        notices: bool = True,
+        compaction: bool = True,
+        plans: bool = True,
+        booleans: bool = True,
+    ) -> None:
         self._door = door
         self._parent = parent
+        self._closed = closed
+        self._notices = notices
+        self._compaction = compaction
+        self._plans = plans
+        self._booleans = booleans
         self.id = session_id
         head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
         self._head = head + encode(session_id) + b',"update":'
+        self._text_head = self._head + self.chunk % b"agent_message"
+        self._thought_head = self._head + self.chunk % b"agent_thought"
 
     def line(self, update: dict[str, Any]) -> bytes:
         return self._head + to_safe(encode(update)) + b"}}"
@@ -106,6 +127,8 @@ class Teller:
                     said.append(one)
         return said or None
 
+    # --- events ---
+
     def _delta(self, body: ev.TextDelta, event: Event) -> Said:
         id = said_id(body.turn, body.step)
         return Said((self.text(body.text, id),), words=body.text, id=id)
@@ -114,9 +137,105 @@ class Teller:
         id = said_id(body.turn, body.step)
         return Said((self.thought(body.text, id),), words=body.text, thought=True, id=id)
 
+    def _spoke(self, body: ev.Spoke, event: Event) -> Said:
+        lines = [self.line(self.call(b)) for b in body.content if isinstance(b, ToolCall)]
+        live = self.usage_of(self._door.live(self.id)) if body.usage.context else ()
+        return Said(lines, body, live=live)
+
+    def _planned(self, body: ev.Planned, event: Event) -> Said:
+        return Said((self.line(plan_update(body, named=self._plans)),), body)
+
+    def _renamed(self, body: ev.Renamed, event: Event) -> Said | None:
+        if self._closed:
+            return None
+        return Said((), body, live=(self._title(body.title, event.at),))
+
+    def _option_set(self, body: object, event: Event) -> Said | None:
+        lines = self._options()
+        return Said((), body, live=lines) if lines else None
+
+    def _extra_set(self, body: ev.ExtraSet, event: Event) -> Said | None:
+        switched = self._booleans and Waiver.NAME in body.values
+        return self._option_set(body, event) if switched else None
+
+    def _compacting(self, body: ev.Compacting, event: Event) -> Said | None:
+        return Said((self.line(compacting(body)),), body) if self._compaction else None
+
+    def _compacted(self, body: ev.Compacted, event: Event) -> Said:
+        lines: tuple[bytes, ...] = ()
+        if self._compaction:
+            lines = (self.line(compaction_update(body, event)),)
+        return Said((), body, live=(*lines, *self.usage_of(self._door.live(self.id))))
+
+    def _noted(self, body: ev.Noted, event: Event) -> Said | None:
+        if (body.data or {}).get("source") == "client":
+            return None  # a client put it there; it is no news of ours
+        if not self._notices:
+            return Said((), body)
+        update = {"sessionUpdate": "notice", "severity": body.level, "title": body.title or "Note"}
+        if body.text:
+            update["description"] = body.text
+        return Said((), body, live=(self.line(update),))
+
+    def _mark(self, body: object, event: Event) -> Said:
+        return Said((), body)
+
+    # --- parts ---
+
+    def call(self, call: ToolCall) -> dict[str, Any]:
+        """A call before it runs."""
+        session = self._door.live(self.id)
+        cwd = session.cwd if session is not None else self.nowhere
+        update: dict[str, Any] = {
+            "sessionUpdate": "tool_call_update" if self.second else "tool_call",
+            "toolCallId": call.id,
+            "title": calls.title_of(call.name, call.args),
+            "name": call.name,
+            "kind": calls.kind_of(call.name, session),
+            "status": "pending",
+            "rawInput": call.args if call.args is not None else {"raw": call.raw},
+        }
+        if places := calls.locations_of(call.name, call.args, cwd):
+            update["locations"] = places
+        edits = call.name == "edit" and not self.second
+        if edits and (proposed := calls.proposal_of(call.name, call.args, cwd)):
+            update["content"] = proposed
+        return update
+
+    def usage_of(self, state: object) -> tuple[bytes, ...]:
+        """How full the model's context is, and what the session has cost so far."""
+        if self._closed or (update := usage_update(self._door, state)) is None:
+            return ()
+        return (self.line(update),)
+
+    def _options(self) -> tuple[bytes, ...]:
+        session = self._door.live(self.id)
+        if session is None or self._closed:
+            return ()
+        listed = options.options(
+            self._door, session.info(), booleans=self._booleans, second=self.second
+        )
+        update = {"sessionUpdate": "config_option_update", "configOptions": listed}
+        return (self.line(update),)
+
+    def _first_title(self, at: int) -> tuple[bytes, ...]:
+        session = self._door.live(self.id)
+        if session is None or self._closed:
+            return ()
+        if session.turns != 1 or session.title or not session.query:
+            return ()
+        return (self._title(short_title(session.query), at),)
+
+    def _title(self, title: str, at: int) -> bytes:
+        return self.line(
+            {"sessionUpdate": "session_info_update", "title": title, "updatedAt": stamp(at)}
+        )
+
 
 class Speaker(Teller):
     """Implements `engine.hub.Shape` for one session."""
+
+    chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
 
     def __init__(
         self,
@@ -130,16 +249,12 @@ class Speaker(Teller):
         booleans: bool = False,
         parent: str = "",
     ) -> None:
-        super().__init__(door, session_id, parent)
+        super().__init__(
+            door, session_id, parent, closed=quirks.closed_updates, notices=notices,
+            compaction=compaction, plans=plans, booleans=booleans,
+        )  # fmt: skip
         self._quirks = quirks
-        self._notices = notices
-        self._compaction = compaction
-        self._plans = plans
-        self._booleans = booleans
-        chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
-        self._text_head = self._head + chunk % b"agent_message"
-        self._thought_head = self._head + chunk % b"agent_thought"
-        self._user_head = self._head + chunk % b"user_message"
+        self._user_head = self._head + self.chunk % b"user_message"
         self._tails = ("\0", b"")
 
     # --- lines ---
@@ -179,11 +294,6 @@ class Speaker(Teller):
     def _steered(self, body: ev.Steered, event: Event) -> Said:
         id = steered_id(body, event)
         return Said([self.user(block, id) for block in body.content], body)
-
-    def _spoke(self, body: ev.Spoke, event: Event) -> Said:
-        lines = [self._call(block) for block in body.content if isinstance(block, ToolCall)]
-        live = self.usage_of(self._door.live(self.id)) if body.usage.context else ()
-        return Said(lines, body, live=live)
 
     def rest(self, body: ev.Spoke, texts: int, thoughts: int) -> list[bytes]:
         """What a message has beyond the characters of it that were streamed."""
@@ -249,55 +359,9 @@ class Speaker(Teller):
         output = self._quirks.object_output
         return self.line(calls.result_update(body, object_output=output, terminal=terminal))
 
-    def _planned(self, body: ev.Planned, event: Event) -> Said:
-        entries = [
-            {"content": one.content, "priority": one.priority, "status": one.status}
-            for one in body.entries
-        ]
-        update: dict[str, Any] = {"sessionUpdate": "plan", "entries": entries}
-        if self._plans:
-            plan = {"type": "items", "planId": "main", "entries": entries}
-            update = {"sessionUpdate": "plan_update", "plan": plan}
-        return Said((self.line(update),), body)
-
-    def _renamed(self, body: ev.Renamed, event: Event) -> Said | None:
-        if self._quirks.closed_updates:
-            return None
-        return Said((), body, live=(self._title(body.title, event.at),))
-
     def _mode_set(self, body: ev.ModeSet, event: Event) -> Said:
         update = {"sessionUpdate": "current_mode_update", "currentModeId": body.mode}
         return Said((), body, live=(self.line(update), *self._options()))
-
-    def _option_set(self, body: object, event: Event) -> Said | None:
-        lines = self._options()
-        return Said((), body, live=lines) if lines else None
-
-    def _extra_set(self, body: ev.ExtraSet, event: Event) -> Said | None:
-        switched = self._booleans and Waiver.NAME in body.values
-        return self._option_set(body, event) if switched else None
-
-    def _compacting(self, body: ev.Compacting, event: Event) -> Said | None:
-        return Said((self.line(compacting(body)),), body) if self._compaction else None
-
-    def _compacted(self, body: ev.Compacted, event: Event) -> Said:
-        lines: tuple[bytes, ...] = ()
-        if self._compaction:
-            lines = (self.line(compaction_update(body, event)),)
-        return Said((), body, live=(*lines, *self.usage_of(self._door.live(self.id))))
-
-    def _noted(self, body: ev.Noted, event: Event) -> Said | None:
-        if (body.data or {}).get("source") == "client":
-            return None  # a client put it there; it is no news of ours
-        if not self._notices:
-            return Said((), body)
-        update = {"sessionUpdate": "notice", "severity": body.level, "title": body.title or "Note"}
-        if body.text:
-            update["description"] = body.text
-        return Said((), body, live=(self.line(update),))
-
-    def _mark(self, body: object, event: Event) -> Said:
-        return Said((), body)
 
     def _seeded(self, body: ev.Seeded, event: Event) -> Said:
         lines: list[bytes] = []
@@ -320,63 +384,12 @@ class Speaker(Teller):
                     if block.text:
                         lines.append(self.thought(block.text, id))
                 case ToolCall():
-                    lines.append(self._call(block))
+                    lines.append(self.line(self.call(block)))
                 case ToolResult():
-                    outcome: ev.CallOutcome = "failed" if block.is_error else "done"
-                    ended = ev.CallEnded(
-                        "", block.call_id, block.name, outcome, block.content, block.is_error,
-                        block.detail,
-                    )  # fmt: skip
-                    lines.append(self.result(ended))
+                    lines.append(self.result(ended_of(block, "")))
                 case _:
                     continue
         return lines
-
-    def _call(self, call: ToolCall) -> bytes:
-        session = self._door.live(self.id)
-        cwd = session.cwd if session is not None else ""
-        update: dict[str, Any] = {
-            "sessionUpdate": "tool_call",
-            "toolCallId": call.id,
-            "title": calls.title_of(call.name, call.args),
-            "name": call.name,
-            "kind": calls.kind_of(call.name, session),
-            "status": "pending",
-            "rawInput": call.args if call.args is not None else {"raw": call.raw},
-        }
-        if places := calls.locations_of(call.name, call.args, cwd):
-            update["locations"] = places
-        edits = call.name == "edit"
-        if edits and (proposed := calls.proposal_of(call.name, call.args, cwd)):
-            update["content"] = proposed
-        return self.line(update)
-
-    def usage_of(self, state: object) -> tuple[bytes, ...]:
-        """How full the model's context is, and what the session has cost so far."""
-        if self._quirks.closed_updates or (update := usage_update(self._door, state)) is None:
-            return ()
-        return (self.line(update),)
-
-    def _options(self) -> tuple[bytes, ...]:
-        session = self._door.live(self.id)
-        if session is None or self._quirks.closed_updates:
-            return ()
-        listed = options.options(self._door, session.info(), booleans=self._booleans)
-        update = {"sessionUpdate": "config_option_update", "configOptions": listed}
-        return (self.line(update),)
-
-    def _first_title(self, at: int) -> tuple[bytes, ...]:
-        session = self._door.live(self.id)
-        if session is None or self._quirks.closed_updates:
-            return ()
-        if session.turns != 1 or session.title or not session.query:
-            return ()
-        return (self._title(short_title(session.query), at),)
-
-    def _title(self, title: str, at: int) -> bytes:
-        return self.line(
-            {"sessionUpdate": "session_info_update", "title": title, "updatedAt": stamp(at)}
-        )
 
 
 def is_given(body: ev.TurnBegan) -> bool:
@@ -418,6 +431,26 @@ def state_of(session: SessionView | None) -> dict[str, str]:
     if session is None or not session.busy:
         return {"state": "idle"}
     return {"state": "requires_action" if session.asks else "running"}
+
+
+def ended_of(result: ToolResult, turn: str) -> ev.CallEnded:
+    """How a call ended that is known by its result alone."""
+    outcome: ev.CallOutcome = "failed" if result.is_error else "done"
+    return ev.CallEnded(
+        turn, result.call_id, result.name, outcome, result.content, result.is_error, result.detail
+    )
+
+
+def plan_update(body: ev.Planned, *, named: bool = True) -> dict[str, Any]:
+    """A plan, for clients that know several of them by a name of its own."""
+    entries = [
+        {"content": one.content, "priority": one.priority, "status": one.status}
+        for one in body.entries
+    ]
+    if not named:
+        return {"sessionUpdate": "plan", "entries": entries}
+    plan = {"type": "items", "planId": "main", "entries": entries}
+    return {"sessionUpdate": "plan_update", "plan": plan}
 
 
 def compacting(body: ev.Compacting) -> dict[str, Any]:
@@ -504,31 +537,34 @@ def _rough(messages: Sequence[Message]) -> int:
     return size // 4
 
 
+SAME: Mapping[type, Callable[..., Said | None]] = {
+    ev.TextDelta: Teller._delta,
+    ev.ThoughtDelta: Teller._thinking,
+    ev.Planned: Teller._planned,
+    ev.Renamed: Teller._renamed,
+    ev.ModelSet: Teller._option_set,
+    ev.ReasoningSet: Teller._option_set,
+    ev.ExtraSet: Teller._extra_set,
+    ev.Compacting: Teller._compacting,
+    ev.Compacted: Teller._compacted,
+    ev.Noted: Teller._noted,
+    ev.Delegated: Teller._mark,
+    ev.StepBegan: Teller._mark,
+    ev.Retrying: Teller._mark,
+}
 Speaker.tells = {
-    ev.TextDelta: Speaker._delta,
-    ev.ThoughtDelta: Speaker._thinking,
+    **SAME,
     ev.TurnBegan: Speaker._began,
     ev.Steered: Speaker._steered,
     ev.Spoke: Speaker._spoke,
     ev.CallStarted: Speaker._started,
     ev.CallRefined: Speaker._refined,
     ev.CallEnded: Speaker._ended,
-    ev.Planned: Speaker._planned,
-    ev.Renamed: Speaker._renamed,
     ev.ModeSet: Speaker._mode_set,
-    ev.ModelSet: Speaker._option_set,
-    ev.ReasoningSet: Speaker._option_set,
-    ev.ExtraSet: Speaker._extra_set,
-    ev.Compacting: Speaker._compacting,
-    ev.Compacted: Speaker._compacted,
-    ev.Noted: Speaker._noted,
     ev.Seeded: Speaker._seeded,
     ev.Asked: Speaker._mark,
     ev.Settled: Speaker._mark,
     ev.TurnEnded: Speaker._mark,
-    ev.Delegated: Speaker._mark,
     ev.Progress: Speaker._mark,
-    ev.StepBegan: Speaker._mark,
-    ev.Retrying: Speaker._mark,
     ev.Deleted: Speaker._mark,
 }

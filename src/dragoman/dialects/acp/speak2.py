@@ -23,27 +23,25 @@ from dragoman.engine.content import (
 )
 from dragoman.engine.door import Door
 from dragoman.engine.events import Event
-from dragoman.engine.traits import Waiver
 from dragoman.wire.codec import encode, to_safe
 
-from . import calls, options
+from . import calls
 from .changes import diff_of
 from .speak import (
+    SAME,
     Said,
     Teller,
-    compacting,
     compaction_update,
+    ended_of,
     given,
     is_given,
+    plan_update,
     said_id,
     seeded_id,
-    short_title,
-    stamp,
     state_of,
     steered_id,
     stop_of,
     usage_of_turn,
-    usage_update,
 )
 
 Fields = dict[str, Any]
@@ -54,11 +52,12 @@ _STATUS = {"done": "completed", "cancelled": "cancelled"}
 class Speaker2(Teller):
     """Implements `engine.hub.Shape` for one session."""
 
+    second = True
+    nowhere = "/"
+    chunk = b'{"sessionUpdate":"%s_chunk","messageId":'
+
     def __init__(self, door: Door, session_id: str, parent: str = "") -> None:
         super().__init__(door, session_id, parent)
-        chunk = b'{"sessionUpdate":"%s_chunk","messageId":'
-        self._text_head = self._head + chunk % b"agent_message"
-        self._thought_head = self._head + chunk % b"agent_thought"
         self._terminals: dict[str, str] = {}  # calls that run -> their terminal; "": it has none
         self._streamed: dict[str, int] = {}  # bytes of output that were told, by terminal
         self._spent = Usage()  # by the model in this turn
@@ -100,23 +99,15 @@ class Speaker2(Teller):
     # --- events ---
 
     def _began(self, body: ev.TurnBegan, event: Event) -> Said:
-        lines = [self.prompt(body), self.state("running")]
-        session = self._door.live(self.id)
-        if session is not None and session.turns == 1 and not session.title and session.query:
-            lines.append(self._title(short_title(session.query), event.at))
+        lines = (self.prompt(body), self.state("running"), *self._first_title(event.at))
         return Said(lines, body)
 
     def _steered(self, body: ev.Steered, event: Event) -> Said:
         return Said((self.whole("user_message", steered_id(body, event), body.content),), body)
 
     def _spoke(self, body: ev.Spoke, event: Event) -> Said:
-        lines = [
-            self.line(self.call(block)) for block in body.content if isinstance(block, ToolCall)
-        ]
         self._spent += body.usage
-        if body.usage.context:
-            lines += self._usage()
-        return Said(lines, body)
+        return super()._spoke(body, event)
 
     def rest(self, body: ev.Spoke, texts: int, thoughts: int) -> list[bytes]:
         """Put right what was streamed of a message, when that is not the message."""
@@ -209,37 +200,6 @@ class Speaker2(Teller):
         shown |= {"exitStatus": exit_of(body), "capabilities": None}
         return Said((self.line(shown), self.line(update)), body)
 
-    def _planned(self, body: ev.Planned, event: Event) -> Said:
-        return Said((self.line(plan_update(body)),), body)
-
-    def _renamed(self, body: ev.Renamed, event: Event) -> Said:
-        return Said((self._title(body.title, event.at),), body)
-
-    def _option_set(self, body: object, event: Event) -> Said | None:
-        session = self._door.live(self.id)
-        if session is None:
-            return None
-        listed = options.second(options.options(self._door, session.info(), booleans=True))
-        update = {"sessionUpdate": "config_option_update", "configOptions": listed}
-        return Said((), body, live=(self.line(update),))
-
-    def _extra_set(self, body: ev.ExtraSet, event: Event) -> Said | None:
-        return self._option_set(body, event) if Waiver.NAME in body.values else None
-
-    def _compacting(self, body: ev.Compacting, event: Event) -> Said:
-        return Said((self.line(compacting(body)),), body)
-
-    def _compacted(self, body: ev.Compacted, event: Event) -> Said:
-        return Said((self.line(compaction_update(body, event)), *self._usage()), body)
-
-    def _noted(self, body: ev.Noted, event: Event) -> Said | None:
-        if (body.data or {}).get("source") == "client":
-            return None  # a client put it there; it is no news of ours
-        update = {"sessionUpdate": "notice", "severity": body.level, "title": body.title or "Note"}
-        if body.text:
-            update["description"] = body.text
-        return Said((), body, live=(self.line(update),))
-
     def _asked(self, body: ev.Asked, event: Event) -> Said:
         return Said((), body, live=(self.state("requires_action"),))
 
@@ -261,27 +221,7 @@ class Speaker2(Teller):
             return Said((), body)
         return Said((), body, live=(self.state("idle", stopReason="cancelled"),))
 
-    def _mark(self, body: object, event: Event) -> Said:
-        return Said((), body)
-
     # --- parts ---
-
-    def call(self, call: ToolCall) -> Fields:
-        """A call before it runs."""
-        session = self._door.live(self.id)
-        cwd = self._cwd()
-        update: Fields = {
-            "sessionUpdate": "tool_call_update",
-            "toolCallId": call.id,
-            "title": calls.title_of(call.name, call.args),
-            "name": call.name,
-            "kind": calls.kind_of(call.name, session),
-            "status": "pending",
-            "rawInput": call.args if call.args is not None else {"raw": call.raw},
-        }
-        if places := calls.locations_of(call.name, call.args, cwd):
-            update["locations"] = places
-        return update
 
     def result(self, body: ev.CallEnded, terminal: str) -> Fields:
         """A call at its end."""
@@ -300,11 +240,7 @@ class Speaker2(Teller):
         else:
             update["content"] = calls.blocks_of(body.content)
         if detail.locations:
-            update["locations"] = [
-                {"path": place.path} if place.line is None or place.line < 1
-                else {"path": place.path, "line": place.line}
-                for place in detail.locations
-            ]  # fmt: skip
+            update["locations"] = calls.places_of(detail)
         return update
 
     def _command_of(self, name: str, args: Fields | None) -> str:
@@ -316,19 +252,7 @@ class Speaker2(Teller):
 
     def _cwd(self) -> str:
         session = self._door.live(self.id)
-        return session.cwd if session is not None else "/"
-
-    def _title(self, title: str, at: int) -> bytes:
-        update = {"sessionUpdate": "session_info_update", "title": title, "updatedAt": stamp(at)}
-        return self.line(update)
-
-    def _usage(self) -> tuple[bytes, ...]:
-        return self.usage_of(self._door.live(self.id))
-
-    def usage_of(self, state: object) -> tuple[bytes, ...]:
-        """How full the model's context is, and what the session has cost so far."""
-        update = usage_update(self._door, state)
-        return (self.line(update),) if update is not None else ()
+        return session.cwd if session is not None else self.nowhere
 
 
 class Replay:
@@ -410,12 +334,7 @@ class Replay:
         self._take(message.content)
         for block in message.content:
             if isinstance(block, ToolResult):
-                outcome: ev.CallOutcome = "failed" if block.is_error else "done"
-                ended = ev.CallEnded(
-                    id, block.call_id, block.name, outcome, block.content, block.is_error,
-                    block.detail,
-                )  # fmt: skip
-                out += self._ended(ended)
+                out += self._ended(ended_of(block, id))
         return out
 
     def _ended(self, body: ev.CallEnded) -> list[bytes]:
@@ -430,15 +349,6 @@ class Replay:
             more = {"output": output_of(body, printed_by(body)), "exitStatus": exit_of(body)}
             out.append(speaker.line(speaker.terminal(terminal, command, more)))
         return out
-
-
-def plan_update(body: ev.Planned) -> Fields:
-    entries = [
-        {"content": one.content, "priority": one.priority, "status": one.status}
-        for one in body.entries
-    ]
-    plan = {"type": "items", "planId": "main", "entries": entries}
-    return {"sessionUpdate": "plan_update", "plan": plan}
 
 
 def terminal_id(turn: str, call_id: str) -> str:
@@ -476,8 +386,7 @@ def _bytes(text: str) -> bytes:
 
 
 Speaker2.tells = {
-    ev.TextDelta: Speaker2._delta,
-    ev.ThoughtDelta: Speaker2._thinking,
+    **SAME,
     ev.TurnBegan: Speaker2._began,
     ev.Steered: Speaker2._steered,
     ev.Spoke: Speaker2._spoke,
@@ -485,20 +394,9 @@ Speaker2.tells = {
     ev.CallRefined: Speaker2._refined,
     ev.CallEnded: Speaker2._ended,
     ev.Progress: Speaker2._progress,
-    ev.Planned: Speaker2._planned,
-    ev.Renamed: Speaker2._renamed,
     ev.ModeSet: Speaker2._option_set,
-    ev.ModelSet: Speaker2._option_set,
-    ev.ReasoningSet: Speaker2._option_set,
-    ev.ExtraSet: Speaker2._extra_set,
-    ev.Compacting: Speaker2._compacting,
-    ev.Compacted: Speaker2._compacted,
-    ev.Noted: Speaker2._noted,
     ev.Asked: Speaker2._asked,
     ev.Settled: Speaker2._settled,
     ev.TurnEnded: Speaker2._over,
-    ev.Delegated: Speaker2._mark,
-    ev.StepBegan: Speaker2._mark,
-    ev.Retrying: Speaker2._mark,
     ev.Deleted: Speaker2._deleted,
 }
