@@ -312,7 +312,7 @@ async def test_acp_own_host_passes_lines_both_ways_and_ends_once(tmp_path: Path)
     hearer = SimpleNamespace(
         hear=told.extend, lost=lambda: log.append("lost"), ended=lambda: log.append("ended")
     )
-    inner, outer = acp._Inner(own), acp._Outer(own, lambda link: hearer)
+    inner, outer = acp._Inner(), acp._Outer(own)
     inner.outer, outer.inner, inner.hearer, outer.told = outer, inner, hearer, hearer
     inner.send_blob(Blob([b"1", b"2"]))
     outer.send(b"3")
@@ -321,7 +321,7 @@ async def test_acp_own_host_passes_lines_both_ways_and_ends_once(tmp_path: Path)
     inner.eof()
     outer.close()
     await asyncio.sleep(0)
-    inner.end()
+    inner.close()
     inner.send(b"5")
     outer.send(b"6")
     assert log == ["ended", "lost", "lost"] and outer.closed and len(told) == 4

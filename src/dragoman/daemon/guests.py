@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 from dragoman.dialects.descriptor import REGISTRY, rpc_refusal
 from dragoman.wire.codec import encode
-from dragoman.wire.link import Hearer, Link, Opener
+from dragoman.wire.link import Deaf, Hearer, Link, Opener
 
 _PATIENCE = 1.0  # seconds for the first line of one that is to be refused
 _MOST_UNHEARD = 64  # of those at once
@@ -74,7 +74,7 @@ class Guests:
 
         def refusing(name: str) -> Opener:
             if link not in self._unheard:  # too late: it was refused already
-                return lambda link: _Refused()
+                return lambda link: Deaf()
             heard(link)
             return lambda link: self._refuse(link, name)
 
@@ -90,7 +90,7 @@ class Guests:
         known = REGISTRY.find(dialect)
         link.send(encode(known.refusal(text) if known is not None else rpc_refusal(text)))
         link.close()
-        return _Refused()
+        return Deaf()
 
     def _leave(self, guest: Guest) -> None:
         self.all.pop(guest, None)
@@ -131,23 +131,3 @@ class Guests:
         except TimeoutError:
             for guest in tuple(self.all):
                 guest.abort()
-
-
-class _Refused:
-    """A connection beyond the limit, which was told so and ends."""
-
-    max_line = 1024
-    limit_counts_newline = False
-    max_pending = 0
-
-    def hear(self, lines: list[bytes]) -> None:
-        return None
-
-    def overlong(self, size: int) -> None:
-        return None
-
-    def ended(self) -> None:
-        return None
-
-    def lost(self) -> None:
-        return None

@@ -8,7 +8,6 @@ imported before the input is read (see `acp_greeting.py`).
 import asyncio
 import gc
 import os
-import signal
 import socket
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dragoman.settings.places import places
 from dragoman.stdio.acp_greeting import Greeter, is_plain
 from dragoman.stdio.acp_join import Begun
-from dragoman.stdio.relay import NotThere, Relay
+from dragoman.stdio.relay import NotThere, Relay, Way
 from dragoman.transports import stdio
-from dragoman.transports.loop import run, settle_memory
+from dragoman.transports.loop import Stopping, run, settle_memory
 from dragoman.transports.pump import Pump, Terms
 from dragoman.wire.link import Blob, Hearer, Link, Opener, Peer
 
@@ -45,14 +44,7 @@ def main(args: "Args", path: str = "", begun: Begun | None = None) -> int:
 async def _serve(wire: int, own: "OwnHost", path: str, begun: Begun | None) -> int:
     relay = Relay("dragoman acp", DaemonWay(path) if path else own, spare=own, patience=_PATIENCE)
     own.relay = relay
-    stopped: list[int] = []
-
-    def stop(number: int) -> None:
-        stopped.append(number)
-        relay.leave()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    stopping = Stopping(relay.leave)
     if begun is not None:
         way = DaemonWay(path)
         relay.adopt(begun.heard, begun.told)  # before anything more is heard
@@ -62,17 +54,15 @@ async def _serve(wire: int, own: "OwnHost", path: str, begun: Begun | None) -> i
         relay.begin_with(own)
         await relay.start(wire)
     code = await relay.over
-    if not stopped:
+    if not stopping.number:
         await relay.flushed()
     await own.close()
-    if stopped:  # end as a program without a handler would, now that all is cleaned up
-        signal.signal(stopped[0], signal.SIG_DFL)
-        signal.raise_signal(stopped[0])
+    stopping.end()
     return code
 
 
-class DaemonWay:
-    """The running daemon's socket (`relay.Way`)."""
+class DaemonWay(Way):
+    """The running daemon's socket."""
 
     label = "the daemon"
     half_closes = True
@@ -102,12 +92,6 @@ class DaemonWay:
         )
         return pump
 
-    def busy(self) -> bool:
-        return False
-
-    async def close(self) -> None:
-        return None
-
 
 class _Continued(Pump):
     """A connection of which something was read already: that comes before everything else."""
@@ -124,8 +108,8 @@ class _Continued(Pump):
             self.data_received(self._first)
 
 
-class OwnHost:
-    """A host of this process (`relay.Way`). It is put together when somebody says something."""
+class OwnHost(Way):
+    """A host of this process. It is put together when somebody says something."""
 
     label = "a host of its own"
     half_closes = True
@@ -142,8 +126,7 @@ class OwnHost:
         self.relay: Relay
 
     async def connect(self, open: Opener, name: str) -> Link:
-        inner = _Inner(self)
-        outer = _Outer(self, open)
+        inner, outer = _Inner(), _Outer(self)
         inner.outer, outer.inner = outer, inner
         self._greeter = Greeter(outer, self._where, self._flags, self._wake, plain=self._plain)
         inner.hearer = self._greeter
@@ -207,8 +190,7 @@ class _Inner:
     buffered = 0
     peer = Peer("stdio", "stdio")
 
-    def __init__(self, own: OwnHost) -> None:
-        self._own = own
+    def __init__(self) -> None:
         self.hearer: Hearer
         self.outer: _Outer
         self.closed = False
@@ -228,13 +210,10 @@ class _Inner:
         if not self.closed:
             self.hearer.ended()
 
-    def close(self) -> None:
-        self.end()
-
     def abort(self) -> None:
-        self.end()
+        self.close()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """The connection is over, whoever ended it."""
         if not self.closed:
             self.closed = True
@@ -247,7 +226,7 @@ class _Outer:
 
     peer = Peer("stdio", "stdio")
 
-    def __init__(self, own: OwnHost, open: Opener) -> None:
+    def __init__(self, own: OwnHost) -> None:
         self._own = own
         self.told: Hearer
         self.inner: _Inner
@@ -286,7 +265,7 @@ class _Outer:
         self.told.ended()
 
     def close(self) -> None:
-        asyncio.get_running_loop().call_soon(self.inner.end)
+        asyncio.get_running_loop().call_soon(self.inner.close)
 
     def abort(self) -> None:
         self.close()

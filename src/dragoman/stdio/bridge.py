@@ -1,7 +1,5 @@
 """`dragoman acp-bridge`: lines of an editor on stdio become frames of the gateway and back."""
 
-import asyncio
-import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from dragoman.engine.faults import Fault
 from dragoman.host import tokens
 from dragoman.stdio import dial
-from dragoman.stdio.relay import Relay
+from dragoman.stdio.relay import Relay, Way
 from dragoman.transports import stdio
-from dragoman.transports.loop import run
+from dragoman.transports.loop import Stopping, run
 from dragoman.wire.link import Link, Opener
 
 if TYPE_CHECKING:
@@ -20,11 +18,10 @@ if TYPE_CHECKING:
 _PATIENCE = 60.0  # seconds that a gateway which was there may be away
 
 
-class GatewayWay:
-    """The gateway's WebSocket (`relay.Way`)."""
+class GatewayWay(Way):
+    """The gateway's WebSocket."""
 
     label = "the gateway"
-    half_closes = False
 
     def __init__(self, find: Callable[[], str], token: str, context: Any, agent: str) -> None:
         self._find = find  # where the gateway listens: a host that comes back may have moved
@@ -37,12 +34,6 @@ class GatewayWay:
         return await dial.connect(
             self._find(), self._token, open, context=self._context, query=query
         )
-
-    def busy(self) -> bool:
-        return False
-
-    async def close(self) -> None:
-        return None
 
 
 def main(args: "Args") -> int:
@@ -65,9 +56,7 @@ def main(args: "Args") -> int:
 
 async def _serve(wire: int, way: GatewayWay) -> int:
     relay = Relay("dragoman acp-bridge", way, patience=_PATIENCE)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, relay.leave)
+    Stopping(relay.leave)
     await relay.start(wire)
     code = await relay.over
     await relay.flushed()

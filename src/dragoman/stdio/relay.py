@@ -15,7 +15,7 @@ import os
 import sys
 from collections import deque
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -25,7 +25,7 @@ from dragoman.engine.faults import Fault
 from dragoman.stdio.places import Head, Open, Places, ResumePoint, place_of, read
 from dragoman.transports import stdio
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
-from dragoman.wire.link import Blob, Link, Opener
+from dragoman.wire.link import Blob, Deaf, Link, Opener
 
 MAX_LINE = 16 * 1024 * 1024  # what every transport of the protocol takes
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
@@ -48,30 +48,22 @@ class Taken(Fault):
     """Another host has a session of ours: the first one, which came back just now."""
 
 
-class Way(Protocol):
+class Way:
     """One way to a host."""
 
-    @property
-    def label(self) -> str:
-        """How it is called in messages: "the daemon"."""
-        ...
-
-    @property
-    def half_closes(self) -> bool:
-        """The host ends the connection by itself when the client says nothing more."""
-        ...
+    label = ""  # how it is called in messages: "the daemon"
+    half_closes = False  # the host ends the connection by itself when the client says nothing more
 
     async def connect(self, open: Opener, name: str) -> Link:
         """A connection, under a name that the client keeps. Raises NotThere, Fault."""
-        ...
+        raise NotImplementedError
 
     def busy(self) -> bool:
         """Something runs there that cannot be handed over now."""
-        ...
+        return False
 
     async def close(self) -> None:
         """Leave it for good."""
-        ...
 
 
 def _is_taken(answer: Head) -> bool:
@@ -408,11 +400,8 @@ class Relay:
     def _name_it(self) -> None:
         """Tell the host under which name we come again, and that we want to know places."""
         if self._host is not None:
-            row = {
-                "jsonrpc": "2.0",
-                "method": "_dragoman/connection",
-                "params": {"name": self._name, "places": True},
-            }
+            params = {"name": self._name, "places": True}
+            row = {"jsonrpc": "2.0", "method": "_dragoman/connection", "params": params}
             self._host.send(msgspec.json.encode(row))
 
     async def _ask(self, method: str, params: Any) -> Head:
@@ -512,50 +501,32 @@ class Editor:
         self.lost = relay.leave
 
 
-class Hostward:
-    """The relay's hearer towards the host. A connection that was left says nothing any more."""
+class _Deaf(Deaf):
+    """Looks whether somebody listens, and says nothing."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def ended(self) -> None:
+        self._link.close()
+
+
+class Hostward(_Deaf):
+    """The relay's hearer towards the host. A connection that was left says nothing any more.
+
+    Frames have a limit of their own, which ends the connection.
+    """
 
     max_line = 4 * MAX_LINE
-    limit_counts_newline = False
-    max_pending = 0
 
     def __init__(self, relay: Relay, link: Link) -> None:
+        super().__init__(link)
         self._relay = relay
-        self._link = link
 
     def hear(self, lines: list[bytes]) -> None:
         if self._relay.ear is self:
             self._relay.told(lines)
 
-    def overlong(self, size: int) -> None:
-        return None  # frames have a limit of their own, which ends the connection
-
-    def ended(self) -> None:
-        self._link.close()
-
     def lost(self) -> None:
         if self._relay.ear is self:
             self._relay.host_gone()
-
-
-class _Deaf:
-    """Looks whether somebody listens, and says nothing."""
-
-    max_line = MAX_LINE
-    limit_counts_newline = False
-    max_pending = 0
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def hear(self, lines: list[bytes]) -> None:
-        return None
-
-    def overlong(self, size: int) -> None:
-        return None
-
-    def ended(self) -> None:
-        self._link.close()
-
-    def lost(self) -> None:
-        return None

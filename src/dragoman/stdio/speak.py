@@ -1,16 +1,13 @@
 """Any dialect on standard input and output: one process, one client, a host of its own."""
 
-import asyncio
-import signal
 import sys
-from contextlib import suppress
 from typing import Any
 
 from dragoman.engine.faults import Fault
 from dragoman.host.compose import compose
 from dragoman.host.desks import Desks
 from dragoman.transports import stdio
-from dragoman.transports.loop import run
+from dragoman.transports.loop import Stopping, run
 
 
 def main(
@@ -38,33 +35,17 @@ async def _serve(
     composed = await compose(
         config_dir=config_dir, flags=flags, store="memory" if memory else "file"
     )
-    stopped = 0
     try:
         for notice in composed.notices:
             print(f"dragoman speak: {notice}", file=sys.stderr)
         desks = Desks(composed.door, composed.settings)
         composed.config.applied.append(desks.apply)
         desks.desk(dialect)  # an unknown one is refused before anything is read
-        over = asyncio.Event()
-
-        def stop(number: int) -> None:
-            nonlocal stopped
-            stopped = number
-            over.set()
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError):  # Windows: the process just ends
-                loop.add_signal_handler(number, stop, number)
+        stopping = Stopping()
         line = await stdio.serve(desks.opener(dialect), stdout=wire)
-        waits = [loop.create_task(line.gone.wait()), loop.create_task(over.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        await stopping.until(line.gone)
         await desks.close()
     finally:
         await composed.close()
-    if stopped:  # end as a program without a handler would, now that all is cleaned up
-        signal.signal(stopped, signal.SIG_DFL)
-        signal.raise_signal(stopped)
+    stopping.end()
     return 0

@@ -8,7 +8,6 @@ one line on standard error instead of answering.
 
 import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.dialects.zot import Desk, Settings
@@ -97,7 +96,6 @@ class _Rpc:
     def __init__(self, flags: Flags, token: str) -> None:
         self.flags = flags
         self.composed: Composed | None = None
-        self.signal = 0
         shown = flags.cwd or os.getcwd()
         settings = Settings(
             token=token,
@@ -146,35 +144,18 @@ class _Rpc:
         return named or os.path.exists(where.config_file)
 
     async def _serve(self) -> int:
-        import asyncio
-        import signal
-
         from dragoman.host.after_start import spare_memory
         from dragoman.transports import stdio
+        from dragoman.transports.loop import Stopping
 
-        stopped = asyncio.Event()
-
-        def stop(number: int) -> None:
-            self.signal = number
-            stopped.set()
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            with suppress(NotImplementedError):  # Windows: the process just ends
-                loop.add_signal_handler(number, stop, number)
+        stopping = Stopping(hang_up=True)
         line = await stdio.serve(self.desk.hearer)
         spare_memory()
-        gone = loop.create_task(line.gone.wait())
-        told = loop.create_task(stopped.wait())
-        await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
-        told.cancel()
+        await stopping.until(line.gone)
         code = await self._close(1 if self.desk.failure else 0)
         if self.desk.failure:
             print(f"zot: {self.desk.failure}", file=sys.stderr)
-        if self.signal:  # end as a program without a handler would, now that all is cleaned up
-            signal.signal(self.signal, signal.SIG_DFL)
-            os.kill(os.getpid(), self.signal)
+        stopping.end()
         return code
 
     async def _close(self, code: int) -> int:

@@ -3,7 +3,8 @@
 import asyncio
 import gc
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -55,3 +56,35 @@ def settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+
+
+class Stopping:
+    """The signals that ask this program to end: it cleans up first, then ends by them."""
+
+    def __init__(self, act: Callable[[], object] = lambda: None, *, hang_up: bool = False) -> None:
+        """`act` is called at each of them; `hang_up`: a closed terminal is one, too."""
+        self.number = 0  # of the first that came
+        self._act = act
+        self._came = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hang_up else [])):
+            with suppress(NotImplementedError):  # Windows: the process just ends
+                loop.add_signal_handler(number, self._stop, number)
+
+    def _stop(self, number: int) -> None:
+        self.number = self.number or number
+        self._came.set()
+        self._act()
+
+    async def until(self, over: asyncio.Event) -> None:
+        """Wait for the end that is due, or for a signal."""
+        waits = [asyncio.ensure_future(one.wait()) for one in (over, self._came)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    def end(self) -> None:
+        """End as a program without a handler would, if a signal came."""
+        if self.number:
+            signal.signal(self.number, signal.SIG_DFL)
+            signal.raise_signal(self.number)

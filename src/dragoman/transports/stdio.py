@@ -245,7 +245,7 @@ class ReadThread(asyncio.ReadTransport):
             except OSError:
                 data = b""  # a terminal that hung up
             taken = threading.Event()
-            if not self._tell(self._take, data, taken) or not data:
+            if not _tell(self._loop, self._take, data, taken) or not data:
                 return
             taken.wait()  # one chunk at a time: a large file must not be read ahead
             self._may_read.wait()
@@ -258,13 +258,6 @@ class ReadThread(asyncio.ReadTransport):
                 self._pump.eof_received()
         finally:
             taken.set()
-
-    def _tell(self, callback: Callable[..., None], *args: object) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:
-            return False  # the loop is closed
-        return True
 
 
 class WriteThread(asyncio.WriteTransport):
@@ -321,9 +314,9 @@ class WriteThread(asyncio.WriteTransport):
             except OSError as trouble:
                 failure = trouble
                 break
-            if not self._tell(self._wrote, len(data)):
+            if not _tell(self._loop, self._wrote, len(data)):
                 return
-        self._tell(self._protocol.connection_lost, failure)
+        _tell(self._loop, self._protocol.connection_lost, failure)
 
     def _wrote(self, size: int) -> None:
         self._size -= size
@@ -331,9 +324,11 @@ class WriteThread(asyncio.WriteTransport):
             self._paused = False
             self._protocol.resume_writing()
 
-    def _tell(self, callback: Callable[..., object], *args: object) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:
-            return False  # the loop is closed
-        return True
+
+def _tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> bool:
+    """Call back in the loop's own thread; False: the loop is closed."""
+    try:
+        loop.call_soon_threadsafe(callback, *args)
+    except RuntimeError:
+        return False
+    return True

@@ -169,6 +169,26 @@ class Hearer(Protocol):
         ...
 
 
+class Deaf:
+    """A `Hearer` that takes nothing in; base of those that only want to know of the end."""
+
+    max_line = 1024
+    limit_counts_newline = False
+    max_pending = 0
+
+    def hear(self, lines: list[bytes]) -> None:
+        return None
+
+    def overlong(self, size: int) -> None:
+        return None
+
+    def ended(self) -> None:
+        return None
+
+    def lost(self) -> None:
+        return None
+
+
 Opener = Callable[[Link], Hearer]
 """Makes the dialect's side of a new connection."""
 
