@@ -30,6 +30,7 @@ _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
 
 Fields = dict[str, Any]
+_CANCELLED: Fields = {"outcome": {"outcome": "cancelled"}}
 
 
 class HostedCall:
@@ -235,24 +236,21 @@ def chosen(options: Sequence[Fields], verdict: str) -> Fields:
     What is for always is remembered here, as far as was said; the agent's own "always" may reach
     further, so it is told of this once.
     """
-    wanted: tuple[str, ...]
-    match verdict:
-        case "allow" | "allow_always":
-            wanted = _ALLOWING
-        case "cancelled":
-            return {"outcome": {"outcome": "cancelled"}}
-        case _:
-            wanted = _REFUSING
-    for kind in wanted:
-        for option in options:
-            if option.get("kind") == kind:
-                return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-    return {"outcome": {"outcome": "cancelled"}}
+    if verdict == "cancelled":
+        return _CANCELLED
+    wanted = _ALLOWING if verdict in ("allow", "allow_always") else _REFUSING
+    found = (_option(options, "kind", kind) for kind in wanted)
+    return next((one for one in found if one is not _CANCELLED), _CANCELLED)
 
 
 def picked(options: Sequence[Fields], name: str) -> Fields:
     """The outcome for a choice by its name."""
+    return _option(options, "name", name)
+
+
+def _option(options: Sequence[Fields], key: str, value: str) -> Fields:
+    """The outcome for the first option of which this is true."""
     for option in options:
-        if option.get("name") == name:
+        if option.get(key) == value:
             return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-    return {"outcome": {"outcome": "cancelled"}}
+    return _CANCELLED

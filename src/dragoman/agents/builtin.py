@@ -89,7 +89,7 @@ class BuiltinAgent:
     ) -> Stop:
         """The model said that its context is full: compact if that can help, then squeeze."""
         try:
-            await self._make_room(turn, step)
+            await self._make_room(turn)
             return await self._step(turn, step, provider, model, system, squeeze=True)
         except ProviderFailed as failure:
             if failure.kind != "context_full":
@@ -106,6 +106,7 @@ class BuiltinAgent:
         *,
         squeeze: bool = False,
     ) -> Stop:
+        stop: Stop
         turn.step_began(step)
         reply = Reply(turn, step)
         request = ModelRequest(
@@ -130,23 +131,18 @@ class BuiltinAgent:
                 close = getattr(stream, "aclose", None)
                 if close is not None:
                     await close()
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ProviderFailed) as end:
             if reply.opened:  # half a tool call is worth nothing; what was said before it is
-                content = reply.content(calls=False)
-                cost = model.cost(reply.usage)
-                await turn.spoke(step, content, "aborted", reply.usage, cost, error="cancelled")
-            raise
-        except ProviderFailed as failure:
-            if reply.opened:
-                content = reply.content(calls=False)
-                cost = model.cost(reply.usage)
-                await turn.spoke(step, content, "error", reply.usage, cost, error=str(failure))
+                failed = isinstance(end, ProviderFailed)
+                stop, error = ("error", str(end)) if failed else ("aborted", "cancelled")
+                content, cost = reply.content(calls=False), model.cost(reply.usage)
+                await turn.spoke(step, content, stop, reply.usage, cost, error=error)
             raise
         content = reply.content()
         if turn.info.mode == "plan" and reply.stop in (None, "end_turn"):
             content = _asked_at_the_end(turn, content)
         calls = any(isinstance(block, ToolCall) for block in content)
-        stop: Stop = "tool_use" if calls else (reply.stop or "end_turn")
+        stop = "tool_use" if calls else (reply.stop or "end_turn")
         if stop == "tool_use" and not calls:
             stop = "end_turn"
         cost = model.cost(reply.usage)
@@ -164,18 +160,16 @@ class BuiltinAgent:
         except (BadInput, ProviderFailed) as fault:
             await turn.note("warning", "The history could not be compacted", str(fault))
 
-    async def _make_room(self, turn: TurnPort, step: int) -> bool:
+    async def _make_room(self, turn: TurnPort) -> None:
         """The model said that its context is full: compact, if that can help."""
         if not turn.profile.auto_compact or len(turn.messages) <= KEEP + 1:
-            return False
+            return
         provider, model = self._models.resolve(turn.info.model, turn.info.agent)
         try:
             await summarise(turn, provider, model, automatic=True)
         except ProviderFailed as failure:
-            if failure.kind not in ("context_full", "refused"):
+            if failure.kind not in ("context_full", "refused"):  # else squeezing may still help
                 raise
-            return False  # squeezing may still help
-        return True
 
     async def compact(self, turn: TurnPort) -> str:
         provider, model = self._models.resolve(turn.info.model, turn.info.agent)

@@ -5,15 +5,13 @@ a command of its name. The project's come first, then the user's.
 """
 
 import os
-import re
 from collections.abc import Iterator
 
 from dragoman.engine.ports.commands import Command
 
-from .markdown import is_ours, names, read, split, upward
-from .skills import FOLDERS, find_skills
+from .markdown import is_ours, names, read, split
+from .skills import NAME, find_skills, folders
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MOST = 200
 _LARGEST = 128 * 1024
 
@@ -21,7 +19,7 @@ _LARGEST = 128 * 1024
 def find_commands(cwd: str, config_dir: str = "") -> dict[str, Command]:
     """The commands of a working directory, by name. Reads files: call it in a thread."""
     found: dict[str, Command] = {}
-    for folder in _folders(cwd, config_dir):
+    for folder in folders(cwd, config_dir, "commands"):
         for name, path in _files(folder):
             if len(found) < _MOST and name not in found:
                 command = _read(path, name)
@@ -33,28 +31,17 @@ def find_commands(cwd: str, config_dir: str = "") -> dict[str, Command]:
     return found
 
 
-def _folders(cwd: str, config_dir: str) -> Iterator[str]:
-    for place in upward(cwd):
-        for folder in FOLDERS:
-            yield os.path.join(place, folder, "commands")
-    if config_dir:
-        yield os.path.join(config_dir, "commands")
-    home = os.path.expanduser("~")
-    for folder in FOLDERS:
-        yield os.path.join(home, folder, "commands")
-
-
 def _files(folder: str) -> Iterator[tuple[str, str]]:
     """Names and paths of one folder, and of those directly in it."""
     for entry in names(folder):
         path = os.path.join(folder, entry)
         name, ending = os.path.splitext(entry)
-        if ending == ".md" and _NAME.fullmatch(name):
+        if ending == ".md" and NAME.fullmatch(name):
             yield name, path
-        elif _NAME.fullmatch(entry) and os.path.isdir(path):
+        elif NAME.fullmatch(entry) and os.path.isdir(path):
             for inner in names(path):
                 below, ending = os.path.splitext(inner)
-                if ending == ".md" and _NAME.fullmatch(below):
+                if ending == ".md" and NAME.fullmatch(below):
                     yield f"{entry}:{below}", os.path.join(path, inner)
 
 

@@ -101,11 +101,14 @@ class Memory:
             if not terms:
                 return []
             match = " OR ".join(f'"{term}"' for term in terms)
-            rows = self._db.execute(
-                f"SELECT {_COLUMNS} FROM words JOIN entries e ON e.id = words.rowid "
+            return self._select(
+                "words JOIN entries e ON e.id = words.rowid "
                 "WHERE words MATCH ? ORDER BY rank LIMIT ?",
-                (match, max(1, min(limit, 100))),
-            ).fetchall()
+                match, max(1, min(limit, 100)),
+            )  # fmt: skip
+
+    def _select(self, rest: str, *values: object) -> list[MemoryEntry]:
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM {rest}", values).fetchall()
         return [MemoryEntry(*row) for row in rows]
 
     def _rarest(self, words: set[str]) -> list[str]:
@@ -125,20 +128,13 @@ class Memory:
 
     def get(self, key: str) -> MemoryEntry | None:
         with self._lock:
-            row = self._db.execute(
-                f"SELECT {_COLUMNS} FROM entries e WHERE key = ?", (key,)
-            ).fetchone()
-        return MemoryEntry(*row) if row else None
+            return next(iter(self._select("entries e WHERE key = ?", key)), None)
 
     def all(self, category: str = "", limit: int = 1_000) -> Sequence[MemoryEntry]:
         """Everything, newest first."""
         where, values = (" WHERE category = ?", [category]) if category else ("", [])
         with self._lock:
-            rows = self._db.execute(
-                f"SELECT {_COLUMNS} FROM entries e{where} ORDER BY updated DESC LIMIT ?",
-                [*values, limit],
-            ).fetchall()
-        return [MemoryEntry(*row) for row in rows]
+            return self._select(f"entries e{where} ORDER BY updated DESC LIMIT ?", *values, limit)
 
     def purge(self, category: str = "") -> int:
         """Forget everything, or everything of one category; returns how much."""

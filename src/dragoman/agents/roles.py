@@ -6,10 +6,9 @@ import re
 import msgspec
 
 from .markdown import is_ours, names, read, split, upward
-from .skills import FOLDERS
+from .skills import FOLDERS, NAME
 
 LOOKING = ("read", "grep", "glob", "ls", "bash_output", "web_fetch")
-_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _LARGEST = 64 * 1024
 _MOST = 50
 
@@ -58,7 +57,7 @@ def find_roles(cwd: str) -> dict[str, Role]:
             inside = os.path.join(place, folder, "agents")
             for entry in names(inside):
                 name, ending = os.path.splitext(entry)
-                if ending != ".md" or not re.fullmatch(_NAME, name) or len(found) >= _MOST:
+                if ending != ".md" or not NAME.fullmatch(name) or len(found) >= _MOST:
                     continue
                 role = _read(os.path.join(inside, entry), name)
                 if role is not None and role.name not in found:
@@ -78,5 +77,5 @@ def _read(path: str, name: str) -> Role | None:
     tools = tuple(word.strip("\"'").lower() for word in listed) or None
     about = (facts.get("description") or name)[:300]
     given = facts.get("name") or name
-    name = given if re.fullmatch(_NAME, given) else name
+    name = given if NAME.fullmatch(given) else name
     return Role(name, about, f"{_CHILD}\n\n{body.strip()}", tools, True, facts.get("model", ""))

@@ -5,7 +5,7 @@ The model is told their names and descriptions; it loads one with the tool `skil
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
 from .markdown import is_ours, names, read, split, upward
 
 FOLDERS = (".dragoman", ".agents", ".claude")
-_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MOST = 200
 _LARGEST = 256 * 1024  # characters of a SKILL.md
 _DESCRIPTION = 1_024
@@ -58,18 +58,18 @@ class Skills(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def user_folders(config_dir: str) -> list[str]:
-    """Where a user's own skills lie."""
+def user_folders(config_dir: str, kind: str = "skills") -> list[str]:
+    """Where a user's own skills lie, or commands."""
     home = os.path.expanduser("~")
-    places = [os.path.join(config_dir, "skills")] if config_dir else []
-    return [*places, *(os.path.join(home, folder, "skills") for folder in FOLDERS)]
+    places = [os.path.join(config_dir, kind)] if config_dir else []
+    return [*places, *(os.path.join(home, folder, kind) for folder in FOLDERS)]
 
 
 def find_skills(cwd: str, config_dir: str = "") -> Skills:
     """The skills of a working directory; the nearest of a name counts. Reads files."""
     found: dict[str, Skill] = {}
     notes: list[str] = []
-    for folder in _folders(cwd, config_dir):
+    for folder in folders(cwd, config_dir, "skills"):
         for entry in names(folder):
             path = os.path.join(folder, entry)
             if not os.path.isfile(os.path.join(path, "SKILL.md")):
@@ -83,13 +83,10 @@ def find_skills(cwd: str, config_dir: str = "") -> Skills:
     return Skills(found, tuple(dict.fromkeys(notes)))
 
 
-def _folders(cwd: str, config_dir: str) -> Iterator[str]:
-    seen: set[str] = set()
-    project = (os.path.join(p, f, "skills") for p in upward(cwd) for f in FOLDERS)
-    for folder in (*project, *user_folders(config_dir)):
-        if folder not in seen:
-            seen.add(folder)
-            yield folder
+def folders(cwd: str, config_dir: str, kind: str) -> list[str]:
+    """Where to look for what is of a kind, the project's first; none of them twice."""
+    project = (os.path.join(p, f, kind) for p in upward(cwd) for f in FOLDERS)
+    return list(dict.fromkeys((*project, *user_folders(config_dir, kind))))
 
 
 def _read(path: str, entry: str, notes: list[str]) -> Skill | None:
@@ -106,10 +103,10 @@ def _read(path: str, entry: str, notes: list[str]) -> Skill | None:
     if problem_said:
         notes.append(f"The skill {path}: {problem_said}.")
     name = facts.get("name") or entry
-    if not re.fullmatch(_NAME, name):
+    if not NAME.fullmatch(name):
         notes.append(f"The skill {path} has an unusable name; it is called {entry}.")
         name = entry
-    if not re.fullmatch(_NAME, name):
+    if not NAME.fullmatch(name):
         notes.append(f"The skill {path} is left out: its folder's name is unusable, too.")
         return None
     first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), name)
