@@ -136,8 +136,8 @@ def test_the_environment_is_small_and_has_no_secrets():
 
 async def test_a_changed_configuration_is_followed():
     sleeper = program("import time; time.sleep(60)")
-    supervisor = Supervisor({"a": sleeper, "off": App(command="x", enabled=False)}, TELLS)
-    await supervisor.start()
+    supervisor = Supervisor(TELLS)
+    await supervisor.apply({"a": sleeper, "off": App(command="x", enabled=False)})
     try:
         assert [one["id"] for one in supervisor.status()] == ["a"]
         first = supervisor.keepers["a"]
@@ -152,7 +152,7 @@ async def test_a_changed_configuration_is_followed():
 
 
 async def test_an_entry_without_a_command_is_not_started():
-    supervisor = Supervisor({}, TELLS)
+    supervisor = Supervisor(TELLS)
     await supervisor.apply({"elsewhere": App(config={"token": "x"})})
     assert supervisor.status() == []
 

@@ -53,7 +53,7 @@ except (BrokenPipeError, ConnectionResetError):
 def test_other_users_are_refused(tmp_path):
     if os.geteuid() != 0:
         # Only root can become somebody else; tests of the doorkeeper itself need nobody.
-        from dragoman.daemon.peer import Doorkeeper
+        from dragoman.daemon.listening import Doorkeeper
         from dragoman.wire.link import Peer
 
         notes = []

@@ -95,9 +95,8 @@ class Keeper:
             self.problem = f"{self.app.command} cannot be started: {problem.strerror}"
             return True
         self._process, self.pid = process, process.pid
-        self._descendants.trust(
-            process.pid
-        )  # children of ours are kept from our sockets, but not apps
+        # Children of ours are kept from our sockets, but not apps.
+        self._descendants.trust(process.pid)
         await self._become("running")
         log.info("started", app=self.id, pid=process.pid)
         try:
@@ -201,19 +200,15 @@ class Keeper:
 class Supervisor:
     """All apps of the configuration."""
 
-    def __init__(
-        self, apps: Mapping[str, App], tells: Tells, descendants: Descendants | None = None
-    ) -> None:
+    def __init__(self, tells: Tells, descendants: Descendants | None = None) -> None:
         self._tells = tells
         self._descendants = descendants
         self._applying = asyncio.Lock()
-        self.keepers: dict[str, Keeper] = {
-            id: Keeper(id, app, tells, descendants) for id, app in apps.items() if app.enabled
-        }
+        self.keepers: dict[str, Keeper] = {}
 
-    async def start(self) -> None:
-        for keeper in self.keepers.values():
-            keeper.start()
+    def _start(self, id: str, app: App) -> None:
+        self.keepers[id] = Keeper(id, app, self._tells, self._descendants)
+        self.keepers[id].start()
 
     def status(self) -> list[dict[str, Any]]:
         """Every app: id, state, pid, restarts, exit_code, problem, since."""
@@ -235,8 +230,7 @@ class Supervisor:
                 del self.keepers[keeper.id]
             for id, app in wanted.items():
                 if id not in self.keepers:
-                    self.keepers[id] = Keeper(id, app, self._tells, self._descendants)
-                    self.keepers[id].start()
+                    self._start(id, app)
 
     async def restart(self, id: str) -> bool:
         """Stop an app and start it anew, crashed or not; False when there is none of this name."""
@@ -245,8 +239,7 @@ class Supervisor:
             if keeper is None:
                 return False
             await keeper.stop()
-            self.keepers[id] = Keeper(id, keeper.app, self._tells, self._descendants)
-            self.keepers[id].start()
+            self._start(id, keeper.app)
             return True
 
     async def stop(self) -> None:

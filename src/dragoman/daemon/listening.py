@@ -2,10 +2,10 @@
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.daemon.guests import Guests
-from dragoman.daemon.peer import Doorkeeper
 from dragoman.engine.faults import Fault, InUse, Refused
 from dragoman.host import lock
 from dragoman.host.compose import Composed
@@ -16,6 +16,27 @@ from dragoman.wire.link import Hearer, Link, Opener, Peer
 
 log = get_log("daemon")
 audit = get_log("audit")
+
+
+class Doorkeeper:
+    """Admits processes of our own user only, and notes whom it admitted or refused.
+
+    `refuses` says of a process whether one of our tools started it: those are refused whoever runs
+    them.
+    """
+
+    def __init__(
+        self,
+        note: Callable[[str, Peer], None],
+        refuses: Callable[[int | None], bool] = lambda pid: False,
+    ) -> None:
+        self._note = note
+        self._refuses = refuses
+
+    def __call__(self, peer: Peer) -> bool:
+        admitted = peer.uid == os.geteuid() and not self._refuses(peer.pid)
+        self._note("admitted" if admitted else "refused", peer)
+        return admitted
 
 
 class ListeningEnd(Protocol):
@@ -107,7 +128,7 @@ class Listening:
             return await pipe.listen(path, opener, bound=bound)
         from dragoman.transports import unix
 
-        keeper = Doorkeeper(_audit, refuses=self._composed.descendants.refuses)
+        keeper = Doorkeeper(_audit, self._composed.descendants.refuses)
         return await unix.listen(path, opener, admit=keeper, bound=bound)
 
     def _opener(self, name: str) -> Opener:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.daemon.guests import Guests
@@ -181,8 +182,7 @@ class Daemon:
 
     def _apps_changed(self, old: Settings, new: Settings) -> None:
         for one in REGISTRY.all():
-            if one.programs is not None:
-                self.composed.host.spawn(self._follow_apps(one))
+            self.composed.host.spawn(self._follow_apps(one))
 
     async def _follow_apps(self, dialect: Dialect) -> None:
         """Start what came and stop what went of the programs that a dialect has us keep."""
@@ -194,7 +194,7 @@ class Daemon:
             from dragoman.daemon.apps import Supervisor
 
             tells = partial(dialect.programs, self.listening.main()[dialect.name])
-            kept = Supervisor({}, tells, self.composed.descendants)
+            kept = Supervisor(tells, self.composed.descendants)
             self._apps[dialect.name] = kept
             self.desks.desk(dialect.name).on_shutdown = kept.leaving
         if kept is not None:
@@ -219,7 +219,7 @@ class Daemon:
 
     def reload(self) -> None:
         """SIGHUP: read the configuration again; a bad one changes nothing."""
-        notify(f"RELOADING=1\nMONOTONIC_USEC={_monotonic_usec()}")
+        notify(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns() // 1000}")
         try:
             changes = self.config.reload()
         except Fault as fault:
@@ -391,12 +391,6 @@ def _stamp(path: str) -> tuple[int, int, int]:
     except OSError:
         return (0, 0, 0)
     return (found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-def _monotonic_usec() -> int:
-    from time import monotonic_ns
-
-    return monotonic_ns() // 1000
 
 
 def raise_file_limit(wanted: int) -> None:
