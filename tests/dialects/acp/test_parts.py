@@ -14,10 +14,10 @@ from tests.dialects.acp.talking import Talker
 
 from dragoman.dialects.acp import hello, options
 from dragoman.dialects.acp.attach import Attachment, Running
+from dragoman.dialects.acp.commands import run_own
 from dragoman.dialects.acp.desk import Desk
 from dragoman.dialects.acp.faults import LoggedOut, UnsupportedVersion
 from dragoman.dialects.acp.hear import AcpHearer, _fault
-from dragoman.dialects.acp.own import run_own
 from dragoman.dialects.acp.prompts import _place, read_prompt
 from dragoman.dialects.acp.quirks import quirks_of
 from dragoman.dialects.acp.shapes import (
@@ -439,7 +439,7 @@ async def test_own_commands_say_what_they_did() -> None:
         ("clear", "", "was cleared"),
         ("compact", "", "could not be compacted"),
     ):
-        assert text in await run_own(hearer, attachment, Running(1), name, words)
+        assert text in await run_own(attachment, Running(1), name, words)
     assert sum(b"agent_message_chunk" in line for line in said) >= 5
 
 

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dragoman.engine import events as ev
-from dragoman.engine.content import Usage
+from dragoman.engine.content import Prompt, Text, Usage
 from dragoman.engine.faults import NothingRunning, UnknownSession
 from dragoman.engine.hub import Watch
+from dragoman.engine.ports.commands import Commands
 from dragoman.engine.seat import Seat
 from dragoman.engine.work import Work
 from dragoman.wire.link import Blob
 
 from .calls import text_content
 from .client_side import ClientFiles, ClientTerminals
+from .commands import IN_TURNS
 from .permissions import Questions
 from .speak import Said
 
@@ -82,7 +84,7 @@ class Attachment:
         self.places: dict[str, int] = {}  # up to which those were told
         self.catching_up = False  # with what happened while the client was away
         self.place = 0  # up to which it was told
-        self.commands: Any = None
+        self.commands: Commands | None = None
         self.notes: list[str] = []  # troubles to show with the next turn
         self.call_id = ""  # the tool call that runs now
         self.last_used = monotonic()
@@ -121,11 +123,8 @@ class Attachment:
         connection = self.connection
         self.speaker = await self.seat.follow(
             connection.who, self.speaker, self.deliver, key=self.shape_key, since=since,
-            begun=self._begun,
+            begun=lambda place, newest: self._reached(place),
         )  # fmt: skip
-
-    def _begun(self, place: int, newest: int) -> None:
-        self._reached(place)
 
     def _reached(self, place: int) -> None:
         """The client has everything up to this place."""
@@ -193,7 +192,6 @@ class Attachment:
 
     async def replay(self) -> int:
         """Send the whole conversation as it was; returns the place up to which it was sent."""
-        door = self.connection.door
         start = await self._beginning()
         self.replaying = True
         try:
@@ -201,13 +199,18 @@ class Attachment:
         finally:
             self.replaying = False
             self._texts = self._thoughts = 0
-        state = await door.look(self.id)
-        if state.last_usage.context:
-            self.send(self.speaker.usage_of(state))
+        await self._tell_usage()
         return place
 
     async def replay_second(self) -> int:
         """The same in version 2: each thing once, as it is now."""
+        place = await self.tell_past(await self._beginning())
+        await self._tell_usage()
+        self._reset = True
+        return place
+
+    async def tell_past(self, start: int) -> int:
+        """Tell what came after a place in version 2; returns the last place."""
         from .speak2 import Replay
 
         past = Replay(self.speaker)
@@ -218,13 +221,14 @@ class Attachment:
                 e.body.session: e.body for e in events if isinstance(e.body, ev.Delegated)
             }
 
-        place = await self.pages(await self._beginning(), tell)
+        place = await self.pages(start, tell)
         self.send(past.rest())
+        return place
+
+    async def _tell_usage(self) -> None:
         state = await self.connection.door.look(self.id)
         if state.last_usage.context:
             self.send(self.speaker.usage_of(state))
-        self._reset = True
-        return place
 
     async def catch_up(self, since: int, texts: int, thoughts: int) -> int:
         """Send what happened while the client was away; returns the place up to which.
@@ -423,6 +427,21 @@ class Attachment:
             told = asyncio.Event()
             self.seat.then(told.set)
             await told.wait()
+
+    # --- prompts ---
+
+    def command_in(self, content: Prompt) -> tuple[tuple[str, str] | None, Prompt]:
+        """The command of ours that a prompt is, and its words; a command of a file is filled in."""
+        first = content[0]
+        found = None
+        if isinstance(first, Text) and self.commands is not None:
+            found = self.commands.match(first.text.strip())
+        if found is None:
+            return None, content
+        command, words = found
+        if command.body is not None:
+            return None, (Text(command.filled(words)), *content[1:])
+        return None if command.name in IN_TURNS else (command.name, words), content
 
     # --- stopping ---
 

@@ -118,16 +118,9 @@ class Child(Attachment):
 
     async def past(self) -> None:
         """Tell what happened in it, as its parent's history is told."""
-        if not self.shown:
-            return
-        if not self.connection.second:
-            self.place = await self.replay()
-            return
-        from .speak2 import Replay
-
-        told = Replay(self.speaker)
-        self.place = await self.pages(0, lambda events: self.send(told.lines(events)))
-        self.send(told.rest())
+        if self.shown:
+            past = self.tell_past(0) if self.connection.second else self.replay()
+            self.place = await past
 
 
 def born(attachment: Attachment, body: ev.Delegated) -> None:
@@ -137,7 +130,7 @@ def born(attachment: Attachment, body: ev.Delegated) -> None:
         return
     child = attachment.children[body.session] = Child(attachment, body.session)
     child.announce(body.title, body.role, running=True)
-    attachment.connection.spawn(child.begin())
+    attachment.connection.door.spawn(child.begin())
 
 
 async def replay_children(attachment: Attachment) -> None:
@@ -173,7 +166,7 @@ def adopt(attachment: Attachment) -> None:
         known = told.pop(view.id, None)
         child.announce(view.title, known.role if known else "", running=True)
         child._patch({"state": state_of(view)})
-        attachment.connection.spawn(child.join())
+        attachment.connection.door.spawn(child.join())
     for id, body in told.items():  # over meanwhile
         Child(attachment, id).announce(body.title, body.role, running=False)
 

@@ -5,7 +5,7 @@ gets exactly one answer, also at the end of input and when its session is taken 
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -223,7 +223,7 @@ class AcpHearer(Served):
         if self._gone:
             return
         if self.link.peer.transport == "stdio" and self._at_work():
-            self.spawn(self._turns_end())
+            self.door.spawn(self._turns_end())
             return
         if self._grace is not None:
             self._grace.cancel()
@@ -262,10 +262,6 @@ class AcpHearer(Served):
                 attachment.cancel()
                 return
         self.shell.cancel(request_id)
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run something beside; its failure is reported."""
-        self.door.spawn(work)
 
     async def settled(self, attachment: Attachment) -> None:
         """Wait until the prompt that runs in a session has been answered."""

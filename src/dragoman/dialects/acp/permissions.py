@@ -75,7 +75,7 @@ class Questions:
             reading = partial(_read_choice, ask.choices)
             self._request("session/request_permission", self._choice(ask), ask, reading)
         elif not self._connection.desk.others_may_answer(self._attachment):
-            self._connection.spawn(self._settle(ask, Answer("cancelled", "", NO_FORMS)))
+            self._connection.door.spawn(self._settle(ask, Answer("cancelled", "", NO_FORMS)))
 
     def settled(self, body: Settled) -> None:
         """Somebody answered: a request of ours that is still open is taken back."""
@@ -111,7 +111,7 @@ class Questions:
             answer = Answer("cancelled", "", f"the client could not ask: {trouble.message}")
         else:
             answer = _read(future.result(), read)
-        self._connection.spawn(self._settle(ask, answer))
+        self._connection.door.spawn(self._settle(ask, answer))
 
     async def _settle(self, ask: Ask, answer: Answer) -> None:
         connection = self._connection

@@ -28,15 +28,16 @@ def whole_path(path: str, what: str) -> str:
     return path
 
 
-class Params(msgspec.Struct):
-    """No parameters, or none that matter."""
+def named(name: str) -> Any:
+    """A member that may be missing, by its name on the wire."""
+    return msgspec.field(default=None, name=name)
 
 
-class ForSession(msgspec.Struct, rename={"camel": "sessionId", "snake": "session_id"}):
+class ForSession(msgspec.Struct):
     """Parameters that name a session."""
 
-    camel: Any = None
-    snake: Any = None
+    camel: Any = named("sessionId")
+    snake: Any = named("session_id")
 
     @property
     def session_id(self) -> str:
@@ -73,27 +74,16 @@ class Authenticate(msgspec.Struct, rename="camel"):
     method_id: Any = None
 
 
-class NewSession(
-    msgspec.Struct,
-    rename={
-        "workspace_dir": "workspaceDir",
-        "workspace_dir_snake": "workspace_dir",
-        "agent_alias": "agentAlias",
-        "agent_alias_snake": "agent_alias",
-        "servers": "mcpServers",
-        "directories": "additionalDirectories",
-        "meta": "_meta",
-    },
-):
+class NewSession(msgspec.Struct):
     cwd: Any = None
-    workspace_dir: Any = None
-    workspace_dir_snake: Any = None
-    agent_alias: Any = None
-    agent_alias_snake: Any = None
+    workspace_dir: Any = named("workspaceDir")
+    workspace_dir_snake: Any = named("workspace_dir")
+    agent_alias: Any = named("agentAlias")
+    agent_alias_snake: Any = named("agent_alias")
     agent: Any = None
-    servers: Any = None
-    directories: Any = None
-    meta: Any = None
+    servers: Any = named("mcpServers")
+    directories: Any = named("additionalDirectories")
+    meta: Any = named("_meta")
 
     @property
     def alias(self) -> str:
@@ -113,21 +103,14 @@ class NewSession(
         return ""
 
 
-class OldSession(
-    ForSession,
-    rename={
-        "camel": "sessionId", "snake": "session_id",
-        "servers": "mcpServers", "directories": "additionalDirectories", "meta": "_meta",
-        "replay": "replayFrom",
-    },
-):  # fmt: skip
+class OldSession(ForSession):
     """Parameters of session/load, session/resume and session/fork."""
 
     cwd: Any = None
-    servers: Any = None
-    directories: Any = None
-    replay: Any = None  # version 2
-    meta: Any = None
+    servers: Any = named("mcpServers")
+    directories: Any = named("additionalDirectories")
+    replay: Any = named("replayFrom")  # version 2
+    meta: Any = named("_meta")
 
 
 class ListSessions(msgspec.Struct):
@@ -140,22 +123,13 @@ class Prompt(ForSession):
     prompt: msgspec.Raw = msgspec.Raw()
 
 
-class SetMode(
-    ForSession,
-    rename={
-        "camel": "sessionId", "snake": "session_id",
-        "mode": "modeId", "mode_snake": "mode_id",
-    },
-):  # fmt: skip
-    mode: Any = None
-    mode_snake: Any = None
+class SetMode(ForSession):
+    mode: Any = named("modeId")
+    mode_snake: Any = named("mode_id")
 
 
-class SetOption(
-    ForSession,
-    rename={"camel": "sessionId", "snake": "session_id", "option": "configId"},
-):
-    option: Any = None
+class SetOption(ForSession):
+    option: Any = named("configId")
     type: Any = None
     value: Any = None
 
@@ -164,18 +138,12 @@ class SetTitle(ForSession):
     title: Any = None
 
 
-class CancelCall(
-    ForSession,
-    rename={"camel": "sessionId", "snake": "session_id", "call": "toolCallId"},
-):
-    call: Any = None
+class CancelCall(ForSession):
+    call: Any = named("toolCallId")
 
 
-class CancelTerminal(
-    ForSession,
-    rename={"camel": "sessionId", "snake": "session_id", "terminal": "terminalId"},
-):
-    terminal: Any = None
+class CancelTerminal(ForSession):
+    terminal: Any = named("terminalId")
 
 
 class Nothing(msgspec.Struct):
@@ -211,9 +179,9 @@ class ClientSide(msgspec.Struct, frozen=True):
 def client_side(given: object) -> ClientSide:
     """Read `clientCapabilities`; what is not understood counts as not offered."""
     top = given if isinstance(given, dict) else {}
-    files = _table(top.get("fs"))
-    asking = _table(top.get("elicitation"))
-    session = _table(top.get("session"))
+    files = table_of(top.get("fs"))
+    asking = table_of(top.get("elicitation"))
+    session = table_of(top.get("session"))
     return ClientSide(
         read_files=files.get("readTextFile") is True,
         write_files=files.get("writeTextFile") is True,
@@ -222,11 +190,11 @@ def client_side(given: object) -> ClientSide:
         notices=isinstance(session.get("notices"), dict),
         compaction=isinstance(session.get("compaction"), dict),
         urls=isinstance(asking.get("url"), dict),
-        booleans=isinstance(_table(session.get("configOptions")).get("boolean"), dict),
+        booleans=isinstance(table_of(session.get("configOptions")).get("boolean"), dict),
         plans=isinstance(top.get("plan"), dict),
         subagents=isinstance(top.get("subagents"), dict),
     )
 
 
-def _table(value: object) -> dict[str, Any]:
+def table_of(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -5,14 +5,12 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Prompt as Content
-from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownSession
 from dragoman.wire.verbs import Cancelled, Table
 
 from .. import shapes
 from ..attach import Attachment, Running
-from ..commands import IN_TURNS
-from ..own import run_own
+from ..commands import run_own
 from ..prompts import read_prompt
 from ..speak2 import terminal_id
 from . import VERBS, account, sessions, verb
@@ -51,16 +49,9 @@ async def _hold(
 ) -> dict[str, Any]:
     try:
         await attachment.renew()
-        first = content[0]
-        found = None
-        if isinstance(first, Text) and attachment.commands is not None:
-            found = attachment.commands.match(first.text.strip())
-        if found is not None:
-            command, words = found
-            if command.body is None and command.name not in IN_TURNS:
-                return _own(conn, attachment, content, command.name, words)
-            if command.body is not None:
-                content = (Text(command.filled(words)), *content[1:])
+        own, content = attachment.command_in(content)
+        if own is not None:
+            return _own(attachment, content, *own)
         if running.is_cancelled():
             raise Cancelled
         work = running.work = await attachment.seat.prompt(
@@ -81,39 +72,35 @@ async def _hold(
         conn.holding = {one: held for one, held in conn.holding.items() if one != key}
 
 
-def _own(
-    conn: "AcpHearer", attachment: Attachment, content: Content, name: str, words: str
-) -> dict[str, Any]:
+def _own(attachment: Attachment, content: Content, name: str, words: str) -> dict[str, Any]:
     """A command of ours lives like any other prompt, for this client alone.
 
     While a turn runs, the session's state is that turn's: the command changes nothing of it.
     """
-    speaker = attachment.speaker
+    conn, speaker = attachment.connection, attachment.speaker
     id = f"own.{conn.who.id}.{conn.prompts}"
-    alone = not _is_busy(conn, attachment)
+    alone = not _is_busy(attachment)
     said = [speaker.whole("user_message", id, content)]
     attachment.send([*said, speaker.state("running")] if alone else said)
-    conn.spawn(_run_own(conn, attachment, name, words, alone))
+    conn.door.spawn(_run_own(attachment, name, words, alone))
     return {"messageId": id}
 
 
-def _is_busy(conn: "AcpHearer", attachment: Attachment) -> bool:
-    session = conn.door.live(attachment.id)
+def _is_busy(attachment: Attachment) -> bool:
+    session = attachment.connection.door.live(attachment.id)
     return session is not None and session.busy
 
 
-async def _run_own(
-    conn: "AcpHearer", attachment: Attachment, name: str, words: str, alone: bool
-) -> None:
+async def _run_own(attachment: Attachment, name: str, words: str, alone: bool) -> None:
     running = Running(None)
     if alone:
         attachment.running = running
     try:
-        await run_own(conn, attachment, running, name, words)
+        await run_own(attachment, running, name, words)
     finally:
         if attachment.running is running:
             attachment.running = None
-        if alone and not _is_busy(conn, attachment):
+        if alone and not _is_busy(attachment):
             stop = "cancelled" if running.cancelled else "end_turn"
             attachment.send([attachment.speaker.state("idle", stopReason=stop)])
 

@@ -21,7 +21,7 @@ from ..commands import all_commands, listed
 from ..faults import AlreadyActive
 from ..mcp import lend
 from ..options import modes
-from ..shapes import ForSession, ListSessions, NewSession, OldSession, whole_path
+from ..shapes import ForSession, ListSessions, NewSession, OldSession, table_of, whole_path
 from ..speak import short_title, stamp
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ async def _new(conn: "AcpHearer", params: NewSession) -> After:
 
 def _wished(meta: Any) -> dict[str, Any]:
     """What `_meta.dragoman` asks of a new session: a worktree, a title for its branch."""
-    own = meta.get("dragoman") if isinstance(meta, dict) else None
-    if not isinstance(own, dict) or own.get("worktree") in (None, False):
+    own = _own(meta)
+    if own.get("worktree") in (None, False):
         return {}
     if own["worktree"] is not True:
         raise BadInput("_meta.dragoman.worktree must be true or false.")
@@ -76,7 +76,7 @@ async def entered(
     """The answer for a session that was just made."""
     try:
         await attachment.follow()
-        announce = await _commands(conn, attachment, info)
+        shown = await _commands(conn, attachment, info)
     except BaseException:  # the client will never know its id
         await conn.desk.let_go(attachment, "abandoned")
         raise
@@ -84,9 +84,8 @@ async def entered(
     about = {"dragoman": {"agent": info.agent, "workspaceDir": info.cwd}}
     result = {"sessionId": info.id, **_choices(conn, info), "_meta": about}
     if conn.second:
-        shown = listed(attachment.commands, second=True)
         return After({**result, "availableCommands": shown}, _nothing)
-    return After({"workspaceDir": info.cwd, **result}, announce)
+    return After({"workspaceDir": info.cwd, **result}, lambda: _announce(attachment, shown))
 
 
 def _nothing() -> None:
@@ -162,17 +161,17 @@ async def _loaded(
             await replay_children(attachment)
     elif (had := _had(params.meta)) is not None and had.since <= info.last_seq:
         since = await attachment.catch_up(had.since, had.texts, had.thoughts)
-    announce = await _commands(conn, attachment, info)
+    shown = await _commands(conn, attachment, info)
     await attachment.follow(since)
     _equip(conn, session_id, servers)
     if conn.second:
         attachment.send([attachment.speaker.current()])
     elif replay or conn.greeted:
-        announce()  # before the answer: nothing of a load comes after it
+        _announce(attachment, shown)  # before the answer: nothing of a load comes after it
     info = await door.info(session_id)
     result = _choices(conn, info)
     if conn.second:
-        result["availableCommands"] = listed(attachment.commands, second=True)
+        result["availableCommands"] = shown
 
     def after() -> None:
         session = door.live(session_id)
@@ -189,19 +188,24 @@ def _choices(conn: "AcpHearer", info: SessionInfo) -> dict[str, Any]:
     return {"modes": modes(info), "configOptions": conn.options(info)}
 
 
-async def _commands(conn: "AcpHearer", attachment: Attachment, info: SessionInfo) -> Any:
-    """Look for slash commands; returns how to announce them."""
+async def _commands(
+    conn: "AcpHearer", attachment: Attachment, info: SessionInfo
+) -> list[dict[str, Any]]:
+    """Look for slash commands; returns them as this client is shown them."""
     found = all_commands(await asyncio.to_thread(conn.door.commands, info.cwd))
     attachment.commands = found
-    shown = listed(found, second=conn.second)
+    return listed(found, second=conn.second)
+
+
+def _announce(attachment: Attachment, shown: list[dict[str, Any]]) -> None:
     update = {"sessionUpdate": "available_commands_update", "availableCommands": shown}
-    return lambda: attachment.send([attachment.speaker.line(update)])
+    attachment.send([attachment.speaker.line(update)])
 
 
 def _equip(conn: "AcpHearer", session_id: str, servers: list[dict[str, Any]]) -> None:
     """Give the session its MCP servers; they are connected beside, nobody waits."""
     if servers:
-        conn.spawn(conn.door.equip(session_id, servers))
+        conn.door.spawn(conn.door.equip(session_id, servers))
 
 
 def read_servers(given: Any, *, second: bool = False) -> list[dict[str, Any]]:
@@ -265,11 +269,15 @@ def read_directories(given: Any) -> list[str]:
     return found
 
 
+def _own(meta: Any, family: str = "dragoman") -> dict[str, Any]:
+    """What `_meta` says in one family's own words."""
+    return table_of(table_of(meta).get(family))
+
+
 def _alias_in(meta: Any) -> str:
     """The agent's alias for clients that may not add members of their own."""
     for family in ("dragoman", "zeroclaw"):
-        table = meta.get(family) if isinstance(meta, dict) else None
-        alias = table.get("agentAlias") if isinstance(table, dict) else None
+        alias = _own(meta, family).get("agentAlias")
         if isinstance(alias, str) and alias.strip():
             return alias.strip()
     return ""
@@ -277,8 +285,7 @@ def _alias_in(meta: Any) -> str:
 
 def _joins(meta: Any) -> bool:
     """Whether a client that knows us wants what another one has open, kept or not."""
-    table = meta.get("dragoman") if isinstance(meta, dict) else None
-    return isinstance(table, dict) and table.get("join") is True
+    return _own(meta).get("join") is True
 
 
 class Had(msgspec.Struct, frozen=True):
@@ -290,8 +297,8 @@ class Had(msgspec.Struct, frozen=True):
 
 
 def _had(meta: Any) -> Had | None:
-    table = meta.get("dragoman") if isinstance(meta, dict) else None
-    if not isinstance(table, dict) or "since" not in table:
+    table = _own(meta)
+    if "since" not in table:
         return None
     try:
         return msgspec.convert(table, Had)

@@ -9,15 +9,13 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.content import Prompt as Content
-from dragoman.engine.content import Text
 from dragoman.engine.events import Event, TurnEnded
 from dragoman.engine.faults import BadInput, Busy, Fault, UnknownSession
 from dragoman.engine.work import Finished
 
 from ..attach import Attachment, Running
-from ..commands import IN_TURNS
+from ..commands import run_own
 from ..faults import TurnFailed
-from ..own import run_own
 from ..prompts import read_prompt
 from ..shapes import CancelRequest, ForSession, Prompt, Told
 from ..speak import stop_of, usage_of_turn
@@ -91,18 +89,11 @@ async def _run(
             if not attachment.was_left:
                 raise
             return _result(attachment.id, "cancelled", MARKER)  # it was closed right after
-        first = content[0]
-        found = None
-        if isinstance(first, Text) and attachment.commands is not None:
-            found = attachment.commands.match(first.text.strip())
-        if found is not None:
-            command, words = found
-            if command.body is None and command.name not in IN_TURNS:
-                text = await run_own(conn, attachment, running, command.name, words)
-                stop = "cancelled" if running.cancelled else "end_turn"
-                return _result(attachment.id, stop, text)
-            if command.body is not None:
-                content = (Text(command.filled(words)), *content[1:])
+        own, content = attachment.command_in(content)
+        if own is not None:
+            text = await run_own(attachment, running, *own)
+            stop = "cancelled" if running.cancelled else "end_turn"
+            return _result(attachment.id, stop, text)
         finished = await _turn(conn, attachment, running, content, key)
         answer = _told(attachment.id, finished)
         if conn.greeted and conn.quirks.message_ids and attachment.spent.context:
