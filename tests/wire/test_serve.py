@@ -11,7 +11,7 @@ import pytest
 from dragoman.wire.jsonrpc import Invalid, Reader, Request, Response, Rules, error
 from dragoman.wire.link import Blob, Party, Peer
 from dragoman.wire.serve import Call, Pause, Shell
-from dragoman.wire.verbs import After, Cancelled, Crowded, Table, Verb
+from dragoman.wire.verbs import After, Cancelled, Crowded, Table, Verb, reader
 
 
 class Number(msgspec.Struct):
@@ -135,7 +135,7 @@ ODD: list[tuple[str, Verb, str]] = [
     ("cannot be written", Verb(lambda conn, _: object()), "TypeError"),
     ("cannot be read", Verb(broken, read=lambda raw: {}["gone"]), "KeyError"),  # type: ignore[index]
     ("is too deep", Verb(broken, read=lambda raw: deeper(0)), "BadParams: nested too deeply"),
-    ("wants a number", Verb(broken, Number), "BadParams"),
+    ("wants a number", Verb(broken, read=reader(Number)), "BadParams"),
     ("is direct and raises", Verb(broken, direct=True), "ZeroDivisionError: of ours"),
     ("is serial and raises", Verb(broken_later, order="serial"), "ZeroDivisionError"),
     ("is pooled and raises", Verb(broken_later, order="pool"), "ZeroDivisionError"),
@@ -237,7 +237,7 @@ async def test_free_coroutines_overtake_each_other() -> None:
         await gates[params.n].wait()
         return params.n
 
-    party = Speaker(table({"x": Verb(run, Number)}))
+    party = Speaker(table({"x": Verb(run, read=reader(Number))}))
     party.shell.hear([ask("x", 1, {"n": 1}), ask("x", 2, {"n": 2})])
     await settle()
     gates[2].set()
@@ -407,7 +407,7 @@ async def test_nothing_is_begun_after_stop() -> None:
         if params.n == 1:
             conn.shell.stop()
 
-    party = Speaker(table({"x": Verb(run, Number, order="serial")}))
+    party = Speaker(table({"x": Verb(run, read=reader(Number), order="serial")}))
     party.shell.hear([ask("x", n, {"n": n}) for n in (1, 2, 3)])
     await settle()
     assert begun == [1] and party.shell.working == 0

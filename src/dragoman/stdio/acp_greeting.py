@@ -23,6 +23,7 @@ from dragoman.dialects.acp.hello import (
     login_method,
 )
 from dragoman.settings.places import Places
+from dragoman.stdio.joining import has_settings
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Hearer, Link, tell_overlong
 
@@ -40,12 +41,9 @@ def is_plain(env: Mapping[str, str], where: Places) -> bool:
         os.path.join(where.data_dir, "login.json")
     ):
         return False
-    for name in env:
-        if "__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")):
-            return False
-        if env[name] and any(part in name for part in _CHOOSING):
-            return False
-    return not _is_listening()
+    if any(env[name] and part in name for name in env for part in _CHOOSING):
+        return False
+    return not has_settings(env) and not _is_listening()
 
 
 def _is_listening() -> bool:
@@ -111,7 +109,7 @@ class Greeter:
         if self._plain and self._met is None and not self._kept and self._greet(lines[0]):
             lines = lines[1:]
         if lines:
-            self._keep(lambda hearer: hearer.hear(lines))
+            self._kept.append(lambda hearer: hearer.hear(lines))
         self._wake()
 
     def _greet(self, line: bytes) -> bool:
@@ -124,16 +122,15 @@ class Greeter:
             return False
         if message.get("method") != "initialize" or not message.keys() <= _MEMBERS:
             return False
-        number = message.get("id")
-        if type(number) not in (int, str) or not isinstance(message.get("params", {}), dict):
+        number, params = message.get("id"), message.get("params", {})
+        if type(number) not in (int, str) or not isinstance(params, dict):
             return False
-        params = message.get("params", {})
         result = self._hello(params)
         if result is None:
             return False
         answer = {"jsonrpc": "2.0", "result": result, "id": number}
         self.link.send(msgspec.json.encode(answer))
-        self._met = msgspec.json.encode(message.get("params", {}))
+        self._met = msgspec.json.encode(params)
         return True
 
     def _hello(self, params: dict[str, Any]) -> dict[str, Any] | None:
@@ -161,9 +158,6 @@ class Greeter:
             more=is_modern(asked),
         )
 
-    def _keep(self, act: Callable[[Hearer], None]) -> None:
-        self._kept.append(act)
-
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         self._pass(lambda hearer: tell_overlong(hearer, size, ends))
 
@@ -177,7 +171,7 @@ class Greeter:
         if self._real is not None:
             act(self._real)
         else:
-            self._keep(act)
+            self._kept.append(act)
             self._wake()
 
     def hand_over(self, real: Any) -> None:

@@ -152,26 +152,6 @@ async def _open_socket(protocol: asyncio.Protocol, fd: int) -> asyncio.Transport
     return transport
 
 
-class _Duplex(asyncio.Protocol):
-    """Both directions on one socket."""
-
-    def __init__(self, pump: Pump, gone: asyncio.Event, begin: Begin) -> None:
-        self.data_received = pump.data_received  # type: ignore[method-assign]
-        self.eof_received = pump.eof_received  # type: ignore[method-assign]
-        self.pause_writing = pump.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = pump.resume_writing  # type: ignore[method-assign]
-        self._pump = pump
-        self._gone = gone
-        self._begin = begin
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._begin(transport, transport)  # type: ignore[arg-type]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._pump.connection_lost(exc)
-        self._gone.set()
-
-
 class _Inlet(asyncio.Protocol):
     """The reading side; its end is no end of the connection."""
 
@@ -207,6 +187,19 @@ class _Outlet(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._pump.connection_lost(exc)
         self._gone.set()
+
+
+class _Duplex(_Outlet):
+    """Both directions on one socket."""
+
+    def __init__(self, pump: Pump, gone: asyncio.Event, begin: Begin) -> None:
+        super().__init__(pump, gone)
+        self.data_received = pump.data_received  # type: ignore[method-assign]
+        self.eof_received = pump.eof_received  # type: ignore[method-assign]
+        self._begin = begin
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._begin(transport, transport)  # type: ignore[arg-type]
 
 
 class ReadThread(asyncio.ReadTransport):

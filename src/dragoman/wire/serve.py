@@ -144,12 +144,10 @@ class Shell:
         at_hand: str | None = None  # the method whose quick answer is made
         line, takes_none = b"", False
         quick: Callable[[Any], bytes | None] | None = None  # of an envelope that is not JSON-RPC's
-        read = table.read
-        assert read is not None
         try:
-            messages = read(lines)
+            messages = table.read(lines)
         except Exception:
-            messages = self._read_singly(lines, read)
+            messages = self._read_singly(lines, table.read)
         for message in messages:
             if type(message) is not kind:
                 at_hand = None

@@ -62,7 +62,6 @@ class Verb:
     def __init__(
         self,
         run: Callable[[C, P], object],
-        params: type[P] | None = None,
         *,
         order: Order = "free",
         direct: bool = False,
@@ -73,10 +72,8 @@ class Verb:
         takes: object = None,
     ) -> None:
         self.run: Callable[[Any, Any], Any] = run
-        self.takes = params if takes is None else takes
-        self.read: Callable[[Any], Any] | None = read or (
-            None if params is None else reader(params)
-        )
+        self.takes = takes
+        self.read: Callable[[Any], Any] | None = read
         self.order = order
         self.direct = direct
         self.plain = plain
@@ -121,7 +118,7 @@ class Table:
         verbs: Mapping[str, Verb],
         *,
         expected: tuple[type[BaseException], ...],
-        read: Callable[[list[bytes]], Sequence[Any]] | None = None,
+        read: Callable[[list[bytes]], Sequence[Any]],
         request: type = Request,
         answer: Callable[[Any, Verb, Any, Any], bytes] | None = None,
         bare: bytes = b"{}",
