@@ -1,4 +1,4 @@
-"""A hosted agent in small: `acp_child`, `acp_process`, `acp_serving`, `acp_taking`, with a child
+"""A hosted agent in small: `acp_child`, `acp_process`, `acp_taking`, with a child
 process of three lines and a turn that notes.
 """
 
@@ -13,8 +13,7 @@ import pytest
 
 from dragoman.agents.acp_child import Asked, Child
 from dragoman.agents.acp_process import AcpProcessAgent, HostedTools, _server
-from dragoman.agents.acp_serving import ChildSeat, _asked_about, _text
-from dragoman.agents.acp_taking import Taking
+from dragoman.agents.acp_taking import ChildSeat, Taking, _asked_about, _text
 from dragoman.agents.acp_words import HostedCall
 from dragoman.engine.content import Text, ToolCall
 from dragoman.engine.faults import BadInput, ProviderFailed, Refused
@@ -101,7 +100,7 @@ async def test_child_drops_what_was_said_to_nobody_and_keeps_its_end(child: Chil
     assert await child.next() is None and child.waiting.empty()
 
 
-# --- acp_serving ---
+# --- acp_taking: what the child asks ---
 
 
 class Turn:
@@ -258,7 +257,7 @@ async def test_serving_permission_is_asked_of_a_human() -> None:
     assert said["outcome"]["optionId"] == "n" and refused.calls["c1"].refused == "because"
 
 
-# --- acp_taking ---
+# --- acp_taking: what the child says ---
 
 
 async def told(taking: Any, update: Any) -> None:

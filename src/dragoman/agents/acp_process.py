@@ -22,8 +22,7 @@ from dragoman.engine.ports import (
 from dragoman.engine.traits import Given, Trait
 
 from .acp_child import Child, Wrap
-from .acp_serving import ChildSeat, Ground
-from .acp_taking import Taking
+from .acp_taking import ChildSeat, Ground, Taking
 from .acp_words import earlier
 
 _OPEN_SECONDS = 60.0

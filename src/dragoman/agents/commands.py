@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from dragoman.engine.ports.commands import Command
 
-from .markdown import is_ours, names, read, split
+from .markdown import facts_of, names
 from .skills import NAME, find_skills, folders
 
 _MOST = 200
@@ -46,13 +46,10 @@ def _files(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(path: str, name: str) -> Command | None:
-    if not is_ours(path):
-        return None
-    try:
-        text = read(path, _LARGEST)
-    except OSError:
-        return None  # not readable for us: not a command of ours
-    facts, body, _ = split(text)
+    found = facts_of(path, _LARGEST)
+    if found is None:
+        return None  # not for us
+    facts, body = found
     first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), name)
     hint = facts.get("argument-hint", "")[:200]
     return Command(name, (facts.get("description") or first)[:500], hint, body.strip())

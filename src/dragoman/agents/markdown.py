@@ -56,6 +56,17 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO there must not hang us
 
 
+def facts_of(path: str, limit: int) -> tuple[dict[str, str], str] | None:
+    """The facts of a file and the rest; None: it is another user's, or not readable for us."""
+    if not is_ours(path):
+        return None
+    try:
+        facts, body, _ = split(read(path, limit))
+    except OSError:
+        return None
+    return facts, body
+
+
 def names(folder: str) -> Sequence[str]:
     try:
         return sorted(os.listdir(folder))[:_NAMES]

@@ -7,6 +7,7 @@ it: our own parts, then the user's, the project's, and last what changes from tu
 import os
 import platform
 import stat
+from collections.abc import Iterator
 from datetime import date
 from functools import cache
 from time import monotonic
@@ -123,8 +124,7 @@ def _names(cwd: str) -> str:
 def repository(cwd: str) -> str:
     """The branch and what is going on in it, read from files: git itself could be made to run
     what a repository's configuration names."""
-    place = os.path.abspath(cwd)
-    while True:
+    for place in _upward(cwd):
         folder = os.path.join(place, ".git")
         if os.path.isfile(folder):  # a worktree or a submodule
             given = _read(folder)
@@ -132,10 +132,8 @@ def repository(cwd: str) -> str:
             break
         if os.path.isdir(folder):
             break
-        parent = os.path.dirname(place)
-        if parent == place:
-            return "not a repository"
-        place = parent
+    else:
+        return "not a repository"
     head = _read(os.path.join(folder, "HEAD"))
     if head.startswith("ref: refs/heads/"):
         said = f"branch {_plain(head[16:])[:200]}"
@@ -157,17 +155,17 @@ def _plain(text: str) -> str:
 
 def context_files(cwd: str) -> list[str]:
     """AGENTS.md or CLAUDE.md of every folder from the file system's root down to this one."""
-    found: list[str] = []
-    directory = os.path.abspath(cwd)
-    while True:
-        text = instructions(directory)
-        if text:
-            found.append(text)
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            break
-        directory = parent
+    found = [text for directory in _upward(cwd) if (text := instructions(directory))]
     return found[::-1]
+
+
+def _upward(cwd: str) -> Iterator[str]:
+    """This folder and those above it."""
+    place = os.path.abspath(cwd)
+    yield place
+    while (parent := os.path.dirname(place)) != place:
+        yield parent
+        place = parent
 
 
 def instructions(directory: str) -> str:

@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from .markdown import is_ours, names, read, split, upward
+from .markdown import facts_of, names, upward
 from .skills import FOLDERS, NAME
 
 LOOKING = ("read", "grep", "glob", "ls", "bash_output", "web_fetch")
@@ -66,13 +66,10 @@ def find_roles(cwd: str) -> dict[str, Role]:
 
 
 def _read(path: str, name: str) -> Role | None:
-    if not is_ours(path):
-        return None
-    try:
-        text = read(path, _LARGEST)
-    except OSError:
-        return None  # not readable for us: not a role of ours
-    facts, body, _ = split(text)
+    found = facts_of(path, _LARGEST)
+    if found is None:
+        return None  # not for us
+    facts, body = found
     listed = [word for word in re.split(r"[\s,\[\]]+", facts.get("tools", "")) if word]
     tools = tuple(word.strip("\"'").lower() for word in listed) or None
     about = (facts.get("description") or name)[:300]

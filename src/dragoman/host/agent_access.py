@@ -23,7 +23,7 @@ BoundsOf = Callable[[AgentProfile, SessionInfo], Bounds]
 
 
 class Ground:
-    """Implements what `agents.acp_serving.Ground` asks for."""
+    """Implements what `agents.acp_taking.Ground` asks for."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ def _listed(params: dict[str, Any], name: str) -> list[Any]:
 
 
 class AgentTerminal:
-    """A command of a hosted agent (`agents.acp_serving.Terminal`)."""
+    """A command of a hosted agent (`agents.acp_taking.Terminal`)."""
 
     def __init__(self, command: CommandRun, capture: Capture, limit: int) -> None:
         self._command = command
