@@ -76,7 +76,6 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     elif settings.store.path == ":memory:" and not database_of(settings):
         token = _pair(address, _asked_code(where), tls(address, where, settings))
     elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
-        address = tokens.address(where, settings)
         raise NotThere(
             f"What listens at {address} is not the daemon of {where.config_dir}.",
             "Start that with: dragoman daemon",

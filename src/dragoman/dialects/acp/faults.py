@@ -81,11 +81,6 @@ class TurnFailed(Fault):
     code = "turn_failed"
 
 
-def code_of(fault: Fault, codes: dict[str, int]) -> int:
-    """The number of a fault."""
-    return codes.get(fault.code, INTERNAL_ERROR)
-
-
 def text_of(fault: Fault) -> str:
     """What a client is told: the protocol's own words where it has some."""
     if fault.code == "busy" and (running := fault.data.get("running")):

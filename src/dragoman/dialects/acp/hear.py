@@ -34,7 +34,7 @@ from dragoman.wire.serve import Served, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
-from .faults import CANCELLED, OutOfTurn, TurnFailed, code_of, data_of, line_of, text_of
+from .faults import CANCELLED, OutOfTurn, TurnFailed, data_of, line_of, text_of
 from .hello import MAX_LINE, wants_second
 from .options import options
 from .quirks import codes_of, quirks_of
@@ -243,7 +243,7 @@ class AcpHearer(Served):
         if isinstance(problem, Cancelled):
             return error(id, CANCELLED, "Request cancelled")
         fault = _fault(problem)
-        code = code_of(fault, self.codes)
+        code = self.codes.get(fault.code, INTERNAL_ERROR)
         text = text_of(fault) if code != INTERNAL_ERROR else str(fault)
         return error(id, code, line_of(text), data_of(fault))
 

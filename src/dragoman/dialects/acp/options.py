@@ -5,6 +5,7 @@ from typing import Any
 from dragoman.engine.door import MODES, Door
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.ports import ModelInfo
 from dragoman.engine.traits import Waiver
 
 _MODES = {
@@ -20,12 +21,28 @@ _EDITING = ("write", "edit")
 _MOST_MODELS = 300
 
 
+def _listed() -> list[tuple[str, str, str]]:
+    """The modes in their order: id, name, description."""
+    return [(mode, *_MODES[mode]) for mode in MODES]
+
+
 def modes(info: SessionInfo) -> dict[str, Any]:
+    shown = [{"id": id, "name": name, "description": about} for id, name, about in _listed()]
+    return {"currentModeId": info.mode, "availableModes": shown}
+
+
+def _select(
+    id: str, name: str, current: str, choices: list[dict[str, Any]], about: str = ""
+) -> dict[str, Any]:
+    """An option that has one of several values; its category is called as itself."""
     return {
-        "currentModeId": info.mode,
-        "availableModes": [
-            {"id": mode, "name": _MODES[mode][0], "description": _MODES[mode][1]} for mode in MODES
-        ],
+        "id": id,
+        "name": name,
+        **({"description": about} if about else {}),
+        "category": id,
+        "type": "select",
+        "currentValue": current,
+        "options": choices,
     }
 
 
@@ -36,42 +53,17 @@ def options(
 
     `second`: in version 2's words.
     """
-    found: list[dict[str, Any]] = [
-        {
-            "id": "mode",
-            "name": "Mode",
-            "description": "How much the agent may do without asking.",
-            "category": "mode",
-            "type": "select",
-            "currentValue": info.mode,
-            "options": [
-                {"value": mode, "name": _MODES[mode][0], "description": _MODES[mode][1]}
-                for mode in MODES
-            ],
-        },
-        {
-            "id": "model",
-            "name": "Model",
-            "category": "model",
-            "type": "select",
-            "currentValue": info.model,
-            "options": _models(door, info),
-        },
+    modes = [{"value": id, "name": name, "description": about} for id, name, about in _listed()]
+    about = "How much the agent may do without asking."
+    found = [
+        _select("mode", "Mode", info.mode, modes, about),
+        _select("model", "Model", info.model, _models(door, info)),
     ]
     if _thinks(door, info):
-        found.append(
-            {
-                "id": "thought_level",
-                "name": "Thinking",
-                "description": "How hard the model is to think.",
-                "category": "thought_level",
-                "type": "select",
-                "currentValue": info.reasoning if info.reasoning in _EFFORTS else _DEFAULT,
-                "options": [
-                    {"value": value, "name": value.capitalize()} for value in (_DEFAULT, *_EFFORTS)
-                ],
-            }
-        )
+        level = info.reasoning if info.reasoning in _EFFORTS else _DEFAULT
+        levels = [{"value": one, "name": one.capitalize()} for one in (_DEFAULT, *_EFFORTS)]
+        about = "How hard the model is to think."
+        found.append(_select("thought_level", "Thinking", level, levels, about))
     if booleans:
         found.append(
             {
@@ -94,7 +86,7 @@ def _models(door: Door, info: SessionInfo) -> list[dict[str, Any]]:
     found: dict[str, str] = {}
     for model in door.models():
         if model.provider not in usable:
-            usable[model.provider] = _resolves(door, model.ref, info.agent)
+            usable[model.provider] = _model(door, model.ref, info.agent) is not None
         if usable[model.provider] and len(found) < _MOST_MODELS:
             found[model.ref] = model.name or model.ref
     for ref in (_own(door, info.agent), info.model):
@@ -111,19 +103,17 @@ def _own(door: Door, agent: str) -> str:
         return ""  # the agent is gone from the configuration, or its provider has no key
 
 
-def _resolves(door: Door, ref: str, agent: str) -> bool:
+def _model(door: Door, ref: str, agent: str) -> ModelInfo | None:
+    """A model that can be used now: it is configured, and has its key."""
     try:
-        door.model(ref, agent)
+        return door.model(ref, agent)
     except Fault:
-        return False  # no key for it: not an option
-    return True
+        return None
 
 
 def _thinks(door: Door, info: SessionInfo) -> bool:
-    try:
-        return door.model(info.model, info.agent).reasoning
-    except Fault:
-        return False  # the model was taken out of the configuration
+    model = _model(door, info.model, info.agent)
+    return model is not None and model.reasoning
 
 
 async def set_option(door: Door, info: SessionInfo, option: Any, value: Any, by: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import (
+    Block,
     Detail,
     Image,
     Message,
@@ -111,10 +112,15 @@ class Speaker2(Teller):
 
     def rest(self, body: ev.Spoke, texts: int, thoughts: int) -> list[bytes]:
         """Put right what was streamed of a message, when that is not the message."""
-        id = said_id(body.turn, body.step)
+        return self.said(said_id(body.turn, body.step), body.content, texts, thoughts)
+
+    def said(
+        self, id: str, content: tuple[Block, ...], texts: int = 0, thoughts: int = 0
+    ) -> list[bytes]:
+        """What a model said, unless so many characters of it are known."""
         lines: list[bytes] = []
-        thought = "".join(b.text for b in body.content if isinstance(b, Thinking))
-        text = text_of(body.content)
+        thought = "".join(b.text for b in content if isinstance(b, Thinking))
+        text = text_of(content)
         if len(thought) != thoughts:
             lines.append(self.whole("agent_thought", id, [Text(thought)] if thought else []))
         if len(text) != texts:
@@ -324,13 +330,7 @@ class Replay:
         if message.role == "user":
             said = [block for block in message.content if isinstance(block, Text | Image)]
             return [speaker.whole("user_message", id, said)] if said else []
-        out: list[bytes] = []
-        thought = "".join(b.text for b in message.content if isinstance(b, Thinking))
-        text = text_of(message.content)
-        if thought:
-            out.append(speaker.whole("agent_thought", id, [Text(thought)]))
-        if text:
-            out.append(speaker.whole("agent_message", id, [Text(text)]))
+        out = speaker.said(id, message.content)
         self._take(message.content)
         for block in message.content:
             if isinstance(block, ToolResult):
