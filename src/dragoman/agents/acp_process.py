@@ -7,6 +7,8 @@ so that after a restart a new child can take the conversation up again.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.engine.content import Message, Prompt, Text, ToolCall
 from dragoman.engine.faults import BadInput, ProviderFailed
 from dragoman.engine.info import SessionInfo
@@ -46,30 +48,20 @@ class Hosted(Trait, frozen=True):
     command: tuple[str, ...] = ()
 
 
-class AcpProcessAgent:
-    """Implements `ports.Agent` for every agent with the backend `acp`."""
+class AcpProcessAgent(msgspec.Struct, eq=False):
+    """Implements `ports.Agent` for every agent with the backend `acp`.
 
-    def __init__(
-        self,
-        ground: Ground,
-        servers: ServersOf = lambda profile, info: (),
-        *,
-        wrap: WrapOf = lambda profile, info: lambda command, cwd, env: (command, env),
-        environment: EnvironmentOf = lambda profile: profile.env,
-        began: Began = lambda pid, alias: None,
-        ended: Pid = lambda pid: None,
-    ) -> None:
-        """`wrap` puts a child process into its sandbox, `environment` is all that it sees of ours.
+    `wrap` puts a child process into its sandbox, `environment` is all that it sees of ours. `began`
+    and `ended` are told the number of each, the first also whose.
+    """
 
-        `began` and `ended` are told the number of each, the first also whose.
-        """
-        self._ground = ground
-        self._servers = servers
-        self._wrap = wrap
-        self._environment = environment
-        self._began = began
-        self._ended = ended
-        self._seats: dict[str, ChildSeat] = {}
+    ground: Ground
+    servers: ServersOf = lambda profile, info: ()
+    wrap: WrapOf = lambda profile, info: lambda command, cwd, env: (command, env)
+    environment: EnvironmentOf = lambda profile: profile.env
+    began: Began = lambda pid, alias: None
+    ended: Pid = lambda pid: None
+    _seats: dict[str, ChildSeat] = {}
 
     async def run(self, turn: TurnPort) -> TurnResult:
         await turn.afford()
@@ -77,7 +69,7 @@ class AcpProcessAgent:
             return await self._interrupted(turn)
         content = _said(turn.messages[-1:])
         seat = await self._seat(turn)
-        taking = Taking(turn, seat, self._ground)
+        taking = Taking(turn, seat, self.ground)
         if not seat.knows and (text := earlier(turn.messages[:-1])):
             content = (Text(text), *content)
         seat.knows = True
@@ -103,7 +95,7 @@ class AcpProcessAgent:
     async def _seat(self, turn: TurnPort) -> ChildSeat:
         """The session's child, started when there is none."""
         sid, profile = turn.info.id, turn.profile
-        variables = self._environment(profile)
+        variables = self.environment(profile)
         key = (profile.command, tuple(sorted(variables.items())))
         seat = self._seats.get(sid)
         if seat is not None and (seat.key != key or not seat.child.alive):
@@ -116,9 +108,9 @@ class AcpProcessAgent:
                 turn.info.cwd,
                 variables,
                 capabilities=_CAPABILITIES,
-                wrap=self._wrap(profile, turn.info),
-                began=lambda pid: self._began(pid, profile.alias),
-                ended=self._ended,
+                wrap=self.wrap(profile, turn.info),
+                began=lambda pid: self.began(pid, profile.alias),
+                ended=self.ended,
             )
             seat = ChildSeat(child, key)
             try:
@@ -170,7 +162,7 @@ class AcpProcessAgent:
 
     def _mcp(self, child: Child, profile: AgentProfile, info: SessionInfo) -> list[dict[str, Any]]:
         found = []
-        for server in self._servers(profile, info):
+        for server in self.servers(profile, info):
             one = _server(server)
             kind = one.get("type")
             if kind is None or child.can("mcpCapabilities", kind):

@@ -1,7 +1,7 @@
 """One turn of a hosted agent: what it says becomes our turn, what it asks of us is answered."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from itertools import count
 from typing import Any, Protocol
 
@@ -62,16 +62,15 @@ class Ground(Protocol):
     async def run(self, turn: TurnPort, params: Fields) -> Terminal: ...
 
 
-class ChildSeat:
+class ChildSeat(msgspec.Struct, eq=False):
     """A session's child and what lives as long as it."""
 
-    def __init__(self, child: Child, key: Any) -> None:
-        self.child = child
-        self.key = key
-        self.knows = False  # it has been told what was said before
-        self.cost = 0.0  # what it said it has cost so far
-        self.terminals: dict[str, Terminal] = {}
-        self.numbers = count(1)
+    child: Child
+    key: Any
+    knows: bool = False  # it has been told what was said before
+    cost: float = 0.0  # what it said it has cost so far
+    terminals: dict[str, Terminal] = {}
+    numbers: Iterator[int] = msgspec.field(default_factory=lambda: count(1))
 
     async def close(self) -> None:
         for terminal in self.terminals.values():

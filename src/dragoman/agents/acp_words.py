@@ -33,27 +33,23 @@ Fields = dict[str, Any]
 _CANCELLED: Fields = {"outcome": {"outcome": "cancelled"}}
 
 
-class HostedCall:
+class HostedCall(msgspec.Struct, eq=False):
     """A tool call of the hosted agent, as far as it is known."""
 
-    __slots__ = ("args", "content", "ended", "granted", "id", "kind", "known", "name", "output",
-                 "places", "refused", "said", "started", "title")  # fmt: skip
-
-    def __init__(self, call_id: str) -> None:
-        self.id = call_id
-        self.name = ""
-        self.kind = "other"
-        self.title = ""
-        self.args: Fields = {}
-        self.content: list[Any] = []
-        self.output: Any = None
-        self.places: list[Any] = []
-        self.started = False
-        self.ended = False
-        self.granted = False  # a human, or policy, said yes
-        self.refused = ""  # why not
-        self.known: ToolCall | None = None  # as it was told last
-        self.said = ""  # what was shown of its output while it ran
+    id: str
+    name: str = ""
+    kind: str = "other"
+    title: str = ""
+    args: Fields = {}
+    content: list[Any] = []
+    output: Any = None
+    places: list[Any] = []
+    started: bool = False
+    ended: bool = False
+    granted: bool = False  # a human, or policy, said yes
+    refused: str = ""  # why not
+    known: ToolCall | None = None  # as it was told last
+    said: str = ""  # what was shown of its output while it ran
 
     def take(self, update: Fields) -> None:
         """Members that are there replace what was known."""

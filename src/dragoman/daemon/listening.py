@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from dragoman.daemon.guests import Guests
 from dragoman.engine.faults import Fault, InUse, Refused
 from dragoman.host import lock
@@ -18,24 +20,19 @@ log = get_log("daemon")
 audit = get_log("audit")
 
 
-class Doorkeeper:
+class Doorkeeper(msgspec.Struct, frozen=True, eq=False):
     """Admits processes of our own user only, and notes whom it admitted or refused.
 
     `refuses` says of a process whether one of our tools started it: those are refused whoever runs
     them.
     """
 
-    def __init__(
-        self,
-        note: Callable[[str, Peer], None],
-        refuses: Callable[[int | None], bool] = lambda pid: False,
-    ) -> None:
-        self._note = note
-        self._refuses = refuses
+    note: Callable[[str, Peer], None]
+    refuses: Callable[[int | None], bool] = lambda pid: False
 
     def __call__(self, peer: Peer) -> bool:
-        admitted = peer.uid == os.geteuid() and not self._refuses(peer.pid)
-        self._note("admitted" if admitted else "refused", peer)
+        admitted = peer.uid == os.geteuid() and not self.refuses(peer.pid)
+        self.note("admitted" if admitted else "refused", peer)
         return admitted
 
 

@@ -94,7 +94,7 @@ class Relay:
         self._spare = spare
         self._patience = patience
         self._name = uuid4().hex
-        self._stdio: Link | None = None
+        self.editor: Link | None = None
         self._early: list[bytes] = []  # what the host said before the editor's side was there
         self._line: stdio.Stdio | None = None
         self._host: Link | None = None
@@ -162,14 +162,10 @@ class Relay:
     # --- from the editor ---
 
     def joined(self, link: Link) -> None:
-        self._stdio = link
+        self.editor = link
         early, self._early = self._early, []
         for message in early:
             link.send(message)
-
-    @property
-    def editor(self) -> Link | None:
-        return self._stdio
 
     def heard(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -260,22 +256,22 @@ class Relay:
         self._leave_when_done()
 
     def _say_on(self, message: bytes) -> None:
-        if self._stdio is not None:
-            self._stdio.send(message)
+        if self.editor is not None:
+            self.editor.send(message)
         else:
             self._early.append(message)
 
     def told_all(self, blob: Blob) -> None:
         """Updates for everybody who watches: there is no answer among them."""
-        if self._stdio is None:
+        if self.editor is None:
             return
         ours = [self._places.note(message) for message in blob.messages]
         if not any(ours):
-            self._stdio.send_blob(blob)
+            self.editor.send_blob(blob)
             return
         for message, own in zip(blob.messages, ours, strict=True):
             if not own:
-                self._stdio.send(message)
+                self.editor.send(message)
 
     def _answered(self, head: Head) -> None:
         asked = self._open.pop(head.id, None)
@@ -457,8 +453,8 @@ class Relay:
 
     def _refuse(self, id: Any, text: str, code: int = _FAILED) -> None:
         row = {"jsonrpc": "2.0", "error": {"code": code, "message": text}, "id": id}
-        if self._stdio is not None:
-            self._stdio.send(msgspec.json.encode(row))
+        if self.editor is not None:
+            self.editor.send(msgspec.json.encode(row))
 
     def _say(self, text: str) -> None:
         print(f"{self._program}: {text}", file=sys.stderr, flush=True)
@@ -481,8 +477,8 @@ class Relay:
                 self._looking.cancel()
             if self._host is not None:
                 self._host.close()
-            if self._stdio is not None:
-                self._stdio.close()
+            if self.editor is not None:
+                self.editor.close()
 
 
 class Editor:

@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from dragoman.wire.lines import Lines
 from dragoman.wire.link import Blob, Hearer, Opener, Peer, tell_overlong
 
@@ -80,17 +82,14 @@ class Terms:
         self.ticking: Tick  # of the loop, once there is a connection
 
 
-class Slow:
+class Slow(msgspec.Struct, eq=False):
     """What is kept of a client only while it does not read what it is sent."""
 
-    __slots__ = ("seen", "throttled", "timer", "waiting", "written")
-
-    def __init__(self) -> None:
-        self.throttled = False
-        self.timer: asyncio.TimerHandle | None = None
-        self.waiting: list[Callable[[], None]] = []
-        self.written = 0  # since the timer was set
-        self.seen = 0  # how much waited when the timer was set
+    throttled: bool = False
+    timer: asyncio.TimerHandle | None = None
+    waiting: list[Callable[[], None]] = []
+    written: int = 0  # since the timer was set
+    seen: int = 0  # how much waited when the timer was set
 
     def stop(self) -> None:
         if self.timer is not None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, Generic
 
+import msgspec
 from msgspec import UNSET
 
 from .jsonrpc import ABSENT, Batch, BatchReply, Request, Response, reply
@@ -99,15 +100,12 @@ class Call(Generic[C]):
                 shell.party.rested()
 
 
-class Lane:
+class Lane(msgspec.Struct, eq=False):
     """Requests that wait for others to end."""
 
-    __slots__ = ("jobs", "width", "workers")
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.workers = 0
-        self.jobs: deque[tuple[Call[Any], Any]] = deque()
+    width: int
+    workers: int = 0
+    jobs: deque[tuple[Call[Any], Any]] = msgspec.field(default_factory=deque)
 
 
 _SAID = Verb(lambda call, said: call.say(said), direct=True)  # an answer that waits for its place

@@ -37,14 +37,11 @@ class Cancelled(Exception):
     """Whoever answers the request was stopped."""
 
 
-class After:
+class After(msgspec.Struct, eq=False):
     """A result, and what is to be done once it was sent."""
 
-    __slots__ = ("result", "then")
-
-    def __init__(self, result: Any, then: Callable[[], None]) -> None:
-        self.result = result
-        self.then = then
+    result: Any
+    then: Callable[[], None]
 
 
 class Verb:
@@ -95,7 +92,7 @@ def reader(params: type[P]) -> Callable[[Any], P]:
     return read
 
 
-class Table:
+class Table(msgspec.Struct, eq=False):
     """What a dialect tells its shells, once for all connections.
 
     `read` makes messages of lines. Those of type `request` have a `method`, an `id` and `params`;
@@ -108,47 +105,22 @@ class Table:
     pass; one that `prepares` is waited for before a request of a lane runs.
     """
 
-    __slots__ = (
-        "answer", "at_once", "bare", "expected", "gated", "may_overtake", "pool", "prepares",
-        "read", "request", "strict", "verbs", "waiting",
-    )  # fmt: skip
+    verbs: Mapping[str, Verb]
+    expected: tuple[type[BaseException], ...]
+    read: Callable[[list[bytes]], Sequence[Any]]
+    request: type = Request
+    answer: Callable[[Any, Verb, Any, Any], bytes] | None = None
+    bare: bytes = b"{}"
+    gated: bool = False
+    strict: bool = False
+    may_overtake: bool = False
+    prepares: bool = False
+    at_once: int = 4_096
+    pool: int = 64
+    waiting: int = 65_536
 
-    def __init__(
-        self,
-        verbs: Mapping[str, Verb],
-        *,
-        expected: tuple[type[BaseException], ...],
-        read: Callable[[list[bytes]], Sequence[Any]],
-        request: type = Request,
-        answer: Callable[[Any, Verb, Any, Any], bytes] | None = None,
-        bare: bytes = b"{}",
-        gated: bool = False,
-        strict: bool = False,
-        may_overtake: bool = False,
-        prepares: bool = False,
-        at_once: int = 4_096,
-        pool: int = 64,
-        waiting: int = 65_536,
-    ) -> None:
-        self.verbs = verbs
-        self.expected: tuple[type[BaseException], ...] = (
-            BadParams,
-            UnknownMethod,
-            Crowded,
-            Cancelled,
-            *expected,
-        )
-        self.read = read
-        self.request = request
-        self.answer = answer
-        self.bare = bare
-        self.gated = gated
-        self.strict = strict
-        self.may_overtake = may_overtake
-        self.prepares = prepares
-        self.at_once = at_once
-        self.pool = pool
-        self.waiting = waiting
+    def __post_init__(self) -> None:
+        self.expected = (BadParams, UnknownMethod, Crowded, Cancelled, *self.expected)
 
 
 def bad_params(problem: Exception) -> BadParams:

@@ -19,7 +19,7 @@ from dragoman.dialects.acp.desk import Desk
 from dragoman.dialects.acp.faults import LoggedOut, UnsupportedVersion
 from dragoman.dialects.acp.hear import AcpHearer, _fault
 from dragoman.dialects.acp.prompts import _place, read_prompt
-from dragoman.dialects.acp.quirks import quirks_of
+from dragoman.dialects.acp.quirks import Manner, quirks_of
 from dragoman.dialects.acp.shapes import (
     Authenticate,
     Connection,
@@ -217,7 +217,9 @@ def test_hello_says_what_works_here() -> None:
 
 def speaker(**more: Any) -> Speaker:
     door = more.pop("door", None) or memory_door(Scripted([]))
-    return Speaker(door, "s1", quirks_of(""), notices=True, compaction=True, **more)
+    parent = more.pop("parent", "")
+    manner = {"plans": False, "booleans": False, **more}
+    return Speaker(door, "s1", Manner(quirks_of(""), **manner), parent)
 
 
 def spoken(one: Speaker, body: Any, seq: int = 1) -> list[Any]:

@@ -6,6 +6,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import msgspec
+
 from dragoman.engine import events as ev
 from dragoman.engine.content import Prompt, Text, Usage
 from dragoman.engine.faults import NothingRunning, UnknownSession
@@ -32,17 +34,18 @@ _NOTES = 16
 _ANY = ("", -1)  # a step that may be any: the one which was streamed before this connection
 
 
-class Running:
+def _future() -> "asyncio.Future[None]":
+    return asyncio.get_running_loop().create_future()
+
+
+class Running(msgspec.Struct, eq=False):
     """A prompt of this connection: from the moment it is heard until it is answered."""
 
-    __slots__ = ("cancelled", "request", "taken", "told", "work")
-
-    def __init__(self, request: object) -> None:
-        self.request = request  # the id of what is to be answered
-        self.work: Work | None = None
-        self.cancelled = False
-        self.taken = False  # it was taken back before it began
-        self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    request: object  # the id of what is to be answered
+    work: Work | None = None
+    cancelled: bool = False
+    taken: bool = False  # it was taken back before it began
+    told: asyncio.Future[None] = msgspec.field(default_factory=_future)
 
     def is_cancelled(self) -> bool:
         return self.cancelled
@@ -401,7 +404,7 @@ class Attachment:
             running.tell()
 
     def _on_noted(self, body: ev.Noted) -> None:
-        if self.replaying or self.connection.shows_notices or body.level == "info":
+        if self.replaying or self.connection.manner.notices or body.level == "info":
             return  # nothing, or the speaker tells it
         self.notes.append(f"{body.title}: {body.text}" if body.text else body.title)
         del self.notes[:-_NOTES]

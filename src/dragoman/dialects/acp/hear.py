@@ -37,7 +37,7 @@ from .attach import Attachment
 from .faults import CANCELLED, OutOfTurn, TurnFailed, data_of, line_of, text_of
 from .hello import MAX_LINE, wants_second
 from .options import options
-from .quirks import codes_of, quirks_of
+from .quirks import ALL, Manner, codes_of, quirks_of
 from .shapes import ClientSide, Initialize
 from .speak import Speaker
 from .verbs import UNGREETED, VERBS
@@ -286,22 +286,18 @@ class AcpHearer(Served):
     # --- sessions of this connection ---
 
     @property
+    def manner(self) -> Manner:
+        """What this client is told."""
+        if self.second:
+            return ALL
+        can, quirks = self.client, self.quirks
+        more = not quirks.closed_updates
+        shown = can.notices and more, can.compaction and more
+        return Manner(quirks, *shown, can.plans, can.booleans)
+
+    @property
     def shape_key(self) -> object:
-        if self.second:
-            return "acp2"
-        can = self.client
-        return ("acp", self.quirks, self.shows_notices, self.shows_compaction, can.plans,
-                can.booleans)  # fmt: skip
-
-    @property
-    def shows_notices(self) -> bool:
-        if self.second:
-            return True
-        return self.client.notices and not self.quirks.closed_updates
-
-    @property
-    def shows_compaction(self) -> bool:
-        return self.client.compaction and not self.quirks.closed_updates
+        return (self.second, self.manner)
 
     @property
     def shows_children(self) -> bool:
@@ -313,16 +309,11 @@ class AcpHearer(Served):
             from .speak2 import Speaker2
 
             return Speaker2(self.door, session_id, parent)
-        return Speaker(
-            self.door, session_id, self.quirks,
-            notices=self.shows_notices, compaction=self.shows_compaction,
-            plans=self.client.plans, booleans=self.client.booleans, parent=parent,
-        )  # fmt: skip
+        return Speaker(self.door, session_id, self.manner, parent)
 
     def options(self, info: SessionInfo) -> list[dict[str, Any]]:
         """A session's options as this client shows them."""
-        shown = self.client.booleans or self.second
-        return options(self.door, info, booleans=shown, second=self.second)
+        return options(self.door, info, booleans=self.manner.booleans, second=self.second)
 
     def active(self, session_id: str) -> Attachment:
         """The session as this connection has it. Raises UnknownSession."""

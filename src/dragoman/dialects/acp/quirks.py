@@ -18,6 +18,18 @@ class Quirks(msgspec.Struct, frozen=True):
     real_call_ids: bool = False  # shows a permission with the call it is about
 
 
+class Manner(msgspec.Struct, frozen=True):
+    """What a client is told beside what all are; whose is the same are told the same words."""
+
+    quirks: Quirks = Quirks()
+    notices: bool = True
+    compaction: bool = True
+    plans: bool = True
+    booleans: bool = True
+
+
+ALL = Manner()  # of every client of version 2
+
 _BY_NAME: dict[str, Quirks] = {
     # Shows its sign-in page on -32000, wherever that comes from; a permission for a call of its own
     # would stay on the screen as a second call that never ends.

@@ -30,7 +30,7 @@ from dragoman.wire.jsonrpc import notification
 from dragoman.wire.link import Blob
 
 from . import calls, options
-from .quirks import Quirks
+from .quirks import Manner
 
 if TYPE_CHECKING:
     from dragoman.engine.work import Finished
@@ -75,25 +75,11 @@ class Teller:
     nowhere = ""  # the folder of a session that is not in memory
     chunk = b""  # how a piece of a message begins, but for its kind
 
-    def __init__(
-        self,
-        door: Door,
-        session_id: str,
-        parent: str,
-        *,
-        closed: bool = False,  # the client knows only the first updates of the protocol
-        notices: bool = True,
-        compaction: bool = True,
-        plans: bool = True,
-        booleans: bool = True,
-    ) -> None:
+    def __init__(self, door: Door, session_id: str, manner: Manner, parent: str = "") -> None:
         self._door = door
+        self._manner = manner
+        self._closed = manner.quirks.closed_updates
         self._parent = parent
-        self._closed = closed
-        self._notices = notices
-        self._compaction = compaction
-        self._plans = plans
-        self._booleans = booleans
         self.id = session_id
         head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
         self._head = head + encode(session_id) + b',"update":'
@@ -143,7 +129,7 @@ class Teller:
         return Said(lines, body, live=live)
 
     def _planned(self, body: ev.Planned, event: Event) -> Said:
-        return Said((self.line(plan_update(body, named=self._plans)),), body)
+        return Said((self.line(plan_update(body, named=self._manner.plans)),), body)
 
     def _renamed(self, body: ev.Renamed, event: Event) -> Said | None:
         if self._closed:
@@ -155,22 +141,22 @@ class Teller:
         return Said((), body, live=lines) if lines else None
 
     def _extra_set(self, body: ev.ExtraSet, event: Event) -> Said | None:
-        switched = self._booleans and Waiver.NAME in body.values
+        switched = self._manner.booleans and Waiver.NAME in body.values
         return self._option_set(body, event) if switched else None
 
     def _compacting(self, body: ev.Compacting, event: Event) -> Said | None:
-        return Said((self.line(compacting(body)),), body) if self._compaction else None
+        return Said((self.line(compacting(body)),), body) if self._manner.compaction else None
 
     def _compacted(self, body: ev.Compacted, event: Event) -> Said:
         lines: tuple[bytes, ...] = ()
-        if self._compaction:
+        if self._manner.compaction:
             lines = (self.line(compaction_update(body, event)),)
         return Said((), body, live=(*lines, *self.usage_of(self._door.live(self.id))))
 
     def _noted(self, body: ev.Noted, event: Event) -> Said | None:
         if (body.data or {}).get("source") == "client":
             return None  # a client put it there; it is no news of ours
-        if not self._notices:
+        if not self._manner.notices:
             return Said((), body)
         update = {"sessionUpdate": "notice", "severity": body.level, "title": body.title or "Note"}
         if body.text:
@@ -213,7 +199,7 @@ class Teller:
         if session is None or self._closed:
             return ()
         listed = options.options(
-            self._door, session.info(), booleans=self._booleans, second=self.second
+            self._door, session.info(), booleans=self._manner.booleans, second=self.second
         )
         update = {"sessionUpdate": "config_option_update", "configOptions": listed}
         return (self.line(update),)
@@ -237,23 +223,9 @@ class Speaker(Teller):
 
     chunk = b'{"sessionUpdate":"%s_chunk","content":{"type":"text","text":'
 
-    def __init__(
-        self,
-        door: Door,
-        session_id: str,
-        quirks: Quirks,
-        *,
-        notices: bool,
-        compaction: bool,
-        plans: bool = False,
-        booleans: bool = False,
-        parent: str = "",
-    ) -> None:
-        super().__init__(
-            door, session_id, parent, closed=quirks.closed_updates, notices=notices,
-            compaction=compaction, plans=plans, booleans=booleans,
-        )  # fmt: skip
-        self._quirks = quirks
+    def __init__(self, door: Door, session_id: str, manner: Manner, parent: str = "") -> None:
+        super().__init__(door, session_id, manner, parent)
+        self._quirks = manner.quirks
         self._user_head = self._head + self.chunk % b"user_message"
         self._tails = ("\0", b"")
 

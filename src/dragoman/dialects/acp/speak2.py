@@ -28,6 +28,7 @@ from dragoman.wire.codec import encode, to_safe
 
 from . import calls
 from .changes import diff_of
+from .quirks import ALL
 from .speak import (
     SAME,
     Said,
@@ -58,7 +59,7 @@ class Speaker2(Teller):
     chunk = b'{"sessionUpdate":"%s_chunk","messageId":'
 
     def __init__(self, door: Door, session_id: str, parent: str = "") -> None:
-        super().__init__(door, session_id, parent)
+        super().__init__(door, session_id, ALL, parent)
         self._terminals: dict[str, str] = {}  # calls that run -> their terminal; "": it has none
         self._streamed: dict[str, int] = {}  # bytes of output that were told, by terminal
         self._spent = Usage()  # by the model in this turn
