@@ -117,11 +117,9 @@ class Pump(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_closing",
         "_due",
         "_ended",
         "_framer",
-        "_hearer",
         "_hearing",
         "_inlet",
         "_lost",
@@ -129,6 +127,8 @@ class Pump(asyncio.Protocol):
         "_queue",
         "_slow",
         "_terms",
+        "closed",
+        "hearer",
         "left",
         "paused",
         "peer",
@@ -141,13 +141,13 @@ class Pump(asyncio.Protocol):
         self._terms = terms
         self._inlet: asyncio.ReadTransport | None = None
         self._outlet: asyncio.WriteTransport | None = None
-        self._hearer: Hearer | None = None
+        self.hearer: Hearer | None = None  # the dialect's side, while there is a connection
         self._framer: Lines | None = None
         self._queue: list[bytes] | Blob | None = None
         self._due = False  # a flush at the end of the turn is arranged
         self._hearing = False
         self._ended = False
-        self._closing = False  # also when it is lost
+        self.closed = False  # also when it is lost
         self._lost = False
         self._slow: Slow | None = None
         self.paused = False
@@ -160,7 +160,7 @@ class Pump(asyncio.Protocol):
         identify = self._terms.identify
         peer = identify if isinstance(identify, Peer) else identify(transport)
         if peer is None:
-            self._lost = self._closing = True
+            self._lost = self.closed = True
             transport.abort()  # type: ignore[attr-defined]
             return
         self.begin(peer, transport, transport)  # type: ignore[arg-type]
@@ -177,14 +177,14 @@ class Pump(asyncio.Protocol):
         self._outlet = outlet
         terms = self._terms
         terms.ticking = tick_of(asyncio.get_running_loop())
-        self._hearer = terms.open(self)
+        self.hearer = terms.open(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
+        if self.closed:
             return
         self._hearing = True
         try:
-            hearer = self._hearer
+            hearer = self.hearer
             assert hearer is not None
             framer = self._framer
             if framer is None:  # one that holds nothing serves all: making one takes 2 µs
@@ -206,7 +206,7 @@ class Pump(asyncio.Protocol):
                 hearer.hear(lines)
         finally:
             self._hearing = False
-            if self._closing:
+            if self.closed:
                 self._settle()  # type: ignore[unreachable]
             elif self._queue is not None:
                 self.flush()
@@ -215,15 +215,15 @@ class Pump(asyncio.Protocol):
         if self._lost or self._ended:
             return False
         self._ended = True
-        if self._closing:
+        if self.closed:
             return True
         self._hearing = True
         try:
             if self._framer is not None:
                 self._take_end()
-            if not self._closing:
-                assert self._hearer is not None
-                self._hearer.ended()
+            if not self.closed:
+                assert self.hearer is not None
+                self.hearer.ended()
         finally:
             self._hearing = False
             self._settle()
@@ -232,9 +232,9 @@ class Pump(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost:
             return
-        self._lost = self._closing = True
+        self._lost = self.closed = True
         self._queue = None
-        hearer, self._hearer = self._hearer, None
+        hearer, self.hearer = self.hearer, None
         inlet: object = self._inlet
         if self._inlet is not None and inlet is not self._outlet:
             self._inlet.close()
@@ -255,7 +255,7 @@ class Pump(asyncio.Protocol):
         slow = self._slow
         if slow is not None and slow.throttled:
             slow.throttled = False
-            if not self._closing:
+            if not self.closed:
                 slow.stop()
                 if not self._ended and self._inlet is not None:
                     self._inlet.resume_reading()
@@ -276,23 +276,10 @@ class Pump(asyncio.Protocol):
             return queued
         return queued + self._outlet.get_write_buffer_size()
 
-    @property
-    def closed(self) -> bool:
-        return self._closing
-
-    @property
-    def hearer(self) -> Hearer | None:
-        """The dialect's side; None when the connection is gone."""
-        return self._hearer
-
-    @hearer.setter
-    def hearer(self, given: Hearer) -> None:
-        self._hearer = given
-
     # Something in the queue means that it will be written: we hear, or a flush is due.
 
     def send(self, message: bytes) -> None:
-        if self._closing:
+        if self.closed:
             return
         queue = self._queue
         if queue is None:
@@ -306,7 +293,7 @@ class Pump(asyncio.Protocol):
             self._queue = [queue.body, message]
 
     def send_blob(self, blob: Blob) -> None:
-        if self._closing or not blob.messages:
+        if self.closed or not blob.messages:
             return
         queue = self._queue
         if queue is None:
@@ -326,7 +313,7 @@ class Pump(asyncio.Protocol):
             self._slowed().waiting.append(callback)
 
     def eof(self) -> None:
-        if self._closing:
+        if self.closed:
             return
         self.flush()
         outlet = self._outlet
@@ -334,14 +321,14 @@ class Pump(asyncio.Protocol):
             outlet.write_eof()
 
     def close(self) -> None:
-        if self._closing:
+        if self.closed:
             return
-        self._closing = True
+        self.closed = True
         if not self._hearing:
             self._settle()
 
     def abort(self) -> None:
-        self._closing = True
+        self.closed = True
         self._queue = None
         if self._outlet is not None:
             self._outlet.abort()
@@ -357,17 +344,17 @@ class Pump(asyncio.Protocol):
 
     def _hear_between(self, lines: list[bytes], framer: Lines) -> None:
         """Let the dialect hear lines and over-long ones in the order they came."""
-        hearer = self._hearer
+        hearer = self.hearer
         assert hearer is not None
         start = 0
         for (before, size), ends in zip(framer.overlong, framer.ends, strict=True):
             if before > start:
                 hearer.hear(lines[start:before])
                 start = before
-            if self._closing:
+            if self.closed:
                 return
             tell_overlong(hearer, size, ends)
-        if self._closing:
+        if self.closed:
             return
         if start < len(lines):
             hearer.hear(lines[start:])
@@ -376,7 +363,7 @@ class Pump(asyncio.Protocol):
         """Write what was said; end the connection when the dialect wants that."""
         if self._queue is not None:
             self.flush()
-        if self._closing and not self._lost and self._outlet is not None:
+        if self.closed and not self._lost and self._outlet is not None:
             if self._outlet.get_write_buffer_size() and not self._is_watched():
                 self._watch()  # a closing client that never reads must not stay for ever
             self._outlet.close()
@@ -443,7 +430,7 @@ class Pump(asyncio.Protocol):
         slow.timer = None
         if self._lost or self._outlet is None:
             return
-        if not (slow.throttled or self._closing):
+        if not (slow.throttled or self.closed):
             return
         if slow.seen + slow.written == self._outlet.get_write_buffer_size():
             self.abort()

@@ -59,11 +59,11 @@ class WebSocketLink(Pump):
     # --- the dialect's side ---------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
-        if not self._closing:
+        if not self.closed:
             self._post(client_frame(Op.TEXT, message) if self._client else text_frame(message))
 
     def send_blob(self, blob: Blob) -> None:
-        if self._closing:
+        if self.closed:
             return
         if self._client:
             for message in blob.messages:
@@ -80,7 +80,7 @@ class WebSocketLink(Pump):
         self.close()
 
     def close(self, code: int = Code.NORMAL, reason: str = "") -> None:
-        if self._closing:
+        if self.closed:
             return
         self._say_close(close_payload(code, reason))
         super().close()
@@ -94,15 +94,15 @@ class WebSocketLink(Pump):
         outlet: asyncio.WriteTransport,
     ) -> None:
         super().begin(peer, inlet, outlet)
-        assert self._hearer is not None
-        most = self._hearer.max_line
+        assert self.hearer is not None
+        most = self.hearer.max_line
         longest = min(most, self._longest) if self._longest else most
         self._frames = Frames(longest, from_client=not self._client)
 
     def data_received(self, data: bytes) -> None:
         if self._lost:
             return
-        if self._closing:
+        if self.closed:
             self._await_close(data)
             return
         self._hearing = True
@@ -123,31 +123,31 @@ class WebSocketLink(Pump):
             elif op == Op.CLOSE:
                 self._deliver(messages)
                 self._say_close(payload[:2])
-                self._closing = True
+                self.closed = True
                 return
         self._deliver(messages)
         failure = self._frames.failure
-        if failure is not None and not self._closing:
-            if failure.code == Code.TOO_BIG and self._hearer is not None:
+        if failure is not None and not self.closed:
+            if failure.code == Code.TOO_BIG and self.hearer is not None:
                 # The dialect answers, then it is over.
-                tell_overlong(self._hearer, failure.size, (failure.head, b""))
+                tell_overlong(self.hearer, failure.size, (failure.head, b""))
             self._say_close(close_payload(failure.code, failure.reason))
-            self._closing = True
+            self.closed = True
 
     def eof_received(self) -> bool:
         if self._lost or self._ended:
             return False
         self._ended = True
-        if not self._closing:
+        if not self.closed:
             # The connection broke without a close frame: there is nobody left to answer.
             self._said_close = True
-            self._closing = True
+            self.closed = True
             self._settle()
         return True
 
     def _deliver(self, messages: list[bytes]) -> None:
-        if messages and not self._closing and self._hearer is not None:
-            self._hearer.hear(messages)
+        if messages and not self.closed and self.hearer is not None:
+            self.hearer.hear(messages)
 
     def _await_close(self, data: bytes) -> None:
         """We said close: read on only to see the other side's answer."""
@@ -158,7 +158,7 @@ class WebSocketLink(Pump):
             self._outlet.close()
 
     def _settle(self) -> None:
-        if not self._closing or self._lost or self._outlet is None:
+        if not self.closed or self._lost or self._outlet is None:
             super()._settle()
             return
         self.flush()

@@ -11,7 +11,6 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import Prompt, Text, Usage
 from dragoman.engine.faults import NothingRunning, UnknownSession
-from dragoman.engine.hub import Watch
 from dragoman.engine.ports.commands import Commands
 from dragoman.engine.seat import Seat
 from dragoman.engine.work import Work
@@ -116,10 +115,6 @@ class Attachment:
         return self.connection.shape_key
 
     # --- watching ---
-
-    @property
-    def watch(self) -> Watch | None:
-        return self.seat.watch
 
     async def follow(self, since: int | None = None) -> None:
         """Watch the session from now on, or from what came after `since`."""
@@ -426,7 +421,7 @@ class Attachment:
 
     async def all_told(self) -> None:
         """Wait until the client was given what happened so far."""
-        if self.watch is not None and not self._link.closed:
+        if self.seat.watch is not None and not self._link.closed:
             told = asyncio.Event()
             self.seat.then(told.set)
             await told.wait()

@@ -121,7 +121,7 @@ async def _turn(
         if not work.done.done():
             raise
         return Finished(work.turn, "cancelled", "aborted", cause="shutdown")  # the host went down
-    if attachment.watch is not None and not conn.link.closed:
+    if attachment.seat.watch is not None and not conn.link.closed:
         await running.told  # a client that reads slowly still gets all updates first
     return finished
 
