@@ -185,7 +185,7 @@ async def test_case_73_what_is_refused_and_what_is_gone(tmp_path: Path) -> None:
             left = await client.request("DELETE", "/acp", headers=remote.head)
             assert left.status_code == status
         assert (await remote.post(message("session/list", 1))).status_code == 404
-        assert not served.gate.remotes and served.gate.guests.count == 0
+        assert not served.gate.remotes and not served.gate.guests.all
 
 
 async def test_an_id_is_no_key() -> None:
@@ -218,7 +218,7 @@ async def test_who_never_listens_is_forgotten(monkeypatch: pytest.MonkeyPatch) -
     async with serving() as served, served.client() as client:
         await begin(client)
         async with asyncio.timeout(30):
-            while served.gate.guests.count:
+            while served.gate.guests.all:
                 await served.gate.guests.changed()
         assert not served.gate.remotes
 
@@ -235,7 +235,7 @@ async def test_who_leaves_too_much_unread_is_refused_then_ended(
         assert (await remote.post(message("_x/y" * 40, 2))).status_code == 202
         assert (await remote.post(message("session/list", 3))).status_code == 503
         async with asyncio.timeout(30):
-            while served.gate.guests.count:
+            while served.gate.guests.all:
                 await served.gate.guests.changed()
         assert (await remote.post(message("session/list", 4))).status_code == 404
 

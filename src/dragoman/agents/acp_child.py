@@ -226,9 +226,6 @@ class Child:
         if asked.id is not msgspec.UNSET:
             self._send(error(asked.id, code, message))
 
-    def notify(self, method: str, params: Params) -> None:
-        self.outbound.notify(method, params)
-
     def _send(self, message: bytes) -> None:
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():

@@ -266,7 +266,7 @@ class Taking:
     async def _cancel(self, prompt: "asyncio.Future[Fields]") -> None:
         """Tell the child, give it a moment, and keep what was said."""
         child = self.child
-        child.notify("session/cancel", {"sessionId": child.session})
+        child.outbound.notify("session/cancel", {"sessionId": child.session})
         await self._end_requests()
         await asyncio.wait({prompt}, timeout=_CANCEL_SECONDS)
         if not prompt.done():  # it does not listen: the next prompt gets a new one
@@ -284,7 +284,7 @@ class Taking:
         child = self.child
         await self._end_requests()
         if not prompt.done():
-            child.notify("session/cancel", {"sessionId": child.session})
+            child.outbound.notify("session/cancel", {"sessionId": child.session})
             await asyncio.wait({prompt}, timeout=_CANCEL_SECONDS)
             if not prompt.done():
                 prompt.cancel()

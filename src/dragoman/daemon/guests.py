@@ -37,10 +37,6 @@ class Guests:
         self._unheard: dict[Link, asyncio.TimerHandle] = {}
         self._waiting: list[asyncio.Future[None]] = []  # for somebody to come or go
 
-    @property
-    def count(self) -> int:
-        return len(self.all)
-
     def counting(self, open: Opener, dialect: str = "") -> Opener:
         """The same opener, whose connections are counted and bounded."""
 

@@ -309,7 +309,7 @@ class Daemon:
         changed = asyncio.Event()
         watch = host.hub.watch(_NOBODY, _Bell(changed), lambda said: None)
         try:
-            while not self.guests.count:
+            while not self.guests.all:
                 busy = [s for s in host.live.values() if s.inbox.busy and not s.state.asks]
                 if not busy:
                     return True

@@ -18,7 +18,8 @@ from typing import Any, Generic
 import msgspec
 from msgspec import UNSET
 
-from .jsonrpc import ABSENT, Batch, BatchReply, Request, Response, reply
+from .calls import Outbound
+from .jsonrpc import ABSENT, Batch, BatchReply, Invalid, Request, Response, reply
 from .link import Link, Party
 from .verbs import (
     UNREADABLE,
@@ -446,6 +447,38 @@ class Served(Party):
 
     def hear(self, lines: list[bytes]) -> None:
         (self._shell or self.shell).hear(lines)
+
+
+class Asking(Served):
+    """A party of JSON-RPC that asks its client, too."""
+
+    __slots__ = ("_deaf", "_outbound")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._outbound: Outbound | None = None
+        self._deaf = False  # it will answer nothing more
+
+    @property
+    def outbound(self) -> Outbound:
+        """Our own requests to this client."""
+        if self._outbound is None:
+            self._outbound = Outbound(self.link.send)
+            if self._deaf:
+                self._outbound.lose()
+        return self._outbound
+
+    def unheard(self) -> None:
+        """The client answers nothing more."""
+        self._deaf = True
+        if self._outbound is not None:
+            self._outbound.lose()
+
+    def responded(self, response: Response) -> None:
+        self.outbound.settle(response)
+
+    def invalid(self, message: Invalid) -> bytes:
+        return message.reply()
 
 
 class Pause:

@@ -3,7 +3,6 @@
 import asyncio
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
-from uuid import uuid4
 
 from dragoman.dialects.descriptor import REGISTRY
 from dragoman.engine.door import Door
@@ -58,9 +57,6 @@ class Desk:
         from .hear import AcpHearer
 
         return AcpHearer(self.door, link, self, link.peer.came.agent or self.agent)
-
-    def new_id(self) -> str:
-        return f"acp-{uuid4().hex[:12]}"
 
     def accounts(self) -> list[str]:
         """Providers whose key somebody kept by logging in, maybe in a terminal just now."""

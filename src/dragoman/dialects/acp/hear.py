@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import msgspec
 
@@ -16,21 +17,18 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault, TooMany, UnknownSession, WrongState
 from dragoman.engine.info import SessionInfo
-from dragoman.wire.calls import Outbound
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    Invalid,
     Reader,
     Request,
-    Response,
     Rules,
     error,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
-from dragoman.wire.serve import Served, is_same
+from dragoman.wire.serve import Asking, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
@@ -57,11 +55,11 @@ GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
-class AcpHearer(Served):
+class AcpHearer(Asking):
     """The dialect's side of a connection."""
 
     __slots__ = (
-        "_attached", "_gone", "_grace", "_outbound", "_who", "agent", "client", "codes",
+        "_attached", "_gone", "_grace", "_who", "agent", "client", "codes",
         "desk", "door", "greeted", "heard_more", "holding", "lent", "link", "max_line", "places",
         "prompts", "quirks", "second", "steady",
     )  # fmt: skip
@@ -91,7 +89,6 @@ class AcpHearer(Served):
         self.places = False  # the client is told how far it has come in each session
         self.steady = came.connection  # a name that the client keeps when it connects again
         self._who: Who | None = None
-        self._outbound: Outbound | None = None
         self._attached: dict[str, Attachment] | None = None
         self._gone = False
         self._grace: asyncio.TimerHandle | None = None
@@ -100,21 +97,12 @@ class AcpHearer(Served):
     @property
     def who(self) -> Who:
         if self._who is None:
-            self._who = Who("acp", self.link.peer.label, "", self.desk.new_id())
+            self._who = Who("acp", self.link.peer.label, "", f"acp-{uuid4().hex[:12]}")
         return self._who
 
     @who.setter
     def who(self, given: Who) -> None:
         self._who = given
-
-    @property
-    def outbound(self) -> Outbound:
-        """Our own requests to this client."""
-        if self._outbound is None:
-            self._outbound = Outbound(self.link.send)
-            if self.shell.ended:
-                self._outbound.lose()
-        return self._outbound
 
     @property
     def attached(self) -> Mapping[str, Attachment]:
@@ -172,8 +160,7 @@ class AcpHearer(Served):
 
     def ended(self) -> None:
         """Nothing more will be asked: answer what is open, then go."""
-        if self._outbound is not None:
-            self._outbound.lose()
+        self.unheard()
         self.shell.end()
         if self.link.peer.transport == "stdio" and (self.shell.working or self._at_work()):
             # The process ends with its input: what waits for this client's human cannot go on.
@@ -188,8 +175,7 @@ class AcpHearer(Served):
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
-        if self._outbound is not None:
-            self._outbound.lose()
+        self.unheard()
         if self.link.peer.transport == "stdio":
             self._cancel_all()
         for attachment in tuple(self.attached.values()):
@@ -229,12 +215,6 @@ class AcpHearer(Served):
             self._grace.cancel()
             self._grace = None
         self.link.close()
-
-    def responded(self, response: Response) -> None:
-        self.outbound.settle(response)
-
-    def invalid(self, message: Invalid) -> bytes:
-        return message.reply()
 
     def failure(self, verb: Verb | None, id: Any, problem: BaseException) -> bytes:
         if isinstance(problem, UnknownMethod):

@@ -14,23 +14,20 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.seat import Seat
 from dragoman.engine.view import SessionView
-from dragoman.wire.calls import Outbound
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    Invalid,
     Reader,
     Request,
-    Response,
     Rules,
     error,
     reply,
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
-from dragoman.wire.serve import Pause, Served
+from dragoman.wire.serve import Asking, Pause
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from .desk import Desk, log
@@ -144,14 +141,14 @@ class Held(msgspec.Struct, eq=False):
     counted: int = 0  # the numbers that were given to watches
 
 
-class ZeroclawHearer(Served):
+class ZeroclawHearer(Asking):
     """The dialect's side of one connection.
 
     Thousands may be open and silent, so most of what a connection can have is made when it does.
     """
 
     __slots__ = (
-        "_held", "_outbound", "_pause", "_seats", "_who", "camel", "desk", "door", "env",
+        "_held", "_pause", "_seats", "_who", "camel", "desk", "door", "env",
         "form", "gone", "link", "order", "ready", "terminal",
     )  # fmt: skip
     table = TABLE
@@ -174,7 +171,6 @@ class ZeroclawHearer(Served):
         self.gone = False
         self._who: Who | None = None
         self._held: Held | None = None
-        self._outbound: Outbound | None = None
         self._seats: Seats | None = None
         self._pause: Pause | None = None
         door.visitors.enter(self)
@@ -194,15 +190,6 @@ class ZeroclawHearer(Served):
         if self.order is None:
             self.order = Arrivals()
         return self.order.turn(session_id)
-
-    @property
-    def outbound(self) -> Outbound:
-        """Our own requests to this client."""
-        if self._outbound is None:
-            self._outbound = Outbound(self.link.send)
-            if self.gone:
-                self._outbound.lose()
-        return self._outbound
 
     @property
     def held(self) -> "Held":
@@ -238,8 +225,7 @@ class ZeroclawHearer(Served):
         """The client is gone. What it began goes on."""
         self.gone = True
         self.shell.ended = True
-        if self._outbound is not None:
-            self._outbound.lose()
+        self.unheard()
         if self._seats is not None:
             taken = self._seats.close()
             if self.terminal and taken and not self.door.stopping:
@@ -266,12 +252,6 @@ class ZeroclawHearer(Served):
         """`initialize` succeeded: nothing is refused from now on."""
         self.ready = True
         self.shell.use(OPEN)
-
-    def responded(self, response: Response) -> None:
-        self.outbound.settle(response)
-
-    def invalid(self, message: Invalid) -> bytes:
-        return message.reply()
 
     def rested(self) -> None:
         self.link.close()
