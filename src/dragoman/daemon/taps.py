@@ -94,24 +94,16 @@ class Taps:
 class _Tap:
     """Between a connection and its dialect: shows every line before it is heard."""
 
-    __slots__ = ("_show", "inner")
     wants_ends = True
 
     def __init__(self, inner: Hearer, show: Callable[[bytes], None]) -> None:
         self.inner = inner
         self._show = show
-
-    @property
-    def max_line(self) -> int:
-        return self.inner.max_line
-
-    @property
-    def limit_counts_newline(self) -> bool:
-        return self.inner.limit_counts_newline
-
-    @property
-    def max_pending(self) -> int:
-        return self.inner.max_pending
+        self.max_line = inner.max_line
+        self.limit_counts_newline = inner.limit_counts_newline
+        self.max_pending = inner.max_pending
+        self.ended = inner.ended
+        self.lost = inner.lost
 
     def hear(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -120,12 +112,6 @@ class _Tap:
 
     def overlong(self, size: int, ends: Ends = UNSEEN) -> None:
         tell_overlong(self.inner, size, ends)
-
-    def ended(self) -> None:
-        self.inner.ended()
-
-    def lost(self) -> None:
-        self.inner.lost()
 
 
 def _client(hearer: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.wire.link import Opener, Peer
 
-from .pump import BOUND, STALL, Pump, Terms
+from .pump import BOUND, Pump, Terms
 
 
 class Listener:
@@ -25,7 +25,7 @@ class Listener:
             server.close()
 
 
-async def listen(path: str, open: Opener, *, bound: int = BOUND, stall: float = STALL) -> Listener:
+async def listen(path: str, open: Opener, *, bound: int = BOUND) -> Listener:
     """Listen at a name like `\\\\.\\pipe\\dragoman-1a2b`.
 
     The default security of a pipe lets only its owner, administrators and the system write to it.
@@ -34,5 +34,5 @@ async def listen(path: str, open: Opener, *, bound: int = BOUND, stall: float = 
     serve = getattr(loop, "start_serving_pipe", None)
     if serve is None:
         raise OSError("named pipes need the proactor event loop of Windows")
-    terms = Terms(open, Peer("pipe:local", "pipe"), bound=bound, stall=stall)
+    terms = Terms(open, Peer("pipe:local", "pipe"), bound=bound)
     return Listener(path, await serve(lambda: Pump(terms), path))

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 
 from dragoman.wire.link import Opener, Peer
 
-from .pump import BOUND, STALL, Pump, Terms
+from .pump import Pump, Terms
 
 _CHUNK = 65536
 _LOOK_SECONDS = 0.5
@@ -40,8 +40,6 @@ async def serve(
     *,
     stdin: int = 0,
     stdout: int | None = None,
-    bound: int = BOUND,
-    stall: float = STALL,
     first: bytes = b"",
 ) -> "Stdio":
     """Connect a dialect to standard input and output; `stdout` None claims the real one.
@@ -50,7 +48,7 @@ async def serve(
     """
     if stdout is None:
         stdout = claim_stdout()
-    line = Stdio(open, bound=bound, stall=stall, first=first)
+    line = Stdio(open, first)
     await line.connect(stdin, stdout)
     return line
 
@@ -58,12 +56,10 @@ async def serve(
 class Stdio:
     """A connection over two descriptors; `gone` is set when it is over and all is flushed."""
 
-    def __init__(
-        self, open: Opener, *, bound: int = BOUND, stall: float = STALL, first: bytes = b""
-    ) -> None:
+    def __init__(self, open: Opener, first: bytes = b"") -> None:
         self.peer = Peer("stdio", "stdio")
         self._first = first
-        self.pump = Pump(Terms(open, self.peer, bound=bound, stall=stall))
+        self.pump = Pump(Terms(open, self.peer))
         self.gone = asyncio.Event()
 
     async def connect(self, stdin: int, stdout: int) -> None:

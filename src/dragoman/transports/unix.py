@@ -13,7 +13,7 @@ from functools import partial
 from dragoman.wire.link import Opener, Peer
 
 from .directory import prepare_for
-from .pump import BOUND, STALL, Pump, Terms
+from .pump import BOUND, Pump, Terms
 
 BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn
 Admit = Callable[[Peer], bool]
@@ -47,12 +47,7 @@ class Listener:
 
 
 async def listen(
-    path: str,
-    open: Opener,
-    *,
-    admit: Admit = same_user,
-    bound: int = BOUND,
-    stall: float = STALL,
+    path: str, open: Opener, *, admit: Admit = same_user, bound: int = BOUND
 ) -> Listener:
     """Listen at a path that is free; its directory is made when it is missing.
 
@@ -69,7 +64,7 @@ async def listen(
             peer = identified(sock)
             return peer if admit(peer) and still_there(sock) else None
 
-        terms = Terms(open, identify, bound=bound, stall=stall)
+        terms = Terms(open, identify, bound=bound)
         server = await asyncio.get_running_loop().create_unix_server(
             partial(Pump, terms), sock=sock, backlog=BACKLOG
         )

@@ -17,7 +17,7 @@ from dragoman.wire.frames import (
 )
 from dragoman.wire.link import Blob, Opener, Peer, tell_overlong
 
-from .pump import BOUND, STALL, Identify, Pump, Terms
+from .pump import BOUND, Identify, Pump, Terms
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _PATIENCE = 5.0  # seconds that the other side has to answer our close frame
@@ -49,9 +49,8 @@ class WebSocketLink(Pump):
         client: bool = False,
         longest: int = 0,  # bytes of a message, if that is less than the dialect takes
         bound: int = BOUND,
-        stall: float = STALL,
     ) -> None:
-        super().__init__(Terms(open, identify, bound=bound, stall=stall))
+        super().__init__(Terms(open, identify, bound=bound))
         self._client = client
         self._longest = longest
         self._said_close = False

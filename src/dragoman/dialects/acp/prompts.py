@@ -28,21 +28,19 @@ def read_prompt(raw: msgspec.Raw, *, vision: bool, strict: bool = False) -> Prom
         return (Text(given),)
     if not isinstance(given, list):
         raise BadInput("Parameter 'prompt' must be a string or an array of content parts")
-    texts: list[str] = []
-    pictures: list[Image] = []
+    read: list[str | Image] = []
     for place, part in enumerate(given):
         if strict and not (isinstance(part, dict) and isinstance(part.get("type"), str)):
             raise BadInput(f"prompt[{place}] must be an object with a type")
-        _read_part(part, f"prompt[{place}]", texts, pictures, vision)
-    if not texts and not pictures:
+        read.append(_read_part(part, f"prompt[{place}]", vision))
+    if not read:
         raise BadInput("Parameter 'prompt' array must contain at least one text part")
+    texts = [one for one in read if isinstance(one, str)]
     said: Prompt = (Text("\n\n".join(texts)),) if texts else ()
-    return (*said, *pictures)
+    return (*said, *(one for one in read if isinstance(one, Image)))
 
 
-def _read_part(
-    part: object, at: str, texts: list[str], pictures: list[Image], vision: bool
-) -> None:
+def _read_part(part: object, at: str, vision: bool) -> str | Image:
     if not isinstance(part, dict):
         raise BadInput(f"{at} must be an object", 'For example {"type":"text","text":"hello"}.')
     kind = part.get("type")
@@ -50,18 +48,18 @@ def _read_part(
         kind = "resource" if "resource" in part and "text" not in part else "text"
     match kind:
         case "text":
-            texts.append(_string(part, "text", at))
+            return _string(part, "text", at)
         case "resource":
-            _read_resource(part.get("resource"), f"{at}.resource", texts, pictures, vision)
+            return _read_resource(part.get("resource"), f"{at}.resource", vision)
         case "resource_link":
-            texts.append(_link(part, at))
+            return _link(part, at)
         case "image":
             if not vision:
                 raise BadInput(
                     f"{at}: the model of this session cannot see images",
                     "Choose another model, or leave the image out.",
                 )
-            pictures.append(_picture(_bytes(part.get("data"), f"{at}.data"), f"{at}.data"))
+            return _picture(_bytes(part.get("data"), f"{at}.data"), f"{at}.data")
         case _:
             raise BadInput(
                 f"{at}: content of type {kind!r} is not supported",
@@ -69,26 +67,22 @@ def _read_part(
             )
 
 
-def _read_resource(
-    resource: object, at: str, texts: list[str], pictures: list[Image], vision: bool
-) -> None:
+def _read_resource(resource: object, at: str, vision: bool) -> str | Image:
     if not isinstance(resource, dict):
         raise BadInput(f"{at} must be an object")
     uri = resource.get("uri")
     name = f"{_place(uri)}:\n" if isinstance(uri, str) and uri else ""
     text = resource.get("text")
     if isinstance(text, str):
-        texts.append(name + text)
-        return
+        return name + text
     if "blob" not in resource:
         raise BadInput(f"{at} has neither text nor blob")
     data = _bytes(resource["blob"], f"{at}.blob")
     mime = str(resource.get("mimeType") or "")
     if mime.startswith("image/") and vision:
-        pictures.append(_picture(data, f"{at}.blob"))
-        return
+        return _picture(data, f"{at}.blob")
     try:
-        texts.append(name + data.decode())
+        return name + data.decode()
     except UnicodeDecodeError:
         raise BadInput(
             f"{at}: a file of type {mime or 'unknown'} cannot be read as text",
