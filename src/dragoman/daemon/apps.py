@@ -44,7 +44,6 @@ class Keeper:
         self.exit_code: int | None = None
         self.problem = ""
         self.since = 0
-        self.changed = asyncio.Condition()
         self._tells = tells
         self._descendants = descendants or Descendants()
         self._failures: deque[float] = deque()
@@ -68,15 +67,15 @@ class Keeper:
             count = len(self._failures)
             if count > self.app.max_restarts:
                 log.error("gave up", app=self.id, failures=count, problem=self.problem)
-                await self._become("crashed")
+                self._become("crashed")
                 return
             delay = min(self.app.restart_delay_secs * 2 ** (count - 1), LONGEST_DELAY)
             log.warning("failed", app=self.id, problem=self.problem, again_in=delay)
-            await self._become("waiting")
+            self._become("waiting")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay)
             self.restarts += 1
-        await self._become("stopped")
+        self._become("stopped")
 
     async def _once(self) -> bool:
         """Run it to its end; True when that was a failure."""
@@ -97,7 +96,7 @@ class Keeper:
         self._process, self.pid = process, process.pid
         # Children of ours are kept from our sockets, but not apps.
         self._descendants.trust(process.pid)
-        await self._become("running")
+        self._become("running")
         log.info("started", app=self.id, pid=process.pid)
         try:
             if self._stopping.is_set():  # asked to stop while it was starting
@@ -156,16 +155,9 @@ class Keeper:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
-    async def _become(self, state: str) -> None:
-        async with self.changed:
-            self.state = state
-            self.since = time.time_ns() // 1_000_000
-            self.changed.notify_all()
-
-    async def reach(self, *states: str) -> None:
-        """Wait until it is in one of these states."""
-        async with self.changed:
-            await self.changed.wait_for(lambda: self.state in states)
+    def _become(self, state: str) -> None:
+        self.state = state
+        self.since = time.time_ns() // 1_000_000
 
     def leaving(self, timeout_ms: float | None) -> None:
         """The app said that it shuts down: kill it when it does not keep its own time."""

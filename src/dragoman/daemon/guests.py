@@ -35,7 +35,7 @@ class Guests:
         self._any = False
         # Beyond the limit, and not heard yet: they are refused in the protocol of their first line.
         self._unheard: dict[Link, asyncio.TimerHandle] = {}
-        self._waiting: list[asyncio.Future[None]] = []  # for somebody to come or go
+        self._changed = asyncio.Event()  # somebody came or went; each is set once
 
     def counting(self, open: Opener, dialect: str = "") -> Opener:
         """The same opener, whose connections are counted and bounded."""
@@ -52,8 +52,7 @@ class Guests:
             all[link] = dialect
             link.left = leave
             self._any = True
-            if self._waiting:
-                self._wake()
+            self._wake()
             for between in self.on_enter:
                 hearer = between(link, hearer)
             return hearer
@@ -90,20 +89,15 @@ class Guests:
 
     def _leave(self, guest: Guest) -> None:
         self.all.pop(guest, None)
-        if self._waiting:
-            self._wake()
+        self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def changed(self) -> None:
         """Wait until somebody comes or goes."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        await future
+        await self._changed.wait()
 
     async def gone(self, grace: float) -> None:
         """Return when the last client has left and none came back for `grace` seconds."""

@@ -34,9 +34,7 @@ def path_of(config_dir: str | None, env: "Mapping[str, str]") -> str:
 
     Settings in the environment would not reach a daemon: with any, there is nothing to join.
     """
-    if os.name != "posix":
-        return ""
-    if has_settings(env):
+    if os.name != "posix" or has_settings(env):
         return ""
     from dragoman.client.address import socket_path
     from dragoman.client.problems import NotRunning

@@ -1,7 +1,6 @@
 """`dragoman replay`: plays a transcript as a server, on stdio or on a socket."""
 
 import asyncio
-import signal
 import sys
 from collections import deque
 from itertools import count
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.engine.faults import BadInput
 from dragoman.testing.score import PlayedConnection, Score, load
 from dragoman.testing.talk import TalkError
-from dragoman.transports.loop import run
+from dragoman.transports.loop import Stopping, run
 from dragoman.wire.link import Hearer, Link
 
 if TYPE_CHECKING:
@@ -137,14 +136,11 @@ async def _on_socket(player: Player, path: str) -> None:
     from dragoman.transports import unix
 
     held = lock.hold(path)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stopping = Stopping()
     listener = await unix.listen(path, player.hearer)
     print(f"ready: {path}", file=sys.stderr, flush=True)
     try:
-        await stop.wait()
+        await stopping.came.wait()
     finally:
         await listener.close()
         held.release()

@@ -65,7 +65,7 @@ class Stopping:
         """`act` is called at each of them; `hang_up`: a closed terminal is one, too."""
         self.number = 0  # of the first that came
         self._act = act
-        self._came = asyncio.Event()
+        self.came = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hang_up else [])):
             with suppress(NotImplementedError):  # Windows: the process just ends
@@ -73,12 +73,12 @@ class Stopping:
 
     def _stop(self, number: int) -> None:
         self.number = self.number or number
-        self._came.set()
+        self.came.set()
         self._act()
 
     async def until(self, over: asyncio.Event) -> None:
         """Wait for the end that is due, or for a signal."""
-        waits = [asyncio.ensure_future(one.wait()) for one in (over, self._came)]
+        waits = [asyncio.ensure_future(one.wait()) for one in (over, self.came)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()

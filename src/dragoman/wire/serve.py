@@ -449,7 +449,7 @@ class Served(Party):
         (self._shell or self.shell).hear(lines)
 
 
-class Asking(Served):
+class Conversing(Served):
     """A party of JSON-RPC that asks its client, too."""
 
     __slots__ = ("_deaf", "_outbound")

@@ -88,8 +88,8 @@ async def test_a_prompt_of_eight_mebibytes() -> None:
 
 async def test_an_endless_line_is_refused_and_skipped() -> None:
     client = talker(memory_door(Scripted([])))
-    client.end.pump._hearer.max_line = 100  # type: ignore[misc, union-attr]
-    hearer = client.end.pump._hearer
+    client.end.pump.hearer.max_line = 100  # type: ignore[misc, union-attr]
+    hearer = client.end.pump.hearer
     hearer.overlong(200)  # type: ignore[union-attr]
     answer = await client.next()
     assert answer["error"]["code"] == -32600 and answer["id"] is None

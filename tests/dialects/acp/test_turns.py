@@ -398,7 +398,7 @@ async def test_a_client_that_stops_reading_gets_the_whole_turn_before_the_answer
     async with asyncio.timeout(30):
         while not client.end.pump.paused:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.001)
-    door = client.end.pump._hearer.door  # type: ignore[union-attr]
+    door = client.end.pump.hearer.door  # type: ignore[union-attr]
     await door.idle(session)
     client.end.wire.take()
     result = (await client.reply(waiting))["result"]

@@ -116,8 +116,8 @@ async def test_mutated_lines_are_each_answered_and_nothing_breaks():
     client = memory.Client(desk.hearer)
     for _ in range(sent // 500):
         client.send(*[mutated(dice, dice.choice(pool)) for _ in range(500)])
-        while client.pump._hearer.shell.working:
-            await asyncio.wait(set(client.pump._hearer.shell.tasks))
+        while client.pump.hearer.shell.working:
+            await asyncio.wait(set(client.pump.hearer.shell.tasks))
         answers = client.received()
         assert len(answers) == 500
         for line in answers:

@@ -138,7 +138,7 @@ async def test_the_answer_does_not_overtake_the_updates_of_a_slow_reader():
     await talker.new()
     talker.client.wire.stuck = True
     prompt = talker.say("session/prompt", {"sessionId": "s", "prompt": "go"})
-    door = talker.client.pump._hearer.door
+    door = talker.client.pump.hearer.door
     async with asyncio.timeout(10):
         while not talker.client.pump.paused:  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -175,7 +175,7 @@ async def test_requests_in_flight_are_bounded():
     script = Scripted([hang()])
     talker = Talker(desk_of(script))
     await talker.new()
-    hearer = talker.client.pump._hearer
+    hearer = talker.client.pump.hearer
     hearer.shell.working = IN_FLIGHT
     error = await talker.refused("session/list", {})
     assert error["code"] == -32603 and str(IN_FLIGHT) in error["message"]

@@ -234,7 +234,7 @@ async def test_a_question_that_somebody_else_answered_is_not_waited_for():
         message = json.loads(await asked.client.receive())
         if message.get("method") == "elicitation/create":
             break
-    hearer = asked.client.pump._hearer
+    hearer = asked.client.pump.hearer
     assert hearer.outbound.pending == 1
     chosen = {"decision": "answer", "replacement": "red"}
     answer = {"sessionId": "s", "requestId": question["requestId"], **chosen}
@@ -245,4 +245,4 @@ async def test_a_question_that_somebody_else_answered_is_not_waited_for():
     asked.client.send(json.dumps({"jsonrpc": "2.0", "result": late, "id": message["id"]}).encode())
     await asked.ask("status")
     (row,) = await desk.door.asks(pending=False)
-    assert (row.settled.text, row.settled.by.id) == ("red", other.client.pump._hearer.who.id)
+    assert (row.settled.text, row.settled.by.id) == ("red", other.client.pump.hearer.who.id)

@@ -28,7 +28,7 @@ from dragoman.wire.jsonrpc import (
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
-from dragoman.wire.serve import Asking, is_same
+from dragoman.wire.serve import Conversing, is_same
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
 from .attach import Attachment
@@ -55,7 +55,7 @@ GRACE_SECONDS = 1.5  # for turns that run when the input of a process ends
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
-class AcpHearer(Asking):
+class AcpHearer(Conversing):
     """The dialect's side of a connection."""
 
     __slots__ = (
@@ -254,14 +254,9 @@ class AcpHearer(Asking):
     async def drained(self) -> None:
         """Wait until the client has read enough for more."""
         if self.link.paused:
-            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-            def go_on() -> None:
-                if not waiting.done():
-                    waiting.set_result(None)
-
-            self.link.on_resume(go_on)
-            await waiting
+            resumed = asyncio.Event()
+            self.link.on_resume(resumed.set)
+            await resumed.wait()
 
     # --- sessions of this connection ---
 

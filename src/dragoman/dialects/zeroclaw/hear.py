@@ -27,7 +27,7 @@ from dragoman.wire.jsonrpc import (
 )
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Link
-from dragoman.wire.serve import Asking, Pause
+from dragoman.wire.serve import Conversing, Pause
 from dragoman.wire.verbs import BadParams, Crowded, Table, UnknownMethod, Verb
 
 from .desk import Desk, log
@@ -141,7 +141,7 @@ class Held(msgspec.Struct, eq=False):
     counted: int = 0  # the numbers that were given to watches
 
 
-class ZeroclawHearer(Asking):
+class ZeroclawHearer(Conversing):
     """The dialect's side of one connection.
 
     Thousands may be open and silent, so most of what a connection can have is made when it does.
