@@ -100,9 +100,11 @@ class _Loading:
 
         if self.text:
             self.read_file()
-        self.read_env(env, named)
+        for name in sorted(named, key=lambda one: one.startswith(OURS)):  # ours is put over theirs
+            self.put_env(name, env[name])
         for name, value in flags.items():
-            self.put_flag(name, value)
+            key = shape.key(shape.split(name))
+            self.put(key, value, Source("flag", f"--{key.path[-1].replace('_', '-')}"))
         if not self.problems:
             settings: Settings = shape.build(Settings, self.raw)
             for path, text in refer.problems(settings):
@@ -164,11 +166,6 @@ class _Loading:
                 f"Run: chmod 600 {self.path}"
             )
 
-    def read_env(self, env: Mapping[str, str], named: list[str]) -> None:
-        # Theirs first, so that ours is put over it.
-        for name in sorted(named, key=lambda one: one.startswith(OURS)):
-            self.put_env(name, env[name])
-
     def put_env(self, name: str, text: str) -> None:
         from . import shape
 
@@ -176,13 +173,11 @@ class _Loading:
         try:
             key = _resolve(name[len(prefix) :])
         except shape.UnknownKey as unknown:
-            if prefix == OURS and self.put_retired(name, text):
-                return
-            if prefix == OURS:
-                self.problems.append(f"{name} in the environment: {unknown.sentence}")
-            else:
-                text = f"{name} in the environment: {unknown.sentence}"
-                self.warnings.append(f"{text} It is ignored.")
+            said = f"{name} in the environment: {unknown.sentence}"
+            if prefix == THEIRS:
+                self.warnings.append(f"{said} It is ignored.")
+            elif not self.put_retired(name, text):
+                self.problems.append(said)
             return
         value = shape.read(key.kind, text)
         self.put(key, value, Source("env", name))
@@ -201,12 +196,6 @@ class _Loading:
             key = shape.key(one.heir(path))
             self.put(key, shape.read(key.kind, text), Source("env", name))
         return True
-
-    def put_flag(self, name: str, value: Any) -> None:
-        from . import shape
-
-        key = shape.key(shape.split(name))
-        self.put(key, value, Source("flag", f"--{key.path[-1].replace('_', '-')}"))
 
     def put(self, key: Any, value: Any, source: Source) -> None:
         from . import shape

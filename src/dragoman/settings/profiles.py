@@ -4,7 +4,7 @@ A rule is looked for in the agent, then its risk profile, then `[autonomy]`; a w
 agent, then its runtime profile, then the engine's defaults.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,12 +12,13 @@ import msgspec
 from dragoman.engine.faults import UnknownAgent
 from dragoman.engine.ports import AgentProfile, ModelInfo
 
-from .agents import Agent, Risk, RuntimeProfile
-from .host import Model, Provider
+from .agents import Agent, Autonomy, Risk, RuntimeProfile
+from .host import Provider
 from .model import Settings
 
 DEFAULT = "default"  # the agent that exists when none is configured
 HOSTED = "hosted"  # the provider that stands for the models of hosted agents
+_OF_THE_ENGINE = "reasoning temperature max_steps auto_compact context_files tools".split()
 
 
 class ResolvedPolicy(msgspec.Struct, frozen=True):
@@ -94,16 +95,17 @@ def agent(settings: Settings, alias: str) -> Agent:
 
 def rules(settings: Settings, alias: str) -> ResolvedPolicy:
     """The policy of one agent. Raises UnknownAgent."""
+    own, profile, general = places = _places(settings, alias)
+    mode = own.mode or own.autonomy or profile.mode or general.level
+    names = [name for name in ResolvedPolicy.__struct_fields__ if name != "mode"]
+    found = {name: _first(*(getattr(place, name) for place in places)) for name in names}
+    return ResolvedPolicy(mode=mode, **found)
+
+
+def _places(settings: Settings, alias: str) -> tuple[Agent, Risk, Autonomy]:
+    """Where a rule of an agent is looked for, in this order. Raises UnknownAgent."""
     own = agent(settings, alias)
-    profile = settings.risk_profiles.get(own.risk_profile, Risk())
-    general = settings.autonomy
-    found: dict[str, Any] = {}
-    for name in ResolvedPolicy.__struct_fields__:
-        if name == "mode":
-            found[name] = own.mode or own.autonomy or profile.mode or general.level
-        else:
-            found[name] = _first(getattr(own, name), getattr(profile, name), getattr(general, name))
-    return ResolvedPolicy(**found)
+    return own, settings.risk_profiles.get(own.risk_profile, Risk()), settings.autonomy
 
 
 def budget(settings: Settings, alias: str) -> Budget:
@@ -121,11 +123,9 @@ _budgets: tuple[Settings | None, dict[str, Budget]] = (None, {})
 
 
 def _budget(settings: Settings, alias: str) -> Budget:
-    own = agent(settings, alias)
-    shared = settings.risk_profiles.get(own.risk_profile, Risk())
+    places = _places(settings, alias)
 
     def limit(name: str) -> Any:
-        places = (own, shared, settings.autonomy)
         return _first(*(getattr(place, name) for place in places)) or 0
 
     return Budget(
@@ -138,14 +138,7 @@ def _budget(settings: Settings, alias: str) -> Budget:
 
 def workings(settings: Settings, alias: str) -> Workings:
     """How one agent's tools run. Raises UnknownAgent."""
-    own = agent(settings, alias)
-    shared = settings.runtime_profiles.get(own.runtime_profile, RuntimeProfile())
-    found = {
-        name: value
-        for name in Workings.__struct_fields__
-        if (value := _first(getattr(own, name), getattr(shared, name))) is not None
-    }
-    return Workings(**found)
+    return Workings(**_way(settings, agent(settings, alias), Workings.__struct_fields__))
 
 
 def profile(
@@ -157,14 +150,8 @@ def profile(
     an empty text. Raises UnknownAgent.
     """
     own = agent(settings, alias)
-    shared = settings.runtime_profiles.get(own.runtime_profile, RuntimeProfile())
     risk = rules(settings, alias)
     extra = own.append_system_prompt
-    way: dict[str, Any] = {}
-    for name in ("reasoning", "temperature", "max_steps", "auto_compact", "context_files", "tools"):
-        value = _first(getattr(own, name), getattr(shared, name))
-        if value is not None:
-            way[name] = value
     memory = settings.memory.enabled and (own.memory.auto_recall or own.memory.auto_save)
     return AgentProfile(
         alias=alias,
@@ -177,8 +164,15 @@ def profile(
         command=_command(own),
         env=dict(own.env),
         memory=memory,
-        **way,
+        **_way(settings, own, _OF_THE_ENGINE),
     )
+
+
+def _way(settings: Settings, own: Agent, names: Sequence[str]) -> dict[str, Any]:
+    """What is set of a way of working: by the agent itself, else by its runtime profile."""
+    shared = settings.runtime_profiles.get(own.runtime_profile, RuntimeProfile())
+    pairs = ((name, _first(getattr(own, name), getattr(shared, name))) for name in names)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def model_ref(settings: Settings, alias: str, choose: Callable[[str], str] | None = None) -> str:
@@ -239,15 +233,11 @@ def _models(
         if name != provider or not model_id:
             continue
         known = find(name, model_id) if find else None
-        changes = _set_fields(model)
+        given = msgspec.structs.asdict(model)
+        changes = {name: value for name, value in given.items() if value is not None}
         base = known or ModelInfo(name, model_id)
         made.append(msgspec.structs.replace(base, **changes))
     return tuple(made)
-
-
-def _set_fields(model: Model) -> Mapping[str, Any]:
-    pairs = ((name, getattr(model, name)) for name in model.__struct_fields__)
-    return {name: value for name, value in pairs if value is not None}
 
 
 def _command(own: Agent) -> tuple[str, ...]:

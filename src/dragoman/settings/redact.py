@@ -4,12 +4,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.observe.redact import HIDDEN, is_secret
+from dragoman.observe.redact import HIDDEN
 from dragoman.observe.redact import redact as redact_plain
 
 from .model import Settings
-
-__all__ = ["HIDDEN", "is_secret", "plain", "redact"]
 
 
 def plain(settings: Settings) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _word(value: object) -> str:
 
 
 def _set(args: Args) -> int:
-    from dragoman.settings.redact import HIDDEN, is_secret
+    from dragoman.observe.redact import HIDDEN, is_secret
     from dragoman.settings.write import render, set_key
 
     file = find(args.config_dir).config_file
