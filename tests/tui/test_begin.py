@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.verbs.terminal import wish_of
 from dragoman.engine.faults import BadInput
-from dragoman.tui.begin import is_light, way_back, wish_of
+from dragoman.tui.begin import is_light, way_back
 from dragoman.tui.curtain import Curtain
 
 

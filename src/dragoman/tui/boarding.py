@@ -10,14 +10,15 @@ from dragoman.engine.events import ACTIVE
 
 from .rows import cut, safe
 
-_MARKS = {
-    "waiting_input": ("?", "bold yellow"),
-    "running": ("◐", "green"),
-    "starting": ("◐", "green"),
-    "interrupting": ("◐", "yellow"),
-    "failed": ("✗", "red"),
-    "interrupted": ("■", "yellow"),
+_STATES = {  # mark, style, words
+    "waiting_input": ("?", "bold yellow", "asks you"),
+    "running": ("◐", "green", "works"),
+    "starting": ("◐", "green", "works"),
+    "interrupting": ("◐", "yellow", "stops"),
+    "failed": ("✗", "red", "failed"),
+    "interrupted": ("■", "yellow", "stopped"),
 }
+_RESTS = ("·", "dim", "rests")
 
 
 def needs(row: BoardRow) -> bool:
@@ -31,23 +32,16 @@ def order(row: BoardRow) -> tuple[int, int]:
     return rank, -row.session.updated_at
 
 
-def _status(row: BoardRow) -> str:
+def _state(row: BoardRow) -> tuple[str, str, str]:
     """A session that rests after a turn that failed has failed, as `dragoman sessions` says."""
     info = row.session
-    return "failed" if info.error and info.status == "idle" else info.status
+    return _STATES.get("failed" if info.error and info.status == "idle" else info.status, _RESTS)
 
 
 def doing(row: BoardRow) -> str:
     if row.asks:
         return "asks you"
-    words = {
-        "waiting_input": "asks you",
-        "running": "works",
-        "starting": "works",
-        "interrupting": "stops",
-        "interrupted": "stopped",
-        "failed": "failed",
-    }.get(_status(row), "rests")
+    words = _state(row)[2]
     return f"{words}, {row.queued} queued" if row.queued else words
 
 
@@ -87,9 +81,7 @@ def columns(width: int) -> Text:
 
 def line(row: BoardRow, width: int, *, chosen: bool, here: bool) -> Text:
     info = row.session
-    mark, style = _MARKS.get(_status(row), ("·", "dim"))
-    if row.asks:
-        mark, style = "?", "bold yellow"
+    mark, style, _ = _STATES["waiting_input"] if row.asks else _state(row)
     sizes = _sizes(width)
     room = width - 3 - sum(size + 2 for _, size in sizes)
     said = info.title or info.query.partition("\n\n<context name=")[0]

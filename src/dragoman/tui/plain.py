@@ -321,8 +321,4 @@ def _text(body: ev.TurnBegan) -> str:
 
 def talk(wish: Wish) -> int:
     """Hold the conversation; returns the exit code."""
-
-    async def run() -> int:
-        return await PlainScreen(wish).run()
-
-    return asyncio.run(run())
+    return asyncio.run(PlainScreen(wish).run())

@@ -300,7 +300,11 @@ def _coloured(lexer: Any, text: str) -> tuple[list[Text], int]:
 
 
 class _SoFar:
-    """The code that is being written now: lines that were coloured are not coloured again."""
+    """The code that is being written now: lines that were coloured are not coloured again.
+
+    Like `highlighted`, for a text that grows: only its new end is looked at. A language with
+    sections of other ones may be coloured wrongly until the whole is drawn.
+    """
 
     def __init__(self) -> None:
         self.language = ""
@@ -322,15 +326,7 @@ class _SoFar:
         return self.lines + fresh[settled:]
 
 
-_so_far = _SoFar()
-
-
-def coloured_so_far(text: str, language: str) -> list[Text]:
-    """Like `highlighted`, for a text that grows: only its new end is looked at.
-
-    A language with sections of other ones may be coloured wrongly until the whole is drawn.
-    """
-    return _so_far.coloured(text, language)
+coloured_so_far = _SoFar().coloured
 
 
 @cache

@@ -1,10 +1,15 @@
 """`dragoman` alone: the terminal."""
 
+import os
 import sys
 
+from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from ..parse import Args
+
+if TYPE_CHECKING:
+    from dragoman.tui.wish import Wish
 
 
 def run(args: Args) -> int:
@@ -16,4 +21,35 @@ def run(args: Args) -> int:
         )
     from dragoman.tui.begin import begin
 
-    return begin(args)
+    wish = wish_of(args)
+    return begin(wish, plain=bool(args.plain), light=bool(args.light), dark=bool(args.dark))
+
+
+def wish_of(args: Args) -> "Wish":
+    """What the words of the command line mean. Raises BadInput."""
+    from dragoman.tui.wish import Wish
+
+    words = list(args.prompt or ())
+    prompt = " ".join(words).encode(errors="replace").decode()
+    newest, resume = bool(getattr(args, "continue")), bool(args.resume)
+    if newest and resume:
+        raise BadInput("--continue and --resume exclude each other.", "Give one of them.")
+    session = ""
+    if resume and words:
+        session, prompt = words[0], " ".join(words[1:])
+    folder = os.path.abspath(os.path.expanduser(args.cwd or os.getcwd()))
+    if not os.path.isdir(folder):
+        raise BadInput(f"{folder} is no folder.")
+    return Wish(
+        cwd=os.path.realpath(folder),
+        config_dir=args.config_dir,
+        prompt=prompt,
+        session=session,
+        newest=newest,
+        pick=resume and not session,
+        agent=args.agent or "",
+        model=args.model or "",
+        mode=args.mode,
+        worktree=bool(args.worktree),
+        vi=bool(args.vi) or os.environ.get("DRAGOMAN_KEYS") == "vi",
+    )
