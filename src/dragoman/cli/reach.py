@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dragoman.cli.local.offline import Offline
 
     Host = Plain | Offline
+    Row = dict[str, Any]  # what the host tells
+else:
+    Row = dict  # the same for commands that do not load `typing`
 
 _PAGE = 1_000
 _PAGES = 20

@@ -42,8 +42,8 @@ class Plain:
             self._sock.close()
             raise not_running(path, problem.strerror or str(problem)) from None
         # The greeting is sent ahead; its answers are read with the first real one.
-        greeting = self._request("initialize", {"protocolVersion": 1})
-        hello = self._request("dragoman/hello", {"name": name})
+        greeting = self.begin("initialize", {"protocolVersion": 1})
+        hello = self.begin("dragoman/hello", {"name": name})
         self._greetings = [greeting, hello]
 
     def __enter__(self) -> "Plain":
@@ -78,7 +78,15 @@ class Plain:
 
     def begin(self, method: str, params: "dict[str, Any] | None" = None) -> int:
         """Send a request; its answer is among the messages, with the id that is returned."""
-        return self._request(method, params or {})
+        self._next += 1
+        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params or {}}
+        try:
+            self._sock.sendall(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+        except UnicodeEncodeError as problem:
+            raise no_text(problem) from None
+        except OSError as problem:
+            raise self._gone(problem) from None
+        return self._next
 
     def message(self, wait: float | None = None) -> "dict[str, Any]":
         """The next notification or answer, as it is. Raises ConnectionGone at the end."""
@@ -90,17 +98,6 @@ class Plain:
             message = self.message()
             if "method" in message:
                 yield message["method"], message.get("params")
-
-    def _request(self, method: str, params: "dict[str, Any]") -> int:
-        self._next += 1
-        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
-        try:
-            self._sock.sendall(json.dumps(message, ensure_ascii=False).encode() + b"\n")
-        except UnicodeEncodeError as problem:
-            raise no_text(problem) from None
-        except OSError as problem:
-            raise self._gone(problem) from None
-        return self._next
 
     def _message(self, wait: float | None) -> "dict[str, Any]":
         while True:

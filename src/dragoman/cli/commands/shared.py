@@ -9,6 +9,13 @@ CONFIG_DIR = Flag("config-dir", "directory of config.toml; data goes to its data
 JSON = Flag("json", "print JSON for programs", kind=bool)
 AGENT = Flag("agent", "the agent to use", metavar="ALIAS")
 COMMON = (CONFIG_DIR, JSON)
+NEW_SESSION = (
+    AGENT,
+    Flag("cwd", "the working directory", metavar="DIR"),
+    Flag("model", "use this model", metavar="REF"),
+    Flag("mode", "how much the agent may do by itself", choices=MODES),
+    Flag("worktree", "work in a git worktree and a branch of its own", kind=bool),
+)
 STATUSES = (
     "idle",
     "starting",

@@ -2,7 +2,7 @@
 
 from ..parse import Arg, Command, Flag
 from .sessions import subs
-from .shared import AGENT, APPROVE, COMMON, CONFIG_DIR, MODES
+from .shared import AGENT, APPROVE, COMMON, CONFIG_DIR, NEW_SESSION
 
 GROUP = "Work"
 
@@ -87,11 +87,7 @@ def commands() -> tuple[Command, ...]:
                     short="r",
                     kind=bool,
                 ),
-                AGENT,
-                Flag("cwd", "the working directory", metavar="DIR"),
-                Flag("model", "use this model", metavar="REF"),
-                Flag("mode", "how much the agent may do by itself", choices=MODES),
-                Flag("worktree", "work in a git worktree and a branch of its own", kind=bool),
+                *NEW_SESSION,
                 Flag("plain", "lines only, for screen readers and simple terminals", kind=bool),
                 Flag("vi", "vi keys in the editor", kind=bool),
                 Flag("light", "colours for a light background", kind=bool),
@@ -111,11 +107,7 @@ def commands() -> tuple[Command, ...]:
             flags=(
                 CONFIG_DIR,
                 Flag("json", "print events as one JSON object per line", kind=bool),
-                AGENT,
-                Flag("cwd", "the working directory", metavar="DIR"),
-                Flag("model", "use this model", metavar="REF"),
-                Flag("mode", "how much the agent may do by itself", choices=MODES),
-                Flag("worktree", "work in a git worktree and a branch of its own", kind=bool),
+                *NEW_SESSION,
                 Flag("session", "go on in this session (its id or beginning)", metavar="ID"),
                 Flag(
                     "continue",

@@ -2,7 +2,6 @@
 
 import sys
 
-from dragoman import TYPE_CHECKING
 from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput
 
@@ -11,9 +10,6 @@ from ..parse import Args
 from ..questions import QuestionQueue
 from ..screen import what, who
 from ..times import ago
-
-if TYPE_CHECKING:
-    from typing import Any
 
 LASTS = ("session", "project", "agent")
 
@@ -77,7 +73,7 @@ def _rules(args: Args) -> int:
     return 0
 
 
-def _place(rule: "dict[str, Any]") -> str:
+def _place(rule: reach.Row) -> str:
     """Where and for how long a rule counts."""
     where = {
         "session": f"session {rule.get('session', '')[:12]}",
@@ -107,7 +103,7 @@ def _remove(args: Args) -> int:
     return say.result(args, {"removed": rule}, text)
 
 
-def _answer(one: "dict[str, Any]") -> str:
+def _answer(one: reach.Row) -> str:
     settled = one.get("settled")
     if not settled:
         return "waits"
@@ -141,7 +137,7 @@ def _watch(args: Args) -> int:
                 _went(args, questions, event, typing)
 
 
-def _came(args: Args, questions: QuestionQueue, ask: "dict[str, Any]", typing: bool) -> None:
+def _came(args: Args, questions: QuestionQueue, ask: reach.Row, typing: bool) -> None:
     if args.json:
         say.plain_json({"asked": ask}, indent=None)
     elif typing:
@@ -151,7 +147,7 @@ def _came(args: Args, questions: QuestionQueue, ask: "dict[str, Any]", typing: b
     sys.stdout.flush()
 
 
-def _went(args: Args, questions: QuestionQueue, event: "dict[str, Any]", typing: bool) -> None:
+def _went(args: Args, questions: QuestionQueue, event: reach.Row, typing: bool) -> None:
     by = who(event.get("by"), "the host")
     if args.json:
         say.plain_json({"settled": event}, indent=None)

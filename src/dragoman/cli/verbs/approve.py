@@ -2,15 +2,12 @@
 
 import sys
 
-from dragoman import TYPE_CHECKING
+from dragoman.client.plain import Plain
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..parse import Args
 from ..screen import ROOM, ask_of
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def run(args: Args) -> int:
@@ -44,7 +41,7 @@ def settle(args: Args, verdict: str, comment: str, more: "dict[str, str] | None"
     return 0
 
 
-def _seen(host: "Any", ask_id: str) -> str:
+def _seen(host: Plain, ask_id: str) -> str:
     """The digest of a question that the list shows whole, or that is read and agreed to here."""
     from dragoman.engine.shown import line
 

@@ -2,15 +2,11 @@
 
 import os
 
-from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..parse import Args
 from ..times import ago, interval, stamp
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def run(args: Args) -> int:
@@ -83,7 +79,7 @@ def _runs(args: Args) -> int:
     return 0
 
 
-def _when(when: "dict[str, Any]") -> str:
+def _when(when: reach.Row) -> str:
     if when.get("cron"):
         return str(when["cron"]) + (f" ({when['tz']})" if when.get("tz") else "")
     if when.get("every_ms"):
@@ -91,7 +87,7 @@ def _when(when: "dict[str, Any]") -> str:
     return "once"
 
 
-def _next(job: "dict[str, Any]") -> str:
+def _next(job: reach.Row) -> str:
     if not job["enabled"]:
         return "paused"
     if job["next_run"] is None:

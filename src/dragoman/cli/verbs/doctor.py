@@ -2,7 +2,7 @@
 
 from dragoman import TYPE_CHECKING
 
-from .. import say
+from .. import reach, say
 from ..parse import Args
 from ..places import find
 
@@ -21,19 +21,16 @@ def _attacked(where: "Any") -> "list[Any]":
 
 def _examined(args: Args, where: "Any") -> "list[Any]":
     """As the daemon sees it when one runs: its environment and its apps count, not the shell's."""
-    from dragoman.client.address import socket_path
-    from dragoman.client.plain import Plain
     from dragoman.engine.faults import Fault
     from dragoman.host.doctor import Row, beside, examine
 
     try:
-        path = socket_path(args.config_dir)
-        with Plain(path, "dragoman doctor") as daemon:
+        with reach.daemon(args) as daemon:
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
     except Fault:  # none runs here, or one that cannot say: look from this shell
         return [*examine(where), *beside()]
-    runs = Row("ok", "daemon", f"process {pid} listens at {path}; all this is as it sees it")
+    runs = Row("ok", "daemon", f"process {pid} listens at {daemon.path}; all this is as it sees it")
     rows = [row for row in rows if (row.severity, row.category) != ("ok", "daemon")]
     return [runs, *rows, *beside()]
 

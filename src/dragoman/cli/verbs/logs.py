@@ -3,16 +3,12 @@
 import os
 import sys
 
-from dragoman import TYPE_CHECKING
 from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput, Fault
 
 from .. import reach, say
 from ..parse import Args
 from ..places import find, warn
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _CHUNK = 65536
 
@@ -74,7 +70,7 @@ def newest(path: str, count: int) -> list[str]:
     return data.decode("utf-8", "replace").splitlines()[-count:]
 
 
-def line_of(event: "dict[str, Any]") -> str:
+def line_of(event: reach.Row) -> str:
     """A line as the log file has it, from what the daemon tells."""
     from dragoman.observe.log import word
 

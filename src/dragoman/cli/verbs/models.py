@@ -2,13 +2,8 @@
 
 import sys
 
-from dragoman import TYPE_CHECKING
-
 from .. import reach, say
 from ..parse import Args
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def run(args: Args) -> int:
@@ -24,7 +19,7 @@ def run(args: Args) -> int:
     return 0
 
 
-def _row(ref: str, model: "dict[str, Any]") -> "tuple[object, ...]":
+def _row(ref: str, model: reach.Row) -> "tuple[object, ...]":
     can = [name for name in ("reasoning", "vision") if model.get(name)]
     return (
         ref,

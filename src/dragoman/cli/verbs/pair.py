@@ -1,17 +1,13 @@
 """`dragoman pair`: a code that lets a browser or another machine in."""
 
-from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
 from ..parse import Args
 from ..places import warn
 
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def new_code(args: Args) -> "dict[str, Any]":
+def new_code(args: Args) -> reach.Row:
     """Of the running daemon, over its own socket; without one straight into the store."""
     try:
         return dict(reach.of_daemon(args, "pair"))

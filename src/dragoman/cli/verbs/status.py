@@ -1,14 +1,10 @@
 """`dragoman status`: what the running daemon does. Exit code 1 when none runs."""
 
-from dragoman import TYPE_CHECKING
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
 from ..parse import Args
 from ..times import span
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def run(args: Args) -> int:
@@ -31,7 +27,7 @@ def run(args: Args) -> int:
     return 0
 
 
-def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
+def _rows(found: reach.Row) -> "list[tuple[str, str]]":
     sessions, store = found["sessions"], found["store"]
     waiting = found["approvals"]
     # One of the clients is this command.
@@ -58,7 +54,7 @@ def _rows(found: "dict[str, Any]") -> "list[tuple[str, str]]":
     return rows
 
 
-def _fleet(fleet: "dict[str, Any]") -> str:
+def _fleet(fleet: reach.Row) -> str:
     others = fleet["others"]
     said = f"node {fleet['node']}, {fleet['state']}, "
     said += "1 other node" if others == 1 else f"{others} other nodes"
@@ -73,7 +69,7 @@ def _approvals(waiting: int | None) -> str:
     return f"{waiting} waiting: dragoman approvals" if waiting else "none waiting"
 
 
-def _store(store: "dict[str, Any]", data_dir: str) -> str:
+def _store(store: reach.Row, data_dir: str) -> str:
     if not store["durable"]:
         return f"NOT kept: {store['problem']}"
     if store.get("stalled"):

@@ -1,15 +1,11 @@
 """`sessions cancel`, `rename`, `fork`, `archive`, `delete`, `undo`, `redo`, `worktree`."""
 
-from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import UnknownSession
 
 from ... import reach, say
 from ...parse import Args
 from ...screen import brief
 from ...times import ago
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def cancel(args: Args) -> int:
@@ -68,7 +64,7 @@ def worktree(args: Args) -> int:
     return say.result(args, done, done["done"])
 
 
-def _restored(args: Args, verb: str, done: "dict[str, Any]") -> int:
+def _restored(args: Args, verb: str, done: reach.Row) -> int:
     if say.as_json(args, done):
         return 0
     say.out(f"{verb}: {', '.join(done['turns'])}")

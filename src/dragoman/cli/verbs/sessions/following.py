@@ -2,7 +2,6 @@
 
 import sys
 
-from dragoman import TYPE_CHECKING
 from dragoman.client.plain import result_of
 from dragoman.engine.faults import NothingRunning
 
@@ -11,15 +10,12 @@ from ...parse import Args
 from ...questions import QuestionQueue
 from ...screen import Screen, who
 
-if TYPE_CHECKING:
-    from typing import Any
-
 
 def tail(args: Args) -> int:
     """The events of a session after a sequence number; with `-f` also those to come."""
     screen = Screen(numbered=True)
 
-    def show(told: "dict[str, Any]") -> None:
+    def show(told: reach.Row) -> None:
         if args.json:
             say.plain_json(told, indent=None)
             sys.stdout.flush()
@@ -98,19 +94,19 @@ def send(args: Args) -> int:
             return 130
 
 
-def _ask(questions: QuestionQueue, event: "dict[str, Any]", asks: bool) -> None:
+def _ask(questions: QuestionQueue, event: reach.Row, asks: bool) -> None:
     if asks and event["type"] == "asked":
         questions.add(event["ask"])
     elif asks and event["type"] == "settled":
         questions.settled(event["ask_id"], event["verdict"], who(event.get("by"), "the host"))
 
 
-def _turn(event: "dict[str, Any]") -> str:
+def _turn(event: reach.Row) -> str:
     found = event["ask"].get("turn", "") if "ask" in event else event.get("turn", "")
     return str(found)
 
 
-def _end(args: Args, screen: Screen, finished: "dict[str, Any]") -> int:
+def _end(args: Args, screen: Screen, finished: reach.Row) -> int:
     screen.fresh_line()
     if args.json:
         say.plain_json({"finished": finished}, indent=None)
