@@ -4,6 +4,7 @@ from __future__ import annotations  # read when a section is: most are never
 
 from typing import Annotated, Literal
 
+from . import kinds
 from .kinds import (
     MODES,
     Effort,
@@ -152,16 +153,10 @@ class Agent(Risk, frozen=True):
     ] = "builtin"
     command: Annotated[str, says("The program of an ACP backend.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
-    env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
-    pass_env: Annotated[
-        Words, says("Variables of the daemon's environment that it gets, by name (its key, say).")
-    ] = ()
-    trust_with_daemon: Annotated[
-        bool, says("It may connect to the daemon as you do: answer questions, change settings.")
-    ] = False
-    trust_outside_sandbox: Annotated[
-        bool, says("It runs outside of the sandbox, with your rights.")
-    ] = False
+    env: kinds.Environment = {}
+    pass_env: kinds.PassEnv = ()
+    trust_with_daemon: kinds.WithDaemon = False
+    trust_outside_sandbox: kinds.OutsideSandbox = False
     sandbox_network: Annotated[bool, says("It may use the network.")] = True
     sandbox_writable: Annotated[
         Words, says("Files and folders that it may read and write beside the workspace.")

@@ -30,3 +30,12 @@ MODES = "readonly: only looks; plan: looks and plans; supervised: asks first; fu
 Effort = Literal["", "off", "minimum", "low", "medium", "high", "xhigh", "max"]
 Words = tuple[str, ...]
 Limit = Annotated[float, Meta(gt=0, le=600)]
+# Of programs that the host starts: what they get, and what they are trusted with.
+Environment = Annotated[dict[str, str], says("Its environment, added to a small clean one.")]
+PassEnv = Annotated[
+    Words, says("Variables of the daemon's environment that it gets, by name (its key, say).")
+]
+WithDaemon = Annotated[
+    bool, says("It may connect to the daemon as you do: answer questions, change settings.")
+]
+OutsideSandbox = Annotated[bool, says("It runs outside of the sandbox, with your rights.")]

@@ -4,6 +4,7 @@ from __future__ import annotations  # read when a section is: most are never
 
 from typing import Annotated, Any, Literal
 
+from . import kinds
 from .kinds import Positive, Seconds, Section, Whole, Words, says
 
 
@@ -55,10 +56,8 @@ class App(Section, frozen=True):
 
     command: Annotated[str, says("The program; without one the app is started elsewhere.")] = ""
     args: Annotated[Words, says("Its arguments.")] = ()
-    env: Annotated[dict[str, str], says("Its environment, added to a small clean one.")] = {}
-    pass_env: Annotated[
-        Words, says("Variables of the daemon's environment that it gets, by name (its key, say).")
-    ] = ()
+    env: kinds.Environment = {}
+    pass_env: kinds.PassEnv = ()
     cwd: Annotated[str, says("Its working directory.")] = ""
     enabled: Annotated[bool, says("Start it with the daemon.")] = True
     config: Annotated[dict[str, Any], says("What the app is told: a free table.")] = {}
