@@ -64,8 +64,8 @@ def test_cutting(text: str, room: int, short: str) -> None:
 
 
 def test_json_writes_structs(capsys: pytest.CaptureFixture[str]) -> None:
-    say.json({"a": (1, 2)}, indent=0)
-    assert capsys.readouterr().out == '{"a":[1,2]}\n'
+    say.json({"a": (1, 2)})
+    assert capsys.readouterr().out == '{\n  "a": [\n    1,\n    2\n  ]\n}\n'
 
 
 def test_rows_fit_a_real_terminal() -> None:

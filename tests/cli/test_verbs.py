@@ -1,6 +1,6 @@
 """Commands by themselves, with a host that knows its answers by heart: one test or more for each
 module of `cli/verbs` (acp, agents, approvals, approve, apps, bug_report, daemon, dialects,
-doctor, logout, logs, mcp, memory, models, pair, self_test, status, stop, tap, terminal,
+doctor, login, logs, mcp, memory, models, pair, self_test, status, stop, tap, terminal,
 upgrade_check, and those of `sessions`).
 """
 
@@ -27,7 +27,7 @@ from dragoman.cli.verbs import (
     daemon,
     dialects,
     doctor,
-    logout,
+    login,
     logs,
     mcp,
     memory,
@@ -345,10 +345,10 @@ def test_doctor_fails_when_something_needs_repair(
 def test_logout_of_somebody_who_is_not_logged_in(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert logout.run(args(config_dir=str(tmp_path), provider="")) == 0
+    assert login.log_out(args(config_dir=str(tmp_path), provider="")) == 0
     assert "Nobody is logged in." in capsys.readouterr().out
     monkeypatch.setattr("dragoman.settings.login.chosen", lambda where: "anthropic")
-    assert logout.run(args(config_dir=str(tmp_path), provider="openai")) == 1
+    assert login.log_out(args(config_dir=str(tmp_path), provider="openai")) == 1
     assert "with openai, but with anthropic" in capsys.readouterr().err
 
 

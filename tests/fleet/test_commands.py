@@ -98,7 +98,7 @@ def test_the_state_of_a_node(changes: dict[str, Any], state: str) -> None:
 
 def test_without_a_fleet_the_way_in_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        fleets.nodes(str(tmp_path))
+        fleets.with_desk(str(tmp_path), lambda desk: desk.nodes())
     assert "[fleet] database" in str(caught.value)
 
 

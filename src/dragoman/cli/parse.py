@@ -23,8 +23,6 @@ class Usage(Exception):
 class Flag:
     """`--name VALUE`, or a switch when `kind` is bool."""
 
-    __slots__ = ("choices", "default", "help", "kind", "many", "metavar", "name", "short")
-
     def __init__(
         self,
         name: str,
@@ -58,8 +56,6 @@ class Flag:
 class Arg:
     """A positional argument."""
 
-    __slots__ = ("choices", "help", "many", "name", "optional")
-
     def __init__(
         self,
         name: str,
@@ -88,21 +84,6 @@ class Arg:
 
 class Command:
     """One command: its flags and arguments, or its sub-commands."""
-
-    __slots__ = (
-        "_example",
-        "args",
-        "default",
-        "flags",
-        "group",
-        "help",
-        "name",
-        "parent",
-        "raw",
-        "runs",
-        "subs",
-        "text",
-    )
 
     def __init__(
         self,

@@ -66,12 +66,11 @@ def warn(text: str) -> None:
     err(f"{style('warning:', 'yellow', stream=sys.stderr)} {clean(text)}")
 
 
-def json(value: "Any", *, indent: int = 2) -> None:
+def json(value: "Any") -> None:
     """A value as JSON; structs are written by their fields."""
     import msgspec
 
-    raw = msgspec.json.encode(value)
-    out((msgspec.json.format(raw, indent=indent) if indent else raw).decode())
+    out(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def plain_json(value: "Any", *, indent: int | None = 2) -> None:

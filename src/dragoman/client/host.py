@@ -13,19 +13,7 @@ from dragoman.engine.info import SessionInfo, begun_by_somebody
 
 from . import answers
 from .address import socket_path, whole
-from .answers import (
-    AgentRow,
-    Approval,
-    Board,
-    Checkpoint,
-    ClientRow,
-    CommandRow,
-    Facts,
-    Finished,
-    ModelRow,
-    Question,
-    Restored,
-)
+from .answers import Facts
 from .problems import ConnectionGone
 from .stream import Stream, event_of
 from .wire import Wire
@@ -87,25 +75,25 @@ class HostClient:
     async def status(self) -> dict[str, Any]:
         return await self._ask("status", dict[str, Any])
 
-    async def agents(self) -> list[AgentRow]:
+    async def agents(self) -> list[answers.AgentRow]:
         return (await self._ask("agents", answers.Agents)).agents
 
-    async def models(self, provider: str | None = None) -> list[ModelRow]:
+    async def models(self, provider: str | None = None) -> list[answers.ModelRow]:
         return (await self._ask("models", answers.Models, provider=provider)).models
 
-    async def clients(self) -> list[ClientRow]:
+    async def clients(self) -> list[answers.ClientRow]:
         """Who is connected, in every protocol."""
         return (await self._ask("clients", answers.Clients)).clients
 
-    async def commands(self, cwd: str) -> list[CommandRow]:
+    async def commands(self, cwd: str) -> list[answers.CommandRow]:
         """The slash commands of a folder that the host knows: Markdown files and skills."""
         return (await self._ask("commands", answers.Commands, cwd=whole(cwd))).commands
 
     # --- sessions ---
 
-    async def board(self, limit: int = 100) -> Board:
+    async def board(self, limit: int = 100) -> answers.Board:
         """The newest sessions and all that wait for somebody, with who is attached."""
-        return await self._ask("board", Board, limit=limit)
+        return await self._ask("board", answers.Board, limit=limit)
 
     async def list(
         self,
@@ -269,10 +257,10 @@ class HostClient:
 
     async def run(
         self, session_id: str, prompt: str, *, when_busy: Literal["queue", "refuse"] = "queue"
-    ) -> Finished:
+    ) -> answers.Finished:
         """Run a turn and wait for its end."""
         return await self._ask(
-            "prompt", Finished, session_id=session_id, text=prompt, when_busy=when_busy
+            "prompt", answers.Finished, session_id=session_id, text=prompt, when_busy=when_busy
         )
 
     async def steer(self, session_id: str, text: str) -> str:
@@ -287,23 +275,23 @@ class HostClient:
         """Take back the prompt of this key, queued or running. Raises NothingRunning."""
         return (await self._ask("retract", answers.Turn, session_id=session_id, key=key)).turn
 
-    async def compact(self, session_id: str) -> Finished:
+    async def compact(self, session_id: str) -> answers.Finished:
         """Summarise the history; waits for the end."""
-        return await self._ask("compact", Finished, session_id=session_id)
+        return await self._ask("compact", answers.Finished, session_id=session_id)
 
-    async def checkpoints(self, session_id: str) -> Sequence[Checkpoint]:
+    async def checkpoints(self, session_id: str) -> Sequence[answers.Checkpoint]:
         """The turns that changed files, oldest first."""
         return (
             await self._ask("checkpoints", answers.Checkpoints, session_id=session_id)
         ).checkpoints
 
-    async def undo(self, session_id: str, turn: str = "") -> Restored:
+    async def undo(self, session_id: str, turn: str = "") -> answers.Restored:
         """Put files back to before a turn; empty: the last. Raises Busy, BadInput, Changed."""
-        return await self._ask("undo", Restored, session_id=session_id, turn=turn)
+        return await self._ask("undo", answers.Restored, session_id=session_id, turn=turn)
 
-    async def redo(self, session_id: str) -> Restored:
+    async def redo(self, session_id: str) -> answers.Restored:
         """Take the last undo back. Raises Busy, BadInput, Changed."""
-        return await self._ask("redo", Restored, session_id=session_id)
+        return await self._ask("redo", answers.Restored, session_id=session_id)
 
     def attach(self, session_id: str, *, since: int | None = None) -> Stream:
         """All events of a session: those after `since` first, then what comes."""
@@ -320,15 +308,15 @@ class HostClient:
 
     async def approvals(
         self, session_id: str | None = None, *, pending: bool = True
-    ) -> Sequence[Approval]:
+    ) -> Sequence[answers.Approval]:
         found = await self._ask(
             "approvals", answers.Approvals, session_id=session_id, pending=pending
         )
         return found.approvals
 
-    async def question(self, ask_id: str) -> Question:
+    async def question(self, ask_id: str) -> answers.Question:
         """One question whole, as it is to be shown. Raises UnknownAsk."""
-        return await self._ask("approval", Question, id=ask_id)
+        return await self._ask("approval", answers.Question, id=ask_id)
 
     async def answer(
         self,

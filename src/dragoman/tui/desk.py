@@ -1,7 +1,7 @@
 """One session at the terminal: opened, read from its end backwards, followed, driven."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 from dragoman.client.host import HostClient
@@ -169,21 +169,11 @@ class ShownSession:
 
     async def steer(self, text: str) -> bool:
         """Say something into the running turn; False when it has ended meanwhile."""
-        try:
-            await self.link.host.steer(self.session, text)
-        except NothingRunning:
-            return False
-        return True
+        return await _done(self.link.host.steer(self.session, text))
 
     async def interrupt(self) -> bool:
         """Stop the running turn and take back what waits; False when nothing runs."""
-        if not self.session:
-            return False
-        try:
-            await self.link.host.cancel(self.session)
-        except NothingRunning:
-            return False
-        return True
+        return bool(self.session) and await _done(self.link.host.cancel(self.session))
 
     async def newest(self) -> str:
         """The newest conversation of the folder, or nothing."""
@@ -196,6 +186,15 @@ class ShownSession:
         rows = await host.list(limit=10_000, archived=None)
         found = [row.id for row in rows if row.id.startswith(given)]
         return found[0] if len(found) == 1 else given
+
+
+async def _done(work: Awaitable[str]) -> bool:
+    """Whether something could be done to the running turn; False when none runs."""
+    try:
+        await work
+    except NothingRunning:
+        return False
+    return True
 
 
 def _tell(task: "asyncio.Task[None]") -> None:

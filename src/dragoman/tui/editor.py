@@ -104,20 +104,16 @@ class Editor(TextArea):
     async def _on_key(self, event: events.Key) -> None:
         key = event.key
         if self.vi is not None and self.vi.take(self, key, event.character):
-            event.prevent_default()
-            event.stop()
             self.post_message(self.ViChanged())
-            return
-        if self._special(key):
-            event.prevent_default()
-            event.stop()
-            return
-        if key in _ACTS:
-            event.prevent_default()
-            event.stop()
+        elif self._special(key):
+            pass  # done
+        elif key in _ACTS:
             await self.run_action(_ACTS[key])
+        else:
+            await super()._on_key(event)
             return
-        await super()._on_key(event)
+        event.prevent_default()
+        event.stop()
 
     def _special(self, key: str) -> bool:
         if self.choosing and key in ("up", "down", "tab", "enter", "escape"):

@@ -64,6 +64,7 @@ def commands() -> tuple[Command, ...]:
         Command(
             "logout",
             "forget the key that login kept",
+            runs="cli.verbs.login:log_out",
             args=(Arg("provider", "whose key; the one that is kept when left out", optional=True),),
             flags=(CONFIG_DIR,),
         ),

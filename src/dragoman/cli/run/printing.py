@@ -299,10 +299,6 @@ class Screen:
         self.fresh_line()
         sys.stderr.write(self._ink(visible(text), code) + "\n")
 
-    def asks(self) -> None:
-        """Somebody is asked now: nothing may draw over the question."""
-        self.fresh_line()
-
     def end(self) -> None:
         """The last words: what it took, where somebody looks on."""
         self.fresh_line()

@@ -123,7 +123,7 @@ class Human:
     async def _type(self, prompt: str) -> str:
         """A line from the keyboard, without a thread that could not be interrupted."""
         if isinstance(self._screen, Screen):
-            self._screen.asks()
+            self._screen.fresh_line()
         put(self._ink(prompt, "1;33"), sys.stderr)
         loop = asyncio.get_running_loop()
         typed_line: asyncio.Future[str] = loop.create_future()

@@ -39,17 +39,16 @@ def _list(args: Args) -> int:
     connected = {row["id"]: row for row in said["connected"]}
     rows = []
     for id in dict.fromkeys((*found, *kept, *connected)):
-        state = kept.get(id, {}).get("state") or ("" if id in connected else "not running")
-        link = connected.get(id, {})
+        process, link = kept.get(id, {}), connected.get(id, {})
         rows.append(
             {
                 "id": id,
                 "installed": id in found,
-                "state": state or "outside",
+                "state": process.get("state") or ("outside" if id in connected else "not running"),
                 "registered": link.get("state", ""),
-                "pid": kept.get(id, {}).get("pid"),
-                "restarts": kept.get(id, {}).get("restarts", 0),
-                "problem": kept.get(id, {}).get("problem", ""),
+                "pid": process.get("pid"),
+                "restarts": process.get("restarts", 0),
+                "problem": process.get("problem", ""),
                 "capabilities": link.get("capabilities", []),
             }
         )

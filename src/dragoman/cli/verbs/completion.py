@@ -37,21 +37,20 @@ def _top(commands: tuple[Command, ...]) -> list[str]:
     return [*(command.name for command in commands), "help", "--help", "--version"]
 
 
-def _value_cases(commands: tuple[Command, ...]) -> dict[str, tuple[str, ...]]:
-    """Flags with a fixed set of values, over all commands."""
-    return {
-        f"--{flag.name}": flag.choices
-        for command in walk(commands)
-        for flag in command.flags
-        if flag.choices
-    }
+def _places(commands: tuple[Command, ...], variable: str) -> Iterator[str]:
+    """For each word of a command, where one is after it."""
+    for command in walk(commands):
+        above = f" {command.parent.full_name}" if command.parent else ""
+        yield f'      "{above} {command.name}") {variable}=" {command.full_name}" ;;'
 
 
-def _path_flags(commands: tuple[Command, ...]) -> list[str]:
-    found = {
-        f"--{flag.name}" for command in walk(commands) for flag in command.flags if _is_path(flag)
-    }
-    return sorted(found)
+def _values(commands: tuple[Command, ...], one_of: str, path: str) -> Iterator[str]:
+    """What may follow a flag, over all commands: one of some words, or a path."""
+    flags = [flag for command in walk(commands) for flag in command.flags]
+    for name, choices in {flag.name: flag.choices for flag in flags if flag.choices}.items():
+        yield f"    --{name}) {one_of.format(' '.join(choices))}; return ;;"
+    if paths := sorted({f"--{flag.name}" for flag in flags if _is_path(flag)}):
+        yield f"    {'|'.join(paths)}) {path}; return ;;"
 
 
 def _is_path(flag: Flag) -> bool:
@@ -68,15 +67,10 @@ def bash(commands: tuple[Command, ...]) -> str:
         '    word="${COMP_WORDS[i]}"',
         '    case "$path $word" in',
     ]
-    for command in walk(commands):
-        lines.append(f'      "{_before(command)}") path=" {command.full_name}" ;;')
+    lines += _places(commands, "path")
     lines += ["    esac", "  done", '  case "$prev" in']
-    for name, choices in _value_cases(commands).items():
-        lines.append(
-            f"    {name}) COMPREPLY=($(compgen -W '{' '.join(choices)}' -- \"$cur\")); return ;;"
-        )
-    if paths := _path_flags(commands):
-        lines.append(f'    {"|".join(paths)}) COMPREPLY=($(compgen -f -- "$cur")); return ;;')
+    one_of = "COMPREPLY=($(compgen -W '{}' -- \"$cur\"))"
+    lines += _values(commands, one_of, 'COMPREPLY=($(compgen -f -- "$cur"))')
     lines += ["  esac", "  local words", '  case "$path" in']
     lines.append(f"    \"\") words='{' '.join(_top(commands))}' ;;")
     for command in walk(commands):
@@ -90,11 +84,6 @@ def bash(commands: tuple[Command, ...]) -> str:
     return "\n".join(lines)
 
 
-def _before(command: Command) -> str:
-    above = f" {command.parent.full_name}" if command.parent else ""
-    return f"{above} {command.name}"
-
-
 def zsh(commands: tuple[Command, ...]) -> str:
     lines = [
         "#compdef dragoman",
@@ -104,13 +93,9 @@ def zsh(commands: tuple[Command, ...]) -> str:
         '    word="${words[i]}"',
         '    case "$at $word" in',
     ]
-    for command in walk(commands):
-        lines.append(f'      "{_before(command)}") at=" {command.full_name}" ;;')
+    lines += _places(commands, "at")
     lines += ["    esac", "  done", '  case "${words[CURRENT-1]}" in']
-    for name, choices in _value_cases(commands).items():
-        lines.append(f"    {name}) compadd -- {' '.join(choices)}; return ;;")
-    if paths := _path_flags(commands):
-        lines.append(f"    {'|'.join(paths)}) _files; return ;;")
+    lines += _values(commands, "compadd -- {}", "_files")
     lines += ["  esac", "  local -a found", '  case "$at" in']
     rows = [(one.name, one.help) for one in commands]
     rows += [("help", "help of a command"), ("--help", "help"), ("--version", "the version")]

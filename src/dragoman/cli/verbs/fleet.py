@@ -1,6 +1,7 @@
 """`dragoman fleet list|drain|move|grant`."""
 
 from dragoman import TYPE_CHECKING
+from dragoman.engine.faults import BadInput
 
 from .. import say
 from ..parse import Args
@@ -19,9 +20,9 @@ def run(args: Args) -> int:
 
 
 def _list(args: Args) -> int:
-    from dragoman.cli.local.fleets import nodes
+    from dragoman.cli.local.fleets import with_desk
 
-    found = nodes(args.config_dir)
+    found = with_desk(args.config_dir, lambda desk: desk.nodes())
     if args.json:
         say.json({"nodes": found})
         return 0
@@ -50,25 +51,26 @@ def _row(one: "Any") -> "tuple[str, ...]":
 
 
 def _drain(args: Args) -> int:
-    from dragoman.cli.local.fleets import drain
+    from dragoman.cli.local.fleets import with_desk
 
-    drain(args.config_dir, args.node, back=args.back)
+    if not with_desk(args.config_dir, lambda desk: desk.drain(args.node, not args.back)):
+        raise BadInput(f"There is no node {args.node}.", "See: dragoman fleet")
     does = "takes sessions again" if args.back else _AWAY
     return say.result(args, {"node": args.node, "draining": not args.back}, f"{args.node} {does}")
 
 
 def _move(args: Args) -> int:
-    from dragoman.cli.local.fleets import move
+    from dragoman.cli.local.fleets import with_desk
 
-    session = move(args.config_dir, args.session, args.node)
+    session = with_desk(args.config_dir, lambda desk: desk.move(args.session, args.node))
     found = {"session": session, "node": args.node}
     return say.result(args, found, f"{session} goes on on {args.node}")
 
 
 def _grant(args: Args) -> int:
-    from dragoman.cli.local.fleets import grant
+    from dragoman.cli.local.fleets import with_desk
 
-    grant(args.config_dir, args.role, args.kind)
+    with_desk(args.config_dir, lambda desk: desk.store.grant(args.role, args.kind))
     found = {"role": args.role, "kind": args.kind}
     return say.result(args, found, f"{args.role} is a {args.kind} from now on")
 

@@ -1,4 +1,4 @@
-"""`dragoman login`: choose who answers, and keep the key for it."""
+"""`dragoman login`: choose who answers, and keep the key for it; `dragoman logout`: forget it."""
 
 import os
 import sys
@@ -45,6 +45,27 @@ def run(args: Args) -> int:
     where = "in the keyring" if kept.keyring else "in a file that only you can read"
     reach.reload(args)
     say.out(f"Logged in with {name}." + (f" The key is {where}." if key else ""))
+    return 0
+
+
+def log_out(args: Args) -> int:
+    """Forget the key that was kept."""
+    from dragoman.settings import login
+
+    from ..local.login import plain_name
+
+    where = find(args.config_dir)
+    if args.provider:
+        meant, kept = plain_name(args.provider), login.chosen(where)
+        if meant != kept:
+            say.err(
+                f"dragoman: Nobody is logged in with {meant}{f', but with {kept}' * bool(kept)}."
+            )
+            return 1
+    name = login.forget(where)
+    if name:
+        reach.reload(args)
+    say.out(f"Logged out of {name}." if name else "Nobody is logged in.")
     return 0
 
 
