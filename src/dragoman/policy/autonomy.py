@@ -209,7 +209,8 @@ class AutonomyPolicy:
         known = found.kind != "unknown" and not found.writes
         words = tuple(part.argv for part in found.parts) if known else ()
         asked = touched.asked or (found.reason if found.kind == "unknown" else "")
-        approved = listed and (not found.writes or self._writes())
+        # A file may be written as by the tool `write`.
+        approved = listed and (not found.writes or self._approves({"write", "edit"}))
         approved = approved or self._approves(names & _SHELL) and found.risk != "high"
         risk = "high" if asked else found.risk
         firm = self._asks_always(names) or bool(touched.guarded)
@@ -219,10 +220,6 @@ class AutonomyPolicy:
         if not reason:
             reason = "bash is in always_ask." if approved else "Commands need your approval."
         return Judgement("ask", reason, risk, tuple(touched.reach), words, firm=firm)
-
-    def _writes(self) -> bool:
-        """Whether a file may be written without a question, as by the tool `write`."""
-        return self._approves({"write", "edit"})
 
     def _known(self, found: "Assessment", boundary: Boundary) -> "Assessment":
         """The same with what only the place can tell: whose program it is, what git is told."""
@@ -323,17 +320,10 @@ class _Touched:
         may: bool = False,
     ) -> None:
         """`may`: nobody knows whether it is written; what is only legible then stays so."""
-        try:
-            real, reason, final = boundary.consider(path, write, command=command)
-            if not reason and not command:
-                boundary.resolve(path, write)
-        except Refused as fault:
-            self.denied = self.denied or fault.hint
+        considered = self._considered(path, write, boundary, command)
+        if considered is None:
             return
-        except Fault as fault:
-            if command:
-                self.outside = self.outside or fault.message
-            return  # the tool says what is wrong with it
+        real, reason, final = considered
         if reason and final:
             self.denied = self.denied or reason
         elif reason:
@@ -353,17 +343,11 @@ class _Touched:
 
     def run(self, path: str, boundary: Boundary) -> None:
         """A program that is called by its path."""
-        try:
-            real, reason, final = boundary.consider(path, command=True)
-        except Refused as fault:
-            self.denied = self.denied or fault.hint
+        considered = self._considered(path, False, boundary, command=True)
+        if considered is None:
             return
-        except Fault as fault:
-            self.outside = self.outside or fault.message
-            return
-        if not reason:
-            return
-        if boundary.runs(path):  # running a program is not reaching outside
+        real, reason, final = considered
+        if not reason or boundary.runs(path):  # running a program is not reaching outside
             return
         if final:
             self.denied = self.denied or reason
@@ -371,6 +355,23 @@ class _Touched:
             folder = os.path.dirname(real)
             self.outside = self.outside or f"{reason} Allow running it?"
             self.reach.append(Reach(real, False, folder))
+
+    def _considered(
+        self, path: str, write: bool, boundary: Boundary, command: bool
+    ) -> tuple[str, str, bool] | None:
+        """What the boundary says of a path; None when it does not even get to that."""
+        try:
+            found = boundary.consider(path, write, command=command)
+            if not found[1] and not command:
+                boundary.resolve(path, write)
+        except Refused as fault:
+            self.denied = self.denied or fault.hint
+            return None
+        except Fault as fault:
+            if command:
+                self.outside = self.outside or fault.message
+            return None  # the tool says what is wrong with it
+        return found
 
 
 def _only(path: str, args: dict[str, Any], boundary: Boundary) -> bool:

@@ -77,23 +77,31 @@ class Budgets:
     async def afford(self, agent: str, *, action: bool) -> None:
         """Raise Refused when a limit is reached; else count the action."""
         limits = self._limits(agent)
-        wanted = (
-            limits.cost_per_hour, limits.cost_per_day,
-            limits.actions_per_hour, limits.actions_per_day,
-        )  # fmt: skip
-        if not any(wanted):
+        money = {"hour": limits.cost_per_hour, "day": limits.cost_per_day}
+        actions = {"hour": limits.actions_per_hour, "day": limits.actions_per_day}
+        if not any((*money.values(), *actions.values())):
             return
         await self._read(agent)
-        now = self._minute()
-        counts = [self._mine.setdefault(agent, Used()), *self._others.get(agent, ())]
-        hour = _sum(counts, now - _HOUR)
-        day = _sum(counts, now - _DAY)
-        _check_money(agent, "hour", hour[0], limits.cost_per_hour)
-        _check_money(agent, "day", day[0], limits.cost_per_day)
+        mine, now = self._mine.setdefault(agent, Used()), self._minute()
+        used = self.used(agent)
+        for span, limit in money.items():
+            spent = used[f"cost_per_{span}"]
+            if limit and spent >= limit:
+                raise Refused(
+                    f"The budget of {agent} is used up: {_usd(spent)} of {_usd(limit)} USD "
+                    f"in the last {span}.",
+                    f"Wait, or raise max_cost_per_{span}_usd.",
+                )
+        for span, most in actions.items() if action else ():
+            done = used[f"actions_per_{span}"]
+            if most and done >= most:
+                raise Refused(
+                    f"The budget of {agent} is used up: {done} of {most} actions "
+                    f"in the last {span}.",
+                    f"Wait, or raise max_actions_per_{span}.",
+                )
         if action:
-            _check_actions(agent, "hour", hour[1], limits.actions_per_hour)
-            _check_actions(agent, "day", day[1], limits.actions_per_day)
-            self._mine[agent].add(now, 0.0, 1)
+            mine.add(now, 0.0, 1)
         await self._keep(agent)
 
     def spent(self, agent: str, cost: float) -> None:
@@ -104,13 +112,12 @@ class Budgets:
         """What this process knows to be used, for people to look at."""
         now = self._minute()
         counts = [self._mine.get(agent, Used()), *self._others.get(agent, ())]
-        hour, day = _sum(counts, now - _HOUR), _sum(counts, now - _DAY)
-        return {
-            "cost_per_hour": hour[0],
-            "cost_per_day": day[0],
-            "actions_per_hour": hour[1],
-            "actions_per_day": day[1],
-        }
+        found: dict[str, float] = {}
+        for span, minutes in (("hour", _HOUR), ("day", _DAY)):
+            sums = [used.since(now - minutes) for used in counts]
+            found[f"cost_per_{span}"] = sum(cost for cost, _ in sums)
+            found[f"actions_per_{span}"] = sum(actions for _, actions in sums)
+        return found
 
     async def flush(self) -> None:
         """Store what was counted since the last question."""
@@ -144,28 +151,6 @@ class Budgets:
                 self._mine[alias] = used
 
 
-def _sum(counts: list[Used], since: int) -> tuple[float, int]:
-    sums = [used.since(since) for used in counts]
-    return sum(one[0] for one in sums), sum(one[1] for one in sums)
-
-
-def _check_money(agent: str, span: str, used: float, limit: float) -> None:
-    if limit and used >= limit:
-        raise Refused(
-            f"The budget of {agent} is used up: {_usd(used)} of {_usd(limit)} USD "
-            f"in the last {span}.",
-            f"Wait, or raise max_cost_per_{span}_usd.",
-        )
-
-
 def _usd(amount: float) -> str:
     """Cents, and of less than a dollar three digits that say something."""
     return f"{amount:.2f}" if amount >= 1 or not amount else f"{amount:.3g}"
-
-
-def _check_actions(agent: str, span: str, used: int, limit: int) -> None:
-    if limit and used >= limit:
-        raise Refused(
-            f"The budget of {agent} is used up: {used} of {limit} actions in the last {span}.",
-            f"Wait, or raise max_actions_per_{span}.",
-        )

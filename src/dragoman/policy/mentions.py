@@ -51,12 +51,10 @@ def mentioned(found: Assessment, command: str, cwd: str, home: str) -> Iterator[
                 yield Mention(os.path.join(here, ".git/config"), may=True)
         if part.name in GOES and len(part.argv) > 1:
             places.go(part.argv[1])
-    for target in found.reads:
-        for path in places.everywhere(target):
-            yield Mention(path)
-    for target in found.writes:
-        for path in places.everywhere(target):
-            yield Mention(path, write=True)
+    for targets, write in ((found.reads, False), (found.writes, True)):
+        for target in targets:
+            for path in places.everywhere(target):
+                yield Mention(path, write)
 
 
 def folders(found: Assessment, cwd: str, home: str) -> list[str]:
@@ -125,9 +123,5 @@ class _Places:
             absolute = os.path.join(here, path)
             # A relative word matters when it exists: it may be a link that leads away. It also
             # matters when it has a name that is guarded, so that it is not made.
-            if "/" in path or "." in path or _is(absolute):
+            if "/" in path or "." in path or os.path.lexists(absolute):
                 yield absolute
-
-
-def _is(path: str) -> bool:
-    return os.path.lexists(path)

@@ -50,10 +50,7 @@ def walk_open(path: str, flags: int, mode: int = 0o644) -> int:
         return os.open("/", flags | _ALWAYS)
     directory = walk_directory(parent)
     try:
-        return os.open(name, flags | _ALWAYS, mode, dir_fd=directory)
-    except NotADirectoryError:
-        _refuse_link(directory, name)
-        raise
+        return _entered(directory, name, flags | _ALWAYS, mode)
     finally:
         os.close(directory)
 
@@ -79,10 +76,7 @@ def walk_directory(path: str, create: int | None = None) -> int:
 
 def _step(directory: int, part: str, create: int | None) -> int:
     try:
-        return os.open(part, _STEP, dir_fd=directory)
-    except NotADirectoryError:
-        _refuse_link(directory, part)
-        raise
+        return _entered(directory, part)
     except FileNotFoundError:
         if create is None:
             raise
@@ -94,8 +88,12 @@ def _step(directory: int, part: str, create: int | None) -> int:
             os.fchmod(fd, create)
         finally:
             os.close(fd)
+    return _entered(directory, part)
+
+
+def _entered(directory: int, part: str, flags: int = _STEP, mode: int = 0o777) -> int:
     try:
-        return os.open(part, _STEP, dir_fd=directory)
+        return os.open(part, flags, mode, dir_fd=directory)
     except NotADirectoryError:
         _refuse_link(directory, part)
         raise

@@ -12,7 +12,7 @@ import copy
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from dragoman.engine.faults import BadInput, Refused
@@ -392,11 +392,8 @@ def _check_kind(path: str, mode: int) -> None:
         return
     if stat.S_ISLNK(mode):
         raise _refused(path, "It is a loop of symbolic links.")
-    kinds: Sequence[tuple[bool, str]] = (
-        (stat.S_ISFIFO(mode), "a FIFO"),
-        (stat.S_ISSOCK(mode), "a socket"),
-    )
-    kind = next((name for holds, name in kinds if holds), "a device")
+    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+    kind = kinds.get(stat.S_IFMT(mode), "a device")
     raise _refused(path, f"It is {kind}, not a file or a directory.")
 
 

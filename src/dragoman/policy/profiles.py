@@ -7,10 +7,13 @@ everything that is not forbidden without a question.
 
 import msgspec
 
+
+def _at_home(names: str) -> tuple[str, ...]:
+    return tuple(f"~/{name}" for name in names.split())
+
+
 # What must never be touched unasked: keys, tokens, what people typed and browsed.
-_HOME_SECRETS = tuple(
-    f"~/{name}"
-    for name in """
+_HOME_SECRETS = _at_home("""
     .ssh .gnupg .pki .aws .azure .gcloud .config/gcloud .oci .kube .docker .config/containers
     .config/gh .config/hub .config/glab-cli .netrc .authinfo .authinfo.gpg .git-credentials
     .config/git/credentials .npmrc .yarnrc .yarnrc.yml .pypirc .config/pip .pip .cargo/credentials
@@ -42,40 +45,23 @@ _HOME_SECRETS = tuple(
     .config/msmtp .fetchmailrc .offlineimaprc .ollama/id_ed25519 .local/share/opencode/auth.json
     .qwen/oauth_creds.json .config/goose/secrets.yaml .config/Code/User/globalStorage
     .config/Cursor/User/globalStorage
-    """.split()
-)
+""")
 # How to have a program of the owner's that waits for work do some: it is outside of all walls.
-_WAITING = tuple(
-    f"~/{name}"
-    for name in """
+_WAITING = _at_home("""
     .gradle/daemon .m2/mvnd .kotlin/daemon .cache/bazel .local/share/jupyter/runtime .jupyter
+""")
+_SYSTEM_SECRETS = tuple(
+    """
+    /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d
+    /etc/ssl/private /etc/ssh/ssh_host_rsa_key /etc/ssh/ssh_host_dsa_key
+    /etc/ssh/ssh_host_ecdsa_key /etc/ssh/ssh_host_ed25519_key /etc/security/opasswd
+    /etc/krb5.keytab /etc/NetworkManager/system-connections /etc/wireguard /etc/openvpn /etc/ppp
+    /etc/docker /etc/kubernetes /etc/letsencrypt /etc/pki/tls/private /etc/mysql /etc/postgresql
+    /etc/ipsec.secrets /etc/ipsec.d /etc/crypttab /etc/rsyncd.secrets /var/lib/docker
+    /var/lib/containerd /var/lib/kubelet /var/log /var/mail /var/spool /var/backups
+    /var/lib/private /var/lib/postgresql /var/lib/mysql /run/docker.sock /run/containerd
+    /run/podman /run/secrets /run/user /boot /lost+found
     """.split()
-)
-_SYSTEM_SECRETS = (
-    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"),
-    *(
-        "/etc/sudoers.d",
-        "/etc/ssl/private",
-        "/etc/ssh/ssh_host_rsa_key",
-        "/etc/ssh/ssh_host_dsa_key",
-        "/etc/ssh/ssh_host_ecdsa_key",
-        "/etc/ssh/ssh_host_ed25519_key",
-        "/etc/security/opasswd",
-        "/etc/krb5.keytab",
-    ),
-    *("/etc/NetworkManager/system-connections", "/etc/wireguard", "/etc/openvpn", "/etc/ppp"),
-    *("/etc/docker", "/etc/kubernetes", "/etc/letsencrypt", "/etc/pki/tls/private", "/etc/mysql"),
-    *(
-        "/etc/postgresql",
-        "/etc/ipsec.secrets",
-        "/etc/ipsec.d",
-        "/etc/crypttab",
-        "/etc/rsyncd.secrets",
-    ),
-    *("/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/log", "/var/mail"),
-    *("/var/spool", "/var/backups", "/var/lib/private", "/var/lib/postgresql", "/var/lib/mysql"),
-    *("/run/docker.sock", "/run/containerd", "/run/podman", "/run/secrets", "/run/user"),
-    *("/boot", "/lost+found"),
 )
 # What an ordinary agent does not write, whatever the mode.
 _SYSTEM = (
@@ -83,44 +69,35 @@ _SYSTEM = (
     *("/snap", "/usr", "/var/lib", "/var/cache", "/var/log", "/run", "/System", "/Library"),
 )
 # What lies on people's PATH, or says what runs, inside of what package managers keep.
-_KEPT = tuple(
-    f"~/{name}"
-    for name in """
+_KEPT = _at_home("""
     .cargo/bin .cargo/env .cargo/config .cargo/config.toml go/bin .pub-cache/bin .m2/extensions.xml
     .m2/settings.xml .m2/settings-security.xml
-    """.split()
-)
+""")
 # What programs are made of, and what they ask for when they start.
 _LEGIBLE = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/snap", "/etc"),
     *("/var/lib/dpkg", "/var/lib/alternatives", "/var/cache/fontconfig", "/run/systemd/resolve"),
     *("/System", "/Library", "/opt/homebrew", "/home/linuxbrew/.linuxbrew", "/usr/local"),
-    *(
-        f"~/{name}"
-        for name in """
-        .pyenv .nvm .rustup .rbenv .rvm .asdf .sdkman .volta .bun .deno .fnm .jenv .nodenv .goenv
-        .phpenv .plenv .tfenv .ghcup .opam .julia .dotnet .conda miniconda3 anaconda3 mambaforge
-        miniforge3 micromamba .linuxbrew .local/bin .local/lib .local/pipx .local/share/uv
-        .local/share/mise .local/share/rtx .local/share/pipx .local/share/pnpm .local/share/fnm
-        .local/share/virtualenvs .virtualenvs .local/share/pypoetry .yarn .poetry .nix-profile
-        .cache .npm .cargo .m2 .pub-cache .nuget/packages go .gitconfig .config/git
-        .config/pypoetry .terminfo .inputrc .local/share/man
-        """.split()
-    ),
+    *_at_home("""
+    .pyenv .nvm .rustup .rbenv .rvm .asdf .sdkman .volta .bun .deno .fnm .jenv .nodenv .goenv
+    .phpenv .plenv .tfenv .ghcup .opam .julia .dotnet .conda miniconda3 anaconda3 mambaforge
+    miniforge3 micromamba .linuxbrew .local/bin .local/lib .local/pipx .local/share/uv
+    .local/share/mise .local/share/rtx .local/share/pipx .local/share/pnpm .local/share/fnm
+    .local/share/virtualenvs .virtualenvs .local/share/pypoetry .yarn .poetry .nix-profile
+    .cache .npm .cargo .m2 .pub-cache .nuget/packages go .gitconfig .config/git
+    .config/pypoetry .terminfo .inputrc .local/share/man
+    """),
 )
 # What package managers keep, and temporary folders. What lies on people's PATH, and what they run
 # at each start (~/.sbt/1.0/plugins, ~/.mix/archives), is not among them; `caches` has the rest.
 _WRITABLE = (
     *("/tmp", "/var/tmp", "/dev/shm"),
-    *(
-        f"~/{name}"
-        for name in """
-        .cache .local/state/dragoman-commands .npm .cargo .cargo/registry .cargo/git .m2
-        .m2/repository go go/pkg .gradle/caches .ivy2 .sbt/launchers .nuget/packages .deno/deps
-        .node-gyp .electron-gyp .pub-cache .pub-cache/hosted .hex Library/Caches
-        .terraform.d/plugin-cache
-        """.split()
-    ),
+    *_at_home("""
+    .cache .local/state/dragoman-commands .npm .cargo .cargo/registry .cargo/git .m2
+    .m2/repository go go/pkg .gradle/caches .ivy2 .sbt/launchers .nuget/packages .deno/deps
+    .node-gyp .electron-gyp .pub-cache .pub-cache/hosted .hex Library/Caches
+    .terraform.d/plugin-cache
+    """),
 )
 
 

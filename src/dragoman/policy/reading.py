@@ -28,6 +28,7 @@ _RESERVED = frozenset(
     "! { } [[ ]] if then elif else fi do done case esac while until for in function select time "
     "coproc".split()
 )
+_ENDS = ("", " ", "\t", "\n", ";", "|", "&", "<", ">")  # of a word
 _MARKS = frozenset({"&&", "||", ";", "|", "\n", ">", ">>", ">|", ">&", "<", "<&"})
 
 
@@ -125,9 +126,7 @@ class _Reader:
         if self.words:
             self._end()
             self.joined = mark
-        elif mark != ";" or self.redirects:
-            raise Unknown("A program is missing.")
-        elif self.text[self.at - 1] == ";":
+        elif mark != ";" or self.redirects or self.text[self.at - 1] == ";":
             raise Unknown("A program is missing.")
 
     def _end(self) -> None:
@@ -176,7 +175,7 @@ class _Reader:
             else:
                 break
             pieces.append(piece)
-        if self.at == start or not _ends(self.text[self.at : self.at + 1]):
+        if self.at == start or self.text[self.at : self.at + 1] not in _ENDS:
             self._strange()
         text = "".join(pieces)
         if text.isdigit() and self.text[self.at : self.at + 1] in ("<", ">"):
@@ -210,10 +209,6 @@ class _Reader:
             "": "It ends in the middle.",
         }
         raise Unknown(why.get(char, f"It contains {char!r} outside of quotes."))
-
-
-def _ends(char: str) -> bool:
-    return char in ("", " ", "\t", "\n", ";", "|", "&", "<", ">")
 
 
 _parser: Any = None
