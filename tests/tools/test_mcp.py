@@ -15,10 +15,15 @@ import pytest
 
 from dragoman.engine.content import text_of
 from dragoman.engine.faults import BadInput
-from dragoman.tools.mcp import McpTools, connect, read_server, tool_name
+from dragoman.tools.mcp import McpTools, Note, connections, read_server, tool_name
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 STDIO = {"name": "sums", "command": sys.executable, "args": [SERVER], "env": []}
+
+
+def connect(servers: list[dict[str, Any]], note: Note) -> McpTools:
+    """Begin to connect to all of a session's servers."""
+    return McpTools(connections(servers, note), None)
 
 
 class Env:

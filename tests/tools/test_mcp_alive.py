@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.tools.test_mcp import Env, listening, ready
+from tests.tools.test_mcp import Env, connect, listening, ready
 
 from dragoman.engine.content import text_of
 from dragoman.engine.faults import BadInput
 from dragoman.tools import mcp_alive
-from dragoman.tools.mcp import McpTools, connect
+from dragoman.tools.mcp import McpTools
 
 Noted = asyncio.Queue[tuple[str, str]]
 

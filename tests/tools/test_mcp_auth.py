@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from tests.tools.test_mcp import connect
 
 from dragoman.engine.faults import BadInput
-from dragoman.tools.mcp import connect, read_server
+from dragoman.tools.mcp import read_server
 from dragoman.tools.mcp_auth import TokenFile, auth_of
 
 TOKEN = "tok-123"

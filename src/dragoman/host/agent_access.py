@@ -7,9 +7,9 @@ from typing import Any
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, TurnPort
+from dragoman.policy.paths import Boundary
 from dragoman.sandbox.launch import Confine, Launch
 from dragoman.tools import orphans
-from dragoman.tools.bounds import Bounds
 from dragoman.tools.disk import load, replace
 from dragoman.tools.environ import environment, secret
 from dragoman.tools.output import Capture, Outputs, Progress
@@ -19,7 +19,7 @@ from dragoman.tools.work import in_thread
 _LARGEST = 10 * 1024 * 1024
 _INSIDE = bytes(range(0x80, 0xC0))  # no character begins with one of these
 
-BoundsOf = Callable[[AgentProfile, SessionInfo], Bounds]
+BoundsOf = Callable[[AgentProfile, SessionInfo], Boundary]
 
 
 class Ground:

@@ -29,11 +29,6 @@ def shell() -> tuple[str, ...]:
     return ("/bin/sh", "-c")
 
 
-def name() -> str:
-    """The shell as people call it."""
-    return os.path.basename(shell()[0])
-
-
 def plain(env: Mapping[str, str]) -> dict[str, str]:
     """An environment without what changes how a shell reads its command."""
     kept = {

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.engine.faults import BadInput, Refused
+from dragoman.policy.paths import Boundary
 
-from .bounds import Bounds, os_fault
+from .bounds import os_fault
 from .overwrite import fill, hinders, overwrite, replaceable, take_after
 from .work import Halt
 
@@ -36,7 +37,7 @@ def stamp_of(found: os.stat_result) -> Stamp:
     return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def open_file(bounds: Bounds, path: str, shown: str) -> tuple[int, os.stat_result]:
+def open_file(bounds: Boundary, path: str, shown: str) -> tuple[int, os.stat_result]:
     """Open a regular file for reading; raises BadInput, Refused."""
     try:
         fd = bounds.open_inside(path, os.O_RDONLY)
@@ -49,7 +50,7 @@ def open_file(bounds: Bounds, path: str, shown: str) -> tuple[int, os.stat_resul
     return fd, found
 
 
-def load(bounds: Bounds, path: str, shown: str, limit: int, halt: Halt) -> Content:
+def load(bounds: Boundary, path: str, shown: str, limit: int, halt: Halt) -> Content:
     """All bytes of a file that is not larger than `limit`."""
     fd, found = open_file(bounds, path, shown)
     with os.fdopen(fd, "rb") as file:
@@ -70,7 +71,7 @@ def load(bounds: Bounds, path: str, shown: str, limit: int, halt: Halt) -> Conte
 
 
 def replace(
-    bounds: Bounds,
+    bounds: Boundary,
     path: str,
     shown: str,
     data: bytes,
@@ -154,7 +155,7 @@ def _swap(
 
 
 def _existing(
-    bounds: Bounds, path: str, shown: str, directory: int, name: str
+    bounds: Boundary, path: str, shown: str, directory: int, name: str
 ) -> os.stat_result | None:
     """The file to be replaced; raises when it is a directory, a link or may not be written."""
     try:

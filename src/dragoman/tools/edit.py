@@ -8,11 +8,12 @@ from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Preview, ToolEnv
+from dragoman.policy.paths import Boundary
 from dragoman.sandbox.launch import Confine, Unconfined
 
 from . import told
 from .args import brief, decode
-from .bounds import Bounds, BoundsOf
+from .bounds import BoundsOf
 from .diff import CONTEXT, MAX_SHOWN
 from .disk import Content, load, replace
 from .read import ALIASES
@@ -137,7 +138,7 @@ def _pair(number: int, edit: dict[str, str]) -> Pair:
     return old, new
 
 
-def _edited(bounds: Bounds, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt) -> Edited:
+def _edited(bounds: Boundary, path: str, asked: EditArgs, pairs: list[Pair], halt: Halt) -> Edited:
     content = load(bounds, path, asked.path, MAX_BYTES, halt)
     mark, encoding = mark_of(content.data)
     # Bytes that are no text survive the way through a string.

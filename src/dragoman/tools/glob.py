@@ -11,10 +11,11 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.policy.paths import Boundary
 
 from . import told, trees
 from .args import brief, decode
-from .bounds import Bounds, BoundsOf
+from .bounds import BoundsOf
 from .ls import open_directory
 from .ripgrep import RULED, Tree, names, only, ruled
 from .trees import Above, Verdicts, modified, rules_above, shown, translated, walk, way_to
@@ -111,7 +112,7 @@ class _Wanted:
 
     def __init__(
         self,
-        bounds: Bounds,
+        bounds: Boundary,
         top: str,
         shown: str,
         patterns: list[tuple[str, ...]],

@@ -13,10 +13,11 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.policy.paths import Boundary
 
 from . import told
 from .args import brief, decode
-from .bounds import Bounds, BoundsOf, os_fault
+from .bounds import BoundsOf, os_fault
 from .glob import alternatives
 from .ripgrep import MOST, Tree, feed, only, wider
 from .trees import rules_above, way_to
@@ -95,7 +96,7 @@ class Grep:
         return Outcome((Text(_shown(found)),), detail=detail)
 
 
-def _request(bounds: Bounds, path: str, asked: GrepArgs, opened: list[int]) -> dict[str, Any]:
+def _request(bounds: Boundary, path: str, asked: GrepArgs, opened: list[int]) -> dict[str, Any]:
     """What to search, opened, and the request for the program that does it."""
     try:
         opened.append(bounds.open_inside(path, os.O_RDONLY))

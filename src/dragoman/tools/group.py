@@ -31,11 +31,9 @@ class Group:
 
     def members(self) -> list[int]:
         """Those that live (the dead that nobody has collected do not count)."""
-        try:
-            names = os.listdir(_PROC)
-        except OSError:
-            return [self.pid] if self._group_exists() else []
-        numbers = [int(name) for name in names if name.isdigit()]
+        numbers: list[int] = []
+        with contextlib.suppress(OSError):
+            numbers = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
         if not numbers:  # no /proc on this system
             return [self.pid] if self._group_exists() else []
         return [pid for pid in numbers if self._is_member(pid)]

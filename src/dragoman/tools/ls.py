@@ -9,10 +9,11 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.policy.paths import Boundary
 
 from . import told
 from .args import brief, decode
-from .bounds import Bounds, BoundsOf, os_fault
+from .bounds import BoundsOf, os_fault
 from .trees import shown
 from .work import Halt, in_thread
 
@@ -45,7 +46,7 @@ class Ls:
         return Outcome((Text(lines),), detail=Detail(locations=(Location(path),)))
 
 
-def _list(bounds: Bounds, path: str, asked: LsArgs, halt: Halt) -> str:
+def _list(bounds: Boundary, path: str, asked: LsArgs, halt: Halt) -> str:
     fd = open_directory(bounds, path, asked.path)
     try:
         names: list[str] = []
@@ -63,7 +64,7 @@ def _list(bounds: Bounds, path: str, asked: LsArgs, halt: Halt) -> str:
     return "\n".join(lines) or "[the directory is empty]"
 
 
-def open_directory(bounds: Bounds, path: str, named: str) -> int:
+def open_directory(bounds: Boundary, path: str, named: str) -> int:
     """Open a directory for listing; raises BadInput, Refused."""
     try:
         return bounds.open_inside(path, os.O_RDONLY | os.O_DIRECTORY)

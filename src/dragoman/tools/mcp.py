@@ -460,17 +460,6 @@ class McpTools:
         await asyncio.gather(*(connection.close() for connection in self._connections))
 
 
-def connect(
-    servers: Sequence[Mapping[str, Any]],
-    note: Note,
-    *,
-    cwd: str = "",
-    only: tuple[str, ...] | None = None,
-) -> McpTools:
-    """Begin to connect to all of a session's servers."""
-    return McpTools(connections(servers, note, cwd=cwd), only)
-
-
 def connections(
     servers: Sequence[Mapping[str, Any]], note: Note, *, cwd: str = "", wrap: Wrap = unwrapped
 ) -> list[McpConnection]:

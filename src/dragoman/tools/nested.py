@@ -7,8 +7,8 @@ from dragoman.engine.content import Text
 from dragoman.engine.faults import Fault
 from dragoman.engine.ports import ToolEnv
 from dragoman.engine.ports.agents import CONTEXT_NAMES
+from dragoman.policy.paths import Boundary
 
-from .bounds import Bounds
 from .disk import load
 from .work import Halt, in_thread
 
@@ -27,7 +27,7 @@ class Nested:
     def __init__(self) -> None:
         self._told: OrderedDict[str, set[str]] = OrderedDict()
 
-    def entered(self, env: ToolEnv, bounds: Bounds, path: str, halt: Halt) -> tuple[Text, ...]:
+    def entered(self, env: ToolEnv, bounds: Boundary, path: str, halt: Halt) -> tuple[Text, ...]:
         """What the folders of a file say that were not entered before, the outermost first."""
         root = os.path.realpath(env.cwd)
         below = os.path.relpath(os.path.dirname(path), root)
@@ -49,7 +49,7 @@ class Nested:
 
 
 async def told_of(
-    nested: Nested | None, env: ToolEnv, bounds: Bounds, path: str
+    nested: Nested | None, env: ToolEnv, bounds: Boundary, path: str
 ) -> tuple[Text, ...]:
     """The same, for a tool that works at a path; nothing where instructions are not wanted."""
     if nested is None:
@@ -57,7 +57,7 @@ async def told_of(
     return await in_thread(lambda halt: nested.entered(env, bounds, path, halt))
 
 
-def _said(bounds: Bounds, folder: str, reading: str, halt: Halt) -> Text | None:
+def _said(bounds: Boundary, folder: str, reading: str, halt: Halt) -> Text | None:
     for name in CONTEXT_NAMES:
         file = os.path.join(folder, name)
         if file == reading or not os.path.isfile(file):

@@ -8,10 +8,11 @@ import msgspec
 from dragoman.engine.content import Detail, Image, Location, Text, picture_type
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.policy.paths import Boundary
 
 from . import told
 from .args import brief, decode
-from .bounds import Bounds, BoundsOf
+from .bounds import BoundsOf
 from .disk import Stamp, load, open_file, stamp_of
 from .documents import extracted, notebook
 from .nested import Nested, told_of
@@ -71,28 +72,24 @@ class Read:
         if path.lower().endswith((".pdf", ".ipynb")):
             shown, stamp = await self._document(bounds, path, asked)
             self._reads.saw(env, path, stamp)
-            lines = _Lines(asked)
-            lines.feed(shown.encode("utf-8", "replace"))
-            return Outcome((Text(lines.result()),), detail=detail)
+            return Outcome((Text(_part(asked, shown.encode("utf-8", "replace"))),), detail=detail)
         if env.files is not None:
             whole_text = await env.files.read_text(path)
-            lines = _Lines(asked)
-            lines.feed(whole_text.encode("utf-8", "surrogatepass"))
-            more = await told_of(self._nested, env, bounds, path)
-            return Outcome((Text(lines.result()), *more), detail=detail)
-        shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
-        self._reads.saw(env, path, stamp)
+            shown = _part(asked, whole_text.encode("utf-8", "surrogatepass"))
+        else:
+            shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
+            self._reads.saw(env, path, stamp)
         more = await told_of(self._nested, env, bounds, path)
         return Outcome((Text(shown), *more), detail=detail)
 
-    async def _document(self, bounds: Bounds, path: str, asked: ReadArgs) -> tuple[str, Stamp]:
+    async def _document(self, bounds: Boundary, path: str, asked: ReadArgs) -> tuple[str, Stamp]:
         found = await in_thread(lambda halt: load(bounds, path, asked.path, MAX_DOCUMENT, halt))
         if path.lower().endswith(".ipynb"):
             return notebook(found.data, asked.path), found.stamp
         return await extracted("pdf", found.data, MAX_DOCUMENT, asked.path), found.stamp
 
 
-def _picture(bounds: Bounds, path: str, shown: str, halt: Halt) -> Image | None:
+def _picture(bounds: Boundary, path: str, shown: str, halt: Halt) -> Image | None:
     """The picture in a file; None when the name says picture and the content does not."""
     fd, _ = open_file(bounds, path, shown)
     with os.fdopen(fd, "rb") as file:
@@ -105,7 +102,7 @@ def _picture(bounds: Bounds, path: str, shown: str, halt: Halt) -> Image | None:
     return Image(mime, data)
 
 
-def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> tuple[str, Stamp]:
+def _text(bounds: Boundary, path: str, asked: ReadArgs, halt: Halt) -> tuple[str, Stamp]:
     fd, found = open_file(bounds, path, asked.path)
     lines = _Lines(asked)
     with os.fdopen(fd, "rb", buffering=0) as file:
@@ -119,6 +116,13 @@ def _text(bounds: Bounds, path: str, asked: ReadArgs, halt: Halt) -> tuple[str, 
             halt.check()
             piece = file.read(_PIECE)
     return lines.result(), stamp_of(found)
+
+
+def _part(asked: ReadArgs, data: bytes) -> str:
+    """What was asked for of a text."""
+    lines = _Lines(asked)
+    lines.feed(data)
+    return lines.result()
 
 
 class _Lines:

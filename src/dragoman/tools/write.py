@@ -9,11 +9,12 @@ from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Preview, ToolEnv
+from dragoman.policy.paths import Boundary
 from dragoman.sandbox.launch import Confine, Unconfined
 
 from . import told
 from .args import brief, decode
-from .bounds import Bounds, BoundsOf
+from .bounds import BoundsOf
 from .diff import MAX_SHOWN
 from .disk import Content, Stamp, load, replace, stamp_of
 from .nested import Nested, told_of
@@ -139,7 +140,7 @@ async def _buffer(env: ToolEnv, path: str) -> bytes | None:
     return (await env.files.read_text(path)).encode("utf-8", "replace")
 
 
-def _found(bounds: Bounds, path: str, shown: str, halt: Halt) -> Content | None:
+def _found(bounds: Boundary, path: str, shown: str, halt: Halt) -> Content | None:
     """The file to be replaced, whole; None when there is none."""
     if not os.path.lexists(path):
         return None
@@ -154,7 +155,7 @@ def _change(path: str, data: bytes | None, new: str) -> Change:
     return Change(path, data.decode("utf-8", "replace"), new)
 
 
-def _old(bounds: Bounds, path: str, shown: str, halt: Halt) -> str | None:
+def _old(bounds: Boundary, path: str, shown: str, halt: Halt) -> str | None:
     """What is in the file; None when there is no such file."""
     old: str | None = None
     if os.path.lexists(path):
