@@ -18,7 +18,7 @@ from dragoman.providers.demo import Demo
 from dragoman.providers.openai_chat import OpenAIChat
 from dragoman.providers.openai_responses import OpenAIResponses
 from dragoman.providers.presets import PRESETS, Preset
-from dragoman.providers.reading import Reading, Silent
+from dragoman.providers.reading import PartReader, Reading, Silent
 from dragoman.providers.registry import ProviderConfig
 
 THINKS = ModelInfo("openai", "gpt-5", reasoning=True)
@@ -100,10 +100,8 @@ def test_ports_models_cost_counts_unknown_prices_as_nothing() -> None:
 # --- reading ---
 
 
-class Parts:
+class Parts(PartReader):
     """Reads one JSON list of parts per event."""
-
-    finished = False
 
     def take(self, data: bytes) -> list[Any]:
         if data == b"broken":
@@ -124,7 +122,7 @@ def event(*parts: tuple[str, str]) -> bytes:
 
 
 def test_reading_makes_as_few_parts_as_can_be() -> None:
-    reading = Reading(Parts(), 60)
+    reading = Reading(Parts("p"), 60)
     reading.feed(event(("t", "a"), ("t", "b")) + event(("t", "c"), ("h", "d")))
     reading.feed(event(("h", "e"), ("1", "{"), ("1", "}"), ("2", "{}")))
     assert reading.take() == [
@@ -134,21 +132,23 @@ def test_reading_makes_as_few_parts_as_can_be() -> None:
 
 
 def test_reading_raises_what_was_wrong_after_what_was_said() -> None:
-    reading = Reading(Parts(), 60)
+    reader = Parts("p")
+    reading = Reading(reader, 60)
     reading.feed(event(("t", "said")) + b"data: broken\n\n" + event(("t", "never")))
     assert reading.broken and reading.take() == [ModelText("said")]
     reading.feed(event(("t", "late")))
     reading.end()
     with pytest.raises(ValueError, match="cannot be read"):
         reading.take()
-    assert not reading.finished
+    assert not reader.finished
 
 
 def test_reading_gives_what_is_due_at_the_end() -> None:
-    reading = Reading(Parts(), 60)
+    reader = Parts("p")
+    reading = Reading(reader, 60)
     reading.feed(event(("t", "x"))[:-2])  # without the blank line that ends an event
     reading.end()
-    assert reading.take() == [ModelText("x"), ModelCallEnded("c")] and reading.finished
+    assert reading.take() == [ModelText("x"), ModelCallEnded("c")] and reader.finished
 
 
 def test_reading_a_stream_of_nothing_but_signs_of_life_is_over(
@@ -156,7 +156,7 @@ def test_reading_a_stream_of_nothing_but_signs_of_life_is_over(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr("dragoman.providers.reading.time.monotonic", lambda: now[0])
-    reading = Reading(Parts(), 5)
+    reading = Reading(Parts("p"), 5)
     now[0] += 4
     reading.feed(b": ping\n\n")
     assert reading.take() == []

@@ -57,11 +57,6 @@ class Reading:
         self._key: object = None  # of what they are: ModelText, ModelThought, or a call's id
         self._failure: Exception | None = None
 
-    @property
-    def finished(self) -> bool:
-        """Whether the answer said that it is over."""
-        return self._reader.finished
-
     def feed(self, data: bytes) -> None:
         """Bytes, in any cut."""
         if self._failure is not None:

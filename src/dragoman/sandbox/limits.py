@@ -170,11 +170,7 @@ def _own(proc: str) -> str:
 
 def _counts(folder: str) -> bool:
     """Whether groups below this one can have a bound."""
-    try:
-        with open(f"{folder}/cgroup.subtree_control", encoding="ascii") as file:
-            return "pids" in file.read().split()
-    except OSError:
-        return False
+    return "pids" in _says(f"{folder}/cgroup.subtree_control").split()
 
 
 def _release(group: str) -> None:

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from .launch import Walls
+from .room import above
 
 Kind = Literal["list", "read", "run", "write"]
 
@@ -190,12 +191,7 @@ def _to_run(
 
 
 def _covered(path: str, whole: set[str]) -> bool:
-    above = os.path.dirname(path)
-    while above != "/":
-        if above in whole:
-            return True
-        above = os.path.dirname(above)
-    return False
+    return any(folder in whole for folder in above(path) if folder != "/")
 
 
 def _stamp(path: str) -> int:

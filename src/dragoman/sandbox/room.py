@@ -113,9 +113,9 @@ def ways(paths: Iterable[str], tops: Iterable[str]) -> list[str]:
     outer = set(_outermost(tops))
     found: set[str] = set()
     for path in paths:
-        above = list(_above(path))
-        if top := next((one for one in above if one in outer), ""):
-            found.update(above[: above.index(top)])
+        folders = list(above(path))
+        if top := next((one for one in folders if one in outer), ""):
+            found.update(folders[: folders.index(top)])
     return sorted(found, key=len)
 
 
@@ -144,10 +144,11 @@ def _outermost(paths: Iterable[str]) -> list[str]:
     """Folders and files on disk that lie in no other of them."""
     found = [path for path in paths if not path.startswith(("/dev", "/proc", "/sys"))]
     known = set(found)
-    return [path for path in found if not any(above in known for above in _above(path))]
+    return [path for path in found if not any(folder in known for folder in above(path))]
 
 
-def _above(path: str) -> Iterator[str]:
+def above(path: str) -> Iterator[str]:
+    """The folders that a path lies in, the nearest first; `/` is the last."""
     while path != "/":
         path = os.path.dirname(path)
         yield path

@@ -3,16 +3,12 @@
 from .attack import Attack
 
 _HANDLE = """
-import ctypes, os, struct
-c = ctypes.CDLL(None, use_errno=True)
+import struct
 h = ctypes.create_string_buffer(struct.pack("Ii", 128, 0) + bytes(128))
 m = ctypes.c_int()
-assert c.name_to_handle_at(-100, b"{outside}/secret.txt", h, ctypes.byref(m), 0) == 0
-f = c.open_by_handle_at(os.open(".", os.O_RDONLY), h, os.O_RDONLY)
+assert libc.name_to_handle_at(-100, b"{outside}/secret.txt", h, ctypes.byref(m), 0) == 0
+f = libc.open_by_handle_at(os.open(".", os.O_RDONLY), h, os.O_RDONLY)
 print(os.read(f, 99) if f >= 0 else os.strerror(ctypes.get_errno()))
-"""
-_XATTR = """
-tried(lambda: os.setxattr("{outside}/secret.txt", "user.escape", b"x"))
 """
 
 FILES: tuple[Attack, ...] = (
@@ -137,7 +133,8 @@ FILES: tuple[Attack, ...] = (
     Attack("chmod: key", "let others read a key", "chmod 644 {home}/.ssh/id_ed25519"),
     Attack("chmod: store", "let others read the store", "chmod 666 {data}/sessions.db"),
     Attack("chmod: 0", "lock us out of our data", "chmod 0 {data}"),
-    Attack("extended attribute", "write beside a file outside", python=_XATTR),
+    Attack("extended attribute", "write beside a file outside",
+           python='tried(lambda: os.setxattr("{outside}/secret.txt", "user.escape", b"x"))'),
     Attack("rename our data", "move our data away", "mv {data} {data}.gone"),
     Attack("remove our data", "remove our data", "rm -rf {data}/sessions.db {config}/config.toml"),
     Attack("our bridge's token", "read the token of our bridge", "cat {config}/acp-bridge-token"),

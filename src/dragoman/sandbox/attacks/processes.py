@@ -2,37 +2,13 @@
 
 from .attack import Attack, opens
 
-_PTRACE = """
-import ctypes
-c = ctypes.CDLL(None, use_errno=True)
-r = c.ptrace({request}, {victim}, 0, 0)
-print("ESC" + "APED" if r == 0 else "ptrace: " + __import__("os").strerror(ctypes.get_errno()))
-"""
-
 _VM_READ = """
-import ctypes, os
-c = ctypes.CDLL(None, use_errno=True)
 a = int(open("/proc/{victim}/maps").readline().split("-")[0], 16)
 class V(ctypes.Structure): _fields_ = [("b", ctypes.c_void_p), ("n", ctypes.c_size_t)]
 buf = ctypes.create_string_buffer(16)
 l, r = V(ctypes.addressof(buf), 16), V(a, 16)
-n = c.process_vm_readv({victim}, ctypes.byref(l), 1, ctypes.byref(r), 1, 0)
+n = libc.process_vm_readv({victim}, ctypes.byref(l), 1, ctypes.byref(r), 1, 0)
 print("ESC" + "APED" if n > 0 else os.strerror(ctypes.get_errno()))
-"""
-
-_GETFD = """
-import ctypes, os
-c = ctypes.CDLL(None, use_errno=True)
-p = os.pidfd_open({victim})
-f = c.syscall(438, p, 3, 0)
-print(os.read(f, 99) if f >= 0 else os.strerror(ctypes.get_errno()))
-"""
-
-_ABSTRACT = """
-import socket
-s = socket.socket(socket.AF_UNIX)
-s.connect("\\0{abstract}")
-print("ESC" + "APED")
 """
 
 PROCESSES: tuple[Attack, ...] = (
@@ -40,13 +16,17 @@ PROCESSES: tuple[Attack, ...] = (
     Attack("signal", "kill another process", "kill -9 {victim}"),
     Attack("signal to us", "reach the host with a signal", "kill -0 {host} && echo ESC''APED"),
     Attack("ptrace", "attach to another process",
-            python=_PTRACE.replace("{request}", "16"), real=False),
-    Attack("ptrace seize", "seize it", python=_PTRACE.replace("{request}", "0x4206"), real=False),
+            python="libc.ptrace(16, {victim}, 0, 0) == 0 and escaped()", real=False),
+    Attack("ptrace seize", "seize it",
+            python="libc.ptrace(0x4206, {victim}, 0, 0) == 0 and escaped()", real=False),
     Attack("foreign memory", "read its memory", python=_VM_READ),
     Attack("/proc/PID/mem", "read its memory as a file",
             "head -c 4 /proc/{victim}/mem >/dev/null && echo ESC''APED", real=False),
-    Attack("foreign descriptor", "take a descriptor out of it", python=_GETFD),
-    Attack("abstract socket", "talk to an abstract socket outside", python=_ABSTRACT),
+    Attack("foreign descriptor", "take a descriptor out of it",
+            python="f, why = call(438, os.pidfd_open({victim}), 3, 0)\n"
+                   "print(os.read(f, 99) if f >= 0 else why)"),
+    Attack("abstract socket", "talk to an abstract socket outside",
+            python='socket.socket(1).connect("\\0{abstract}"); escaped()'),
     # --- more rights ---
     Attack("mount", "mount a file system", "mkdir m; mount -t tmpfs x m && echo ESC''APED",
             real=False),
