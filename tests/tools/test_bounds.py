@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from dragoman.tools.bounds import os_fault
+from dragoman.tools.disk import os_fault
 
 
 @pytest.mark.parametrize(

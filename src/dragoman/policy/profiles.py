@@ -123,14 +123,7 @@ STRICT = Profile(
 )
 _FORBIDDEN = (*_HOME_SECRETS, *_WAITING, *_SYSTEM_SECRETS)
 STANDARD = Profile("standard", _FORBIDDEN, (*_SYSTEM, *_KEPT), _LEGIBLE, _WRITABLE)
-OPEN = Profile(
-    "open",
-    _FORBIDDEN,
-    _KEPT,
-    legible=_LEGIBLE,
-    writable=_WRITABLE,
-    reads_outside=True,
-)
+OPEN = Profile("open", _FORBIDDEN, _KEPT, _LEGIBLE, _WRITABLE, reads_outside=True)
 PROFILES = {profile.name: profile for profile in (STRICT, STANDARD, OPEN)}
 
 

@@ -45,7 +45,7 @@ class Limits:
         """`own_users`: the command gets a user namespace of its own, and is not root."""
         import resource
 
-        alone = own_users and os.geteuid() != 0
+        alone = own_users and os.geteuid() != 0  # root's are never counted
         group = make_group(self.processes) if self.groups and not alone else ""
         processes = self.processes
         first = [getattr(resource, name, None) for name in ("RLIMIT_NICE", "RLIMIT_RTPRIO")]
@@ -62,22 +62,9 @@ class Limits:
             ceiling = processes if hard == resource.RLIM_INFINITY else min(processes, hard)
             resource.setrlimit(resource.RLIMIT_NPROC, (ceiling, ceiling))
 
-        own = own_users and os.geteuid() != 0  # root's are never counted
-        counted = 0 if group or own else processes
-        return Bounded(join, count if own else _nothing, lambda: _release(group), counted)
-
-
-def _nothing() -> None:
-    return None
-
-
-def how() -> str:
-    """What bounds the processes of a command here, for `doctor`."""
-    group = make_group(PROCESSES)
-    if not group:
-        return "counted by us"
-    _release(group)
-    return "a control group"
+        counted = 0 if group or alone else processes
+        bound = count if alone else lambda: None
+        return Bounded(join, bound, lambda: _release(group), counted)
 
 
 def make_group(processes: int) -> str:

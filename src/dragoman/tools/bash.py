@@ -21,7 +21,7 @@ from dragoman.sandbox.room import pins
 from . import orphans, told
 from .args import decode
 from .background import BackgroundCommand, Jobs
-from .bounds import BoundsOf
+from .disk import BoundsOf
 from .environ import environment, with_clients
 from .output import MAX_BYTES, Capture, Outputs, Progress
 from .running import CommandRun

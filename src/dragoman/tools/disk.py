@@ -8,15 +8,16 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.engine.faults import BadInput, Refused
+from dragoman.engine.ports import ToolEnv
 from dragoman.policy.paths import Boundary
 
-from .bounds import os_fault
 from .overwrite import fill, hinders, overwrite, replaceable, take_after
 from .work import Halt
 
 _PIECE = 1 << 20
 _DIRECTORY_MODE = 0o755
 _FILE_MODE = 0o644
+BoundsOf = Callable[[ToolEnv], Boundary]
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -35,6 +36,16 @@ class Content(msgspec.Struct, frozen=True):
 
 def stamp_of(found: os.stat_result) -> Stamp:
     return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def os_fault(path: str, error: OSError) -> BadInput:
+    """What the operating system said, as a sentence."""
+    if isinstance(error, FileNotFoundError):
+        return BadInput(f"{path}: no such file or directory.", path=path)
+    if isinstance(error, IsADirectoryError):
+        return BadInput(f"{path} is a directory", path=path)
+    reason = (error.strerror or str(error)).lower()
+    return BadInput(f"{path}: {reason}.", path=path)
 
 
 def open_file(bounds: Boundary, path: str, shown: str) -> tuple[int, os.stat_result]:

@@ -13,9 +13,8 @@ from dragoman.sandbox.launch import Confine, Unconfined
 
 from . import told
 from .args import brief, decode
-from .bounds import BoundsOf
 from .diff import CONTEXT, MAX_SHOWN
-from .disk import Content, load, replace
+from .disk import BoundsOf, Content, load, replace
 from .read import ALIASES
 from .reads import Reads, expect, seen
 from .replacing import Pair, Replaced, replace_all

@@ -15,7 +15,7 @@ from dragoman.policy.paths import Boundary
 
 from . import told, trees
 from .args import brief, decode
-from .bounds import BoundsOf
+from .disk import BoundsOf
 from .ls import open_directory
 from .ripgrep import RULED, Tree, names, only, ruled
 from .trees import Above, Verdicts, modified, rules_above, shown, translated, walk, way_to

@@ -17,7 +17,7 @@ from dragoman.policy.paths import Boundary
 
 from . import told
 from .args import brief, decode
-from .bounds import BoundsOf, os_fault
+from .disk import BoundsOf, os_fault
 from .glob import alternatives
 from .ripgrep import MOST, Tree, feed, only, wider
 from .trees import rules_above, way_to

@@ -13,7 +13,7 @@ from dragoman.policy.paths import Boundary
 
 from . import told
 from .args import brief, decode
-from .bounds import BoundsOf, os_fault
+from .disk import BoundsOf, os_fault
 from .trees import shown
 from .work import Halt, in_thread
 

@@ -11,8 +11,7 @@ from dragoman.engine.ports import Outcome, ToolEnv
 
 from . import told
 from .args import decode
-from .bounds import BoundsOf
-from .disk import load
+from .disk import BoundsOf, load
 from .work import in_thread
 
 _LARGEST = 256 * 1024

@@ -12,8 +12,7 @@ from dragoman.policy.paths import Boundary
 
 from . import told
 from .args import brief, decode
-from .bounds import BoundsOf
-from .disk import Stamp, load, open_file, stamp_of
+from .disk import BoundsOf, Stamp, load, open_file, stamp_of
 from .documents import extracted, notebook
 from .nested import Nested, told_of
 from .output import without_half

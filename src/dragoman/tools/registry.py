@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.engine.ports import Tool, ToolSpec
 
 from . import told
-from .bounds import BoundsOf
+from .disk import BoundsOf
 from .reads import Reads
 
 if TYPE_CHECKING:
@@ -129,14 +129,10 @@ class Registry:
 
     def _make(self, name: str) -> Tool:
         match name:
-            case "ask_user":
-                from .ask import AskUser
+            case "ask_user" | "escalate_to_human":
+                from .ask import AskUser, EscalateToHuman
 
-                return AskUser()
-            case "escalate_to_human":
-                from .ask import EscalateToHuman
-
-                return EscalateToHuman()
+                return AskUser() if name == "ask_user" else EscalateToHuman()
             case "bash":
                 from .bash import Bash
                 from .output import Outputs
@@ -151,14 +147,10 @@ class Registry:
                     extra_env=self._extra_env,
                     jobs=self.jobs,
                 )
-            case "bash_kill":
-                from .background import BashKill
+            case "bash_kill" | "bash_output":
+                from .background import BashKill, BashOutput
 
-                return BashKill(self.jobs)
-            case "bash_output":
-                from .background import BashOutput
-
-                return BashOutput(self.jobs)
+                return BashKill(self.jobs) if name == "bash_kill" else BashOutput(self.jobs)
             case "edit":
                 from .edit import Edit
 
@@ -175,14 +167,10 @@ class Registry:
                 from .ls import Ls
 
                 return Ls(self._bounds)
-            case "plan":
-                from .plan import Plan
+            case "plan" | "propose_plan":
+                from .plan import Plan, ProposePlan
 
-                return Plan()
-            case "propose_plan":
-                from .plan import ProposePlan
-
-                return ProposePlan(self._bounds)
+                return Plan() if name == "plan" else ProposePlan(self._bounds)
             case "read":
                 from .read import Read
 

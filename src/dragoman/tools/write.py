@@ -14,9 +14,8 @@ from dragoman.sandbox.launch import Confine, Unconfined
 
 from . import told
 from .args import brief, decode
-from .bounds import BoundsOf
 from .diff import MAX_SHOWN
-from .disk import Content, Stamp, load, replace, stamp_of
+from .disk import BoundsOf, Content, Stamp, load, replace, stamp_of
 from .nested import Nested, told_of
 from .read import ALIASES
 from .reads import Reads, expect, seen
