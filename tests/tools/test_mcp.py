@@ -60,11 +60,17 @@ async def test_a_broken_server_costs_its_own_tools_only() -> None:
     broken = {"name": "gone", "command": "/does/not/exist", "args": [], "env": []}
     odd = {"name": "odd", "type": "pigeon"}
     mute = {"name": "mute", "command": sys.executable, "args": ["-c", "pass"], "env": []}
-    tools = connect([broken, odd, mute, STDIO], lambda *note: notes.append(note))
+    script = "import sys; sys.exit('x' * 70000 + ' no file\\nsettings.json')"
+    loud = {"name": "loud", "command": sys.executable, "args": ["-c", script], "env": []}
+    tools = connect([broken, odd, mute, loud, STDIO], lambda *note: notes.append(note))
     await ready(tools)
     try:
         assert "mcp__sums__add" in [spec.name for spec in tools.specs()]
-        assert {title.split()[2] for title, _ in notes} == {"gone", "odd", "mute"}
+        told = {title.split()[2]: text for title, text in notes}
+        assert set(told) == {"gone", "odd", "mute", "loud"}
+        assert "; it said: xxx" in told["loud"]
+        assert told["loud"].endswith("xxx no file settings.json") and len(told["loud"]) < 500
+        assert "it said" not in told["mute"]
     finally:
         await tools.close()
 

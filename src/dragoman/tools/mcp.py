@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import msgspec
 
@@ -31,6 +31,7 @@ PATIENCE_SECONDS = 5.0  # how long a first turn waits for servers that are on th
 _CALL_SECONDS = 60.0
 _NAME = 64  # what model providers accept
 _MOST_TOOLS = 500
+_LAST_WORDS = 400  # characters of a server's standard error
 _GONE = frozenset(
     "BrokenResourceError ClosedResourceError EndOfStream ConnectError ReadError".split()
 )
@@ -152,6 +153,7 @@ class McpConnection:
         self._lost = ""
         self._session: Any = None
         self._alive: Alive | None = None  # of one over HTTP
+        self._words = _Words()
         self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
 
     @property
@@ -165,7 +167,7 @@ class McpConnection:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # the library wraps failures in groups
-            self.problem = _reason(error)
+            self.problem = _reason(error) + self._words.told()
             if self._lost or not self._stop.is_set():
                 what = "could not be reached"
                 if self._session is not None:
@@ -262,6 +264,42 @@ class McpConnection:
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=2.0)
         self.tools = {}
+
+
+class _Words:
+    """The last words of a server on its standard error, for whoever asks why it is gone."""
+
+    def __init__(self) -> None:
+        self._said = bytearray()
+
+    def told(self) -> str:
+        said = " ".join(self._said.decode(errors="replace").split())
+        return f"; it said: {said[-_LAST_WORDS:]}" if said else ""
+
+    def heard(self, stack: AsyncExitStack) -> TextIO:
+        """The end of a pipe that a server gets; ours is read until the stack is closed."""
+        end, given = os.pipe()
+        os.set_blocking(end, False)
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            try:
+                data = os.read(end, 65536)
+            except BlockingIOError:
+                return
+            self._said += data
+            del self._said[: -4 * _LAST_WORDS]
+            if not data:
+                loop.remove_reader(end)
+
+        def close() -> None:
+            read()  # what came with its end
+            loop.remove_reader(end)
+            os.close(end)
+
+        loop.add_reader(end, read)
+        stack.callback(close)
+        return os.fdopen(given, "w")
 
 
 class _Heard:
@@ -383,7 +421,11 @@ async def _streams(way: McpConnection, stack: AsyncExitStack, mark: str) -> Any:
         cwd = server.cwd or os.getcwd()
         words, env = way._wrap((server.command, *server.args), cwd, env)
         parameters = StdioServerParameters(command=words[0], args=list(words[1:]), env=env, cwd=cwd)
-        return await stack.enter_async_context(stdio_client(parameters))
+        if os.name != "posix":
+            return await stack.enter_async_context(stdio_client(parameters))
+        way._words = _Words()
+        with way._words.heard(stack) as errlog:
+            return await stack.enter_async_context(stdio_client(parameters, errlog))
     headers = dict(server.headers) or None
     from .mcp_auth import auth_of
 
