@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -275,6 +276,15 @@ def test_bug_report_is_shown_written_once_and_keeps_secrets(
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(BadInput, match="is there already"):
         bug_report.run(given)
+    path.unlink()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # as little room as a full disk has
+    try:
+        with pytest.raises(BadInput, match="cannot be written: File too large"):
+            bug_report.run(given)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not path.exists()  # nor does a half one keep the next from being written
     monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115
     assert bug_report.run(args(config_dir=str(tmp_path), lines=5, output="x", yes=False)) == 1
     sys.stdin.close()

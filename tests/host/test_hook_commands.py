@@ -70,7 +70,7 @@ async def test_before_and_after_a_call_and_only_for_its_tools(tmp_path: Path) ->
         first, second = results(composed, session)
     work = tmp_path / "w"
     assert (work / "log").read_text() == f"before {work.resolve()}/a b.txt\n"
-    assert "[hook tool_completed: echo after {tool}; cat {path}]\nafter write\nhello" in first
+    assert "\n[hook tool_completed: echo after {tool}; cat {path}]\nafter write\nhello" in first
     assert "hook" not in second
 
 

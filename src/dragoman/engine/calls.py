@@ -183,7 +183,8 @@ class Calls(msgspec.Struct, eq=False):
             result=text_of(content),
         )
         said = await after(told, context_of(self.ledger.state, self.turn.id))
-        return (Text(said),) if said else ()
+        apart = "" if told.result.endswith("\n") else "\n"  # texts of a result are shown as one
+        return (Text(apart + said),) if said else ()
 
     async def hosted_began(self) -> None:
         """A hosted agent runs a call: what it changes is kept from the first to the last."""

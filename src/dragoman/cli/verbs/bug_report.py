@@ -24,13 +24,17 @@ def run(args: Args) -> int:
     if not args.yes and not _agreed(path):
         say.err("Nothing was written.")
         return 1
+    made = False
     try:
-        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(path, how, 0o600), "w", encoding="utf-8") as file:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        made = True
+        with open(opened, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         raise BadInput(f"{path} is there already.", "Name another: --output FILE") from None
     except OSError as problem:
+        if made:
+            os.unlink(path)
         raise BadInput(f"{path} cannot be written: {problem.strerror}.") from None
     say.err(f"Written to {path}. Look through it before you give it away.")
     return 0
