@@ -57,6 +57,7 @@ async def serving(
     limits: Limits | None = None,
     tools: Any = None,
     token: bool = True,
+    data_dir: str = "",
     **gateway: Any,
 ) -> AsyncIterator[Served]:
     """A gateway that is closed at the end; keyword arguments are keys of `[gateway]`."""
@@ -70,7 +71,7 @@ async def serving(
         door=door,
         settings=settings,
         config=SimpleNamespace(loaded=SimpleNamespace(sources={})),
-        places=SimpleNamespace(data_dir=""),
+        places=SimpleNamespace(data_dir=data_dir),
         descendants=Descendants(),
     )
     desks = Desks(door, settings)

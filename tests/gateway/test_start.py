@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 from tests.gateway.making import serving
 
+from dragoman.engine.faults import StoreFailed
+from dragoman.gateway.gate import Gate
 from dragoman.gateway.origin import is_loopback
 
 
@@ -30,6 +32,23 @@ def test_loopback(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", ""])
 def test_not_loopback(host: str) -> None:
     assert not is_loopback(host)
+
+
+async def test_one_that_does_not_come_up_leaves_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A full disk: no code can be written down."""
+    written: list[bytes] = []
+
+    async def full(gate: Gate) -> None:
+        written.append((tmp_path / "gateway.json").read_bytes())
+        raise StoreFailed("The disk is full.")
+
+    monkeypatch.setattr(Gate, "_show_code", full)
+    with pytest.raises(StoreFailed):
+        async with serving(data_dir=str(tmp_path)):
+            pass
+    assert written and not list(tmp_path.iterdir())
 
 
 async def test_the_note_of_the_address_follows_no_link(tmp_path: Path):

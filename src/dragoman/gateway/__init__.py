@@ -12,5 +12,9 @@ async def open_gateway(composed: "Composed", desks: "Desks", guests: "Guests") -
     from .gate import Gate
 
     gate = Gate(composed, desks, guests)
-    await gate.open()
+    try:
+        await gate.open()
+    except BaseException:  # it may listen already, and have left word where
+        await gate.close()
+        raise
     return gate
