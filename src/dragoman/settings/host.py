@@ -239,7 +239,7 @@ class Log(Section, frozen=True):
     ] = "info"
     levels: Annotated[
         dict[str, Literal["debug", "info", "warning", "error", "off"]],
-        says("Other levels for single parts: store, gateway, dialect.acp, ..."),
+        says("Other levels for single parts: store, gateway, mcp, dialect.zeroclaw, ..."),
     ] = {}
     file: Annotated[str, says("The file; empty: daemon.log in the data directory.")] = ""
     json: Annotated[bool, says("One JSON object per line.")] = False
