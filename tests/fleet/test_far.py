@@ -192,6 +192,13 @@ async def test_mirror_is_erased_by_its_owner_or_here(far: Any, result: Any, gone
     assert await mirror.erase(None) is gone
 
 
+async def test_what_a_client_brings_to_a_mirror_is_kept_here_and_used_nowhere(far: Any) -> None:
+    mirror, _, _ = far
+    mirror.gear.variables = {"EDITOR": "vi"}
+    assert mirror.gear.variables == {"EDITOR": "vi"} and mirror.gear.roots == ()
+    assert mirror.gear.toolbox is None
+
+
 # --- following ---
 
 

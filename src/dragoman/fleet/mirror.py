@@ -16,11 +16,11 @@ from dragoman.engine.asks import Asks
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, text_of
 from dragoman.engine.events import Ask, Event, Settled, Who
 from dragoman.engine.faults import Busy, Fault, InUse, NothingRunning, UnknownSession
-from dragoman.engine.gear import sees
+from dragoman.engine.gear import Gear
 from dragoman.engine.hooks import Payload, Starting
 from dragoman.engine.hub import Hub
 from dragoman.engine.ledger import Home, Ledger
-from dragoman.engine.ports import Entry, Files, Terminals
+from dragoman.engine.ports import Entry
 from dragoman.engine.ports.checkpoints import Checkpoint, Restored
 from dragoman.engine.state import State
 from dragoman.engine.work import Finished, Underway
@@ -296,28 +296,20 @@ class FarAsks(Asks):
         await self._ledger.ask(words.Question(ask))
 
 
-class FarGear:
+class FarGear(Gear):
     """What a client of this node lends cannot be used on another."""
 
-    __slots__ = ("_ledger", "files", "servers", "terminals", "toolbox")
+    __slots__ = ()
 
-    def __init__(self, ledger: FarLedger) -> None:
-        self._ledger = ledger
-        self.toolbox = None
-        self.files: Files | None = None
-        self.terminals: Terminals | None = None
-        self.servers: Sequence[dict[str, Any]] = ()
+    _ledger: FarLedger
 
-    @property
-    def vision(self) -> bool:
-        return sees(self._ledger.home, self._ledger.state)
+    def configure(self) -> None:
+        """What works is with the owner."""
+        self.roots = ()
 
     async def equip(self, *, anew: bool = False) -> None:
         if self.servers:
             await self._ledger.way.ask(self._ledger.id, words.Equip([*self.servers]))
-
-    async def put_away(self) -> None:
-        """Nothing is held here."""
 
 
 class Mirror:
