@@ -104,10 +104,10 @@ async def test_mirror_sends_a_prompt_and_takes_no_more_than_the_limit(far: Any) 
     with pytest.raises(Busy, match="queue full"):
         mirror.inbox.put(Work("prompt", "t2", (), None), limit=1, wait=None)
     await work.kept
-    assert way.waits == [work] and way.asked[0].turn == "t1" and mirror.inbox.waiting == [work]
+    assert way.waits == [work] and way.asked[0].turn == "t1" and mirror.inbox.waiting == (work,)
     work.begin()
     await asyncio.sleep(0)
-    assert mirror.inbox.waiting == []
+    assert mirror.inbox.waiting == ()
     way.away = InUse("the node is away")
     with pytest.raises(InUse):
         mirror.inbox.put(Work("prompt", "t3", (), None), limit=9, wait=None)

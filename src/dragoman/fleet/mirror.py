@@ -6,7 +6,7 @@ happens there is read from the log, and what is to be done there becomes a comma
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,17 +19,16 @@ from dragoman.engine.faults import Busy, Fault, InUse, NothingRunning, UnknownSe
 from dragoman.engine.gear import Gear
 from dragoman.engine.hooks import Payload, Starting
 from dragoman.engine.hub import Hub
+from dragoman.engine.inbox import Inbox
 from dragoman.engine.ledger import Home, Ledger
 from dragoman.engine.ports import Entry
 from dragoman.engine.ports.checkpoints import Checkpoint, Restored
+from dragoman.engine.session import Session
 from dragoman.engine.state import State
-from dragoman.engine.work import Finished, Underway
+from dragoman.engine.work import Finished, Underway, Work
 
 from . import words
 from .words import Command, Result
-
-if TYPE_CHECKING:
-    from dragoman.engine.work import Work
 
 SOON = 2.0  # seconds in which an owner that is alive has looked at a command
 
@@ -45,7 +44,7 @@ class Way(Protocol):
 
     async def catch_up(self, session: str) -> None: ...
 
-    def await_turn(self, session: str, after: int, work: "Work") -> None: ...
+    def await_turn(self, session: str, after: int, work: Work) -> None: ...
 
     def absence(self, session: str) -> Fault | None: ...
 
@@ -128,31 +127,29 @@ class FarLedger(Ledger):
                 self.emit(ev.CallReady(turn, block.id))
 
 
-class FarInbox:
-    """What this node's clients want done; the owner has the inbox."""
+class FarInbox(Inbox):
+    """What this node's clients want done, as far as it was not begun; the owner has the inbox."""
 
-    __slots__ = ("_asking", "_ledger", "_way", "last_used", "task", "waiting")
+    __slots__ = ("_asking", "_way")
 
-    gear_made = None  # what works is with the owner
+    _ledger: FarLedger
 
-    def __init__(self, ledger: FarLedger) -> None:
+    def __init__(self, ledger: FarLedger, asks: Asks) -> None:
+        super().__init__(ledger, asks)
         self._asking: set[asyncio.Task[Any]] = set()  # what its owner does not have yet
-        self._ledger = ledger
         self._way = ledger.way
-        self.waiting: list[Work] = []  # sent from here, not begun
-        self.task: asyncio.Task[None] | None = None
-        self.last_used = ledger.home.clock.monotonic()
+        self.gear_made = FarGear(ledger)
 
     @property
     def busy(self) -> bool:
         return bool(self._ledger.state.turn or self.waiting)
 
     @property
-    def next(self) -> "Work | None":
+    def next(self) -> Work | None:
         """What was sent from here and begins there."""
         return None if self._ledger.turn is not None or not self.waiting else self.waiting[0]
 
-    def put(self, work: "Work", *, limit: int, wait: float | None, keep: bool = False) -> None:
+    def put(self, work: Work, *, limit: int, wait: float | None, keep: bool = False) -> None:
         if self._ledger.closing:
             raise Busy(f"Session {self._ledger.id} is closing.", "Open it again, then send it.")
         absent = self._way.absence(self._ledger.id)
@@ -164,20 +161,19 @@ class FarInbox:
                 "Wait for a turn to end, or cancel it.",
             )
         self.last_used = self._ledger.home.clock.monotonic()
-        self.waiting.append(work)
+        self.waiting += (work,)
         if work.kind == "prompt":
             self._ledger.asked.add(work.turn)
-        work.started.add_done_callback(lambda _: self._begun(work))
+        work.started.add_done_callback(lambda _: self._started(work))
         self._way.await_turn(self._ledger.id, self._ledger.state.seq, work)
         self._ledger.home.spawn(self._send(work, limit, wait))
 
-    def _begun(self, work: "Work") -> None:
-        if work in self.waiting:
-            self.waiting.remove(work)
+    def _started(self, work: Work) -> None:
+        self.remove(work)
         if work.started.exception() is not None:
             self._ledger.asked.discard(work.turn)
 
-    async def _send(self, work: "Work", limit: int, wait: float | None) -> None:
+    async def _send(self, work: Work, limit: int, wait: float | None) -> None:
         command = words.Prompt(
             work.turn, work.content, work.by, work.key, work.metadata, limit, wait,
             compacts=work.kind == "compact",
@@ -198,12 +194,6 @@ class FarInbox:
                 work.finish(Finished(result.turn, "completed", "end_turn"))
         except Fault as fault:
             work.fail(fault)
-
-    def taken(self, key: str) -> str:
-        for work in self.waiting:
-            if work.key == key:
-                return work.turn
-        return self._ledger.state.keys.get(key, "")
 
     async def steer(self, content: Prompt, by: Who | None, handled: str = "") -> str:
         result = await self._ledger.ask(words.Steer(tuple(content), by))
@@ -248,12 +238,12 @@ class FarInbox:
 
     def leave_waiting(self) -> None:
         """This node stops: what was put down runs all the same."""
-        for work in tuple(self.waiting):
+        for work in self.waiting:
             text = "This node is shutting down: the prompt is kept and runs on another one."
             work.fail(Busy(text, "Do not send it again."))
 
     def fail_waiting(self, error: Fault) -> None:
-        for work in tuple(self.waiting):
+        for work in self.waiting:
             work.fail(error)
 
     def go_on(self) -> None:
@@ -312,37 +302,30 @@ class FarGear(Gear):
             await self._ledger.way.ask(self._ledger.id, words.Equip([*self.servers]))
 
 
-class Mirror:
+class Mirror(Session):
     """The session itself."""
 
-    __slots__ = ("_way", "asks", "gear", "id", "inbox", "ledger")
+    __slots__ = ()
+
+    ledger: FarLedger
 
     own = False
 
     def __init__(self, home: Home, state: State, hub: Hub | None, way: Way) -> None:
         self.id = state.id
-        self._way = way
         self.ledger = FarLedger(home, state, hub, way)
         self.asks = FarAsks(self.ledger)
-        self.gear = FarGear(self.ledger)
-        self.inbox = FarInbox(self.ledger)
-
-    @property
-    def state(self) -> State:
-        return self.ledger.state
+        self.inbox = FarInbox(self.ledger, self.asks)
 
     @property
     def spare(self) -> bool:
         ledger = self.ledger
         return not (self.inbox.waiting or ledger.asked or ledger.closing or ledger.watches)
 
-    def configure(self) -> None:
-        """The owner does."""
-
     async def checkpoints(self) -> Sequence[Checkpoint]:
-        return (await self._way.ask(self.id, words.Checkpoints())).checkpoints
+        return (await self.ledger.way.ask(self.id, words.Checkpoints())).checkpoints
 
-    async def undo(self, turn: str | None, by: Who | None) -> Restored:
+    async def undo(self, turn: str | None, by: Who | None, handled: str = "") -> Restored:
         result = await self.ledger.ask(words.Undo(turn, by))
         assert result.restored is not None
         return result.restored
@@ -350,15 +333,9 @@ class Mirror:
     async def erase(self, by: Who | None) -> bool:
         """Have its owner remove it; an owner that is gone cannot, so that it is removed here."""
         try:
-            await self._way.ask(self.id, words.Delete(by))
+            await self.ledger.way.ask(self.id, words.Delete(by))
         except UnknownSession:
             return True  # with the session goes the command
         except InUse:
             return False
         return True
-
-    async def shut(self) -> None:
-        self.ledger.closing = True
-
-    def park(self) -> None:
-        """Nothing runs here."""

@@ -7,7 +7,7 @@ asked of our sessions is done beside, in order for each.
 import asyncio
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.events import Deleted, Event
 from dragoman.engine.faults import Fault, InUse, StaleEpoch, StoreFailed, UnknownSession
@@ -530,8 +530,7 @@ class Node:
         if where is not None and where.waiting:
             self._absent[session_id] = where
         self.following.begin(session_id)
-        mirror = Mirror(host, state, host.adopt_hub(session_id), self)
-        return cast("Session", mirror)
+        return Mirror(host, state, host.adopt_hub(session_id), self)
 
     async def put_down(self, session: str, command: Command) -> str:
         """Write a command for a session's owner; returns its id."""
