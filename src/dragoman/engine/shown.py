@@ -139,9 +139,7 @@ def _pair(edit: object) -> tuple[str, str] | None:
 def diff_of(change: Change) -> str:
     """A change by lines, with `-` before what goes and `+` before what comes."""
     said = [visible(change.note)] if change.note else []
-    if change.old is None:
-        said += ["+" + line for line in _lines(change.new)]
-    elif not change.note or change.old:
+    if change.old is not None and (change.old or not change.note):
         said.append(_compared(change.old, change.new))
     else:
         said += ["+" + line for line in _lines(change.new)]

@@ -231,10 +231,6 @@ def _call_ended(state: State, body: ev.CallEnded, at: int) -> None:
         state.messages.append(Message("tool", (result,), at))
 
 
-def _delegated(state: State, body: ev.Delegated, at: int) -> None:
-    """The child knows its parent; here it only has its place."""
-
-
 def _turn_ended(state: State, body: ev.TurnEnded, at: int) -> None:
     state.turn = ""
     state.journal = NONE
@@ -327,6 +323,7 @@ def without(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return {name: value for name, value in values.items() if name != key} or NONE
 
 
+# `Delegated` only has its place: the child knows its parent.
 _FOLDS: dict[type, Any] = {
     ev.Opened: _opened,
     ev.Seeded: _seeded,
@@ -338,7 +335,6 @@ _FOLDS: dict[type, Any] = {
     ev.CallStarted: _call_started,
     ev.CallRefined: _call_refined,
     ev.CallEnded: _call_ended,
-    ev.Delegated: _delegated,
     ev.TurnEnded: _turn_ended,
     ev.Asked: _asked,
     ev.Settled: _settled,

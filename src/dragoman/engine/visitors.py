@@ -42,24 +42,24 @@ class Visitors:
     def enter(self, client: Known) -> None:
         """Somebody is connected; it is asked who it is when somebody wants to know."""
         self._connected[client] = self._clock.now_ms()
-        for told in self.on_change:
-            told()
+        self._changed()
 
     def exit(self, client: Known, who: Who | None = None) -> None:
         """It is gone; `who` is what it was, if that was ever said."""
         self._connected.pop(client, None)
         if who is not None:
             self._named.pop(who.id, None)
-        for told in self.on_change:
-            told()
+        self._changed()
 
     def arrive(self, who: Who) -> None:
         """Somebody is there, or has another name than before."""
         self._named[who.id] = Visitor(who, self._clock.now_ms())
-        for told in self.on_change:
-            told()
+        self._changed()
 
     def leave(self, who: Who) -> None:
         self._named.pop(who.id, None)
+        self._changed()
+
+    def _changed(self) -> None:
         for told in self.on_change:
             told()

@@ -1,5 +1,6 @@
 """What nodes say to each other: commands, and what came of them."""
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -90,8 +91,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 _encoder = msgspec.json.Encoder()
-_commands: msgspec.json.Decoder[Command] | None = None
-_results: msgspec.json.Decoder[Result] | None = None
+_decoder = cache(msgspec.json.Decoder)  # wide unions take milliseconds to build: on first use
 
 
 def encode(value: Any) -> bytes:
@@ -99,19 +99,15 @@ def encode(value: Any) -> bytes:
 
 
 def command_of(data: bytes) -> Command:
-    global _commands
-    if _commands is None:  # wide unions take milliseconds to build: on first use
-        _commands = msgspec.json.Decoder(Command)
-    return _commands.decode(data)
+    command: Command = _decoder(Command).decode(data)
+    return command
 
 
 def result_of(data: bytes | None) -> Result:
-    global _results
     if data is None:  # its effect was stored, and its owner died before it could say so
         return Result()
-    if _results is None:
-        _results = msgspec.json.Decoder(Result)
-    return _results.decode(data)
+    result: Result = _decoder(Result).decode(data)
+    return result
 
 
 def kind_of(command: Command) -> str:

@@ -1,6 +1,7 @@
 """Between the engine's structs and the rows of the database."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -41,7 +42,7 @@ PACK_BYTES = 256 * 1024
 _encoder = msgspec.json.Encoder()
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[tuple[int, str, bytes]]).decode
-_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+_decoder = cache(msgspec.json.Decoder)  # by what it reads
 
 
 def encode(value: Any) -> bytes:
@@ -52,10 +53,7 @@ def encode(value: Any) -> bytes:
 
 
 def _decode(kind: type, data: bytes) -> Any:
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
-    return decoder.decode(data)
+    return _decoder(kind).decode(data)
 
 
 def info_values(info: SessionInfo) -> tuple[Any, ...]:
