@@ -324,8 +324,8 @@ async def test_an_unused_session_comes_back_under_its_id():
 
 
 async def test_messages_before_a_compaction_are_there():
-    from dragoman.engine.events import Compacted
     from dragoman.engine.entries import is_compacted
+    from dragoman.engine.events import Compacted
 
     desk = desk_of(Scripted(["one", "two", "three", "four"]))
     talker = terminal(desk)

@@ -12,7 +12,7 @@ from dragoman.engine.arrivals import Arrivals
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
-from dragoman.engine.seat import Seat
+from dragoman.engine.seat import Seat, Seats
 from dragoman.engine.view import SessionView
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
@@ -41,65 +41,6 @@ if TYPE_CHECKING:
     from dragoman.engine.hub import Watch
 
     from .elicit import Questions
-
-
-class Seats:
-    """The seats of one connection, by session."""
-
-    def __init__(self, conn: "ZeroclawHearer") -> None:
-        self._conn = conn
-        self._seats = conn.door.seats(conn.link)
-        self._questions: Questions | None = None
-
-    async def take(self, session_id: str, *, joins: bool = False) -> Seat[Updates]:
-        """Watch a session; with `joins`, be told what is open in it. Raises UnknownSession."""
-        seat: Seat[Updates] = self._seats.at(session_id)
-        if seat.watches:
-            return seat
-        async with seat.in_order():
-            if await seat.renew():
-                return seat
-            conn = self._conn
-            asking = self._asking()
-            updates = Updates(
-                conn.door, session_id, conn.camel, asking, terminal=bool(conn.terminal)
-            )
-            # One that is asked by requests of its own has a stream that is not shared.
-            key = None if conn.form else ("zeroclaw", conn.camel, bool(conn.terminal))
-            shape = await seat.follow(conn.who, updates, conn.link.send_blob, key=key)
-            if joins and not seat.gone:
-                self._tell_open(seat.view, shape)
-            return seat
-
-    def _asking(self) -> "Questions | None":
-        if self._conn.form and self._questions is None:
-            from .elicit import Questions
-
-            self._questions = Questions(self._conn)
-        return self._questions
-
-    def _tell_open(self, session: SessionView, updates: Updates) -> None:
-        """Calls that run and questions that wait, for a client that comes in the middle."""
-        send = self._conn.link.send
-        for call in session.running():
-            send(updates.called(call.id, call.name, call.args or {}))
-        for ask in tuple(session.asks.values()):
-            for message in updates.asked(ask):
-                send(message)
-        if session.plan and not self._conn.camel:
-            send(updates.planned(session.plan))
-
-    def leave(self, session_id: str) -> None:
-        self._seats.forget(session_id)
-
-    def resume(self) -> None:
-        self._seats.resume()
-
-    def close(self) -> tuple[str, ...]:
-        """Leave all of them; returns which they were."""
-        left = self._seats.ids()
-        self._seats.close()
-        return left
 
 
 MAX_LINE = 8 * 1024 * 1024
@@ -148,7 +89,7 @@ class ZeroclawHearer(Conversing):
     """
 
     __slots__ = (
-        "_held", "_pause", "_seats", "_who", "camel", "desk", "door", "env",
+        "_held", "_pause", "_questions", "_seats", "_who", "camel", "desk", "door", "env",
         "form", "gone", "link", "order", "ready", "terminal",
     )  # fmt: skip
     table = TABLE
@@ -172,6 +113,7 @@ class ZeroclawHearer(Conversing):
         self._who: Who | None = None
         self._held: Held | None = None
         self._seats: Seats | None = None
+        self._questions: Questions | None = None
         self._pause: Pause | None = None
         door.visitors.enter(self)
 
@@ -198,12 +140,49 @@ class ZeroclawHearer(Conversing):
             self._held = Held()
         return self._held
 
+    # --- the sessions it watches ---
+
     @property
     def seats(self) -> Seats:
-        """The sessions it watches."""
+        """Its seats, by session."""
         if self._seats is None:
-            self._seats = Seats(self)
+            self._seats = self.door.seats(self.link)
         return self._seats
+
+    async def sit(self, session_id: str, *, joins: bool = False) -> Seat[Updates]:
+        """Watch a session; with `joins`, be told what is open in it. Raises UnknownSession."""
+        seat: Seat[Updates] = self.seats.at(session_id)
+        if seat.watches:
+            return seat
+        async with seat.in_order():
+            if await seat.renew():
+                return seat
+            terminal, asking = bool(self.terminal), self._asking()
+            updates = Updates(self.door, session_id, self.camel, asking, terminal=terminal)
+            # One that is asked by requests of its own has a stream that is not shared.
+            key = None if self.form else ("zeroclaw", self.camel, terminal)
+            shape = await seat.follow(self.who, updates, self.link.send_blob, key=key)
+            if joins and not seat.gone:
+                self._tell_open(seat.view, shape)
+            return seat
+
+    def _asking(self) -> "Questions | None":
+        if self.form and self._questions is None:
+            from .elicit import Questions
+
+            self._questions = Questions(self)
+        return self._questions
+
+    def _tell_open(self, session: SessionView, updates: Updates) -> None:
+        """Calls that run and questions that wait, for a client that comes in the middle."""
+        send = self.link.send
+        for call in session.running():
+            send(updates.called(call.id, call.name, call.args or {}))
+        for ask in tuple(session.asks.values()):
+            for message in updates.asked(ask):
+                send(message)
+        if session.plan and not self.camel:
+            send(updates.planned(session.plan))
 
     # --- wire.link.Hearer ---
 
@@ -227,7 +206,8 @@ class ZeroclawHearer(Conversing):
         self.shell.ended = True
         self.unheard()
         if self._seats is not None:
-            taken = self._seats.close()
+            taken = self._seats.ids()
+            self._seats.close()
             if self.terminal and taken and not self.door.stopping:
                 self.door.spawn(drop_unused(self.door, taken))
         held, self._held = self._held, None

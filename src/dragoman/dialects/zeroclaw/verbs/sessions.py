@@ -67,7 +67,7 @@ async def new(call: "Call[ZeroclawHearer]", params: New) -> None:
     }
     call.reply(answer)  # first: what is open in the session is told after it
     conn.desk.left.get(state.id, set()).discard(conn.who.id)
-    seat = await conn.seats.take(state.id, joins=joins)
+    seat = await conn.sit(state.id, joins=joins)
     if conn.env:
         seat.bring(conn.env)
 
@@ -181,7 +181,7 @@ async def close(conn: "ZeroclawHearer", params: OfSession) -> Any:
                 await door.close(session_id, "close")
         else:
             await door.keep(session_id, Own, conn.who, closed=False)
-    conn.seats.leave(session_id)
+    conn.seats.forget(session_id)
     if conn.terminal:
         await drop_unused(door, (session_id,))
     return {"session_id": session_id, "closed": True}
@@ -212,12 +212,12 @@ async def kill(conn: "ZeroclawHearer", params: OfSession) -> dict[str, Any]:
     await usable(conn, session_id)
     await door.keep(session_id, Own, conn.who, killed_at=door.now_ms())
     await door.close(session_id, "kill")
-    conn.seats.leave(session_id)
+    conn.seats.forget(session_id)
     return {"session_id": session_id, "killed": True}
 
 
 async def delete(conn: "ZeroclawHearer", params: OfSession) -> dict[str, Any]:
-    conn.seats.leave(params.session_id)
+    conn.seats.forget(params.session_id)
     await conn.door.delete(params.session_id, conn.who)
     return {"session_id": params.session_id, "deleted": True}
 

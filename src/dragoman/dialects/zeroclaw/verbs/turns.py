@@ -69,7 +69,7 @@ async def prompt(call: "Call[ZeroclawHearer]", params: Prompt) -> None:
             if params.attachments:
                 given = (found.cwd, params.prompt, params.attachments)
                 content = await contents(conn, session_id, *given)
-            seat = await conn.seats.take(session_id, joins=True)
+            seat = await conn.sit(session_id, joins=True)
             work = await conn.door.prompt(
                 session_id,
                 content,
