@@ -1,6 +1,7 @@
 """What all connections of this protocol share: settings, rows of sessions, encodings."""
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -52,8 +53,6 @@ class Desk:
         self.door = door
         self.settings = settings or Settings()
         self.session_rows = SessionRows(door)
-        self._waiting: Waiting | None = None
-        self._rest: Rest | None = None
         self.subscriptions = 0
         self._shapes: dict[Filter, tuple[Subscribed, int]] = {}
         self._expiries: dict[str, asyncio.TimerHandle] = {}
@@ -83,22 +82,18 @@ class Desk:
     def who(self, link: Link) -> Who:
         return Who("humanlayer", link.peer.label, id=f"humanlayer-{token()[:12]}")
 
-    @property
+    @cached_property
     def waiting(self) -> "Waiting":
-        if self._waiting is None:
-            from .speak import Waiting
+        from .speak import Waiting
 
-            self._waiting = Waiting(self.door)
-        return self._waiting
+        return Waiting(self.door)
 
-    @property
+    @cached_property
     def rest(self) -> "Rest":
         """The same over HTTP; loaded when it is first asked for."""
-        if self._rest is None:
-            from .rest.table import Rest
+        from .rest.table import Rest
 
-            self._rest = Rest(self)
-        return self._rest
+        return Rest(self)
 
     # --- encodings that subscriptions with the same filter share ---
 

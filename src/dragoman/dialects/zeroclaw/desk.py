@@ -1,6 +1,7 @@
 """What all connections of this protocol share: settings, who is there, the answer of `status`."""
 
 import asyncio
+from functools import cached_property
 from os import urandom
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,7 +81,6 @@ class Desk:
         self.left: dict[str, set[str]] = {}  # who closed a session while something of theirs ran
         self.started = time_ns()
         self._status: dict[tuple[bool, str], Status] = {}
-        self._signer: Signer | None = None
 
     def hearer(self, link: Link) -> Hearer:
         """The dialect's side of a new connection."""
@@ -100,15 +100,13 @@ class Desk:
         """The version that a client is told: `terminal` is what ZeroClaw's own is to hear."""
         return self.settings.server_version or terminal or self.version
 
-    @property
+    @cached_property
     def signer(self) -> "Signer":
         """Signs the names of terminals; not in a fleet, whose nodes have keys of their own."""
-        if self._signer is None:
-            from .terminals import Signer
+        from .terminals import Signer
 
-            facts = self.door.facts
-            self._signer = Signer(facts.data_dir if facts.fleet is None else "")
-        return self._signer
+        facts = self.door.facts
+        return Signer(facts.data_dir if facts.fleet is None else "")
 
     def enlist(self, who: Who, link: Link, claimed: str) -> str:
         """Note a client that said `initialize`; returns its id."""
