@@ -439,7 +439,7 @@ async def _streams(way: McpConnection, stack: AsyncExitStack, mark: str) -> Any:
 
     client = await stack.enter_async_context(http.create_mcp_http_client(headers, auth=auth))
     way._alive = Alive(http.httpx2.AsyncByteStream)
-    client.event_hooks = way._alive.hooks()
+    client.event_hooks = {"response": [way._alive.heard]}
     opened = http.streamable_http_client(server.url, http_client=client)
     return await stack.enter_async_context(opened)
 

@@ -24,11 +24,8 @@ class Alive:
         self.calls = 0  # under way: a server that works for us is not asked
         self.over = False  # it does not know our session any more
 
-    def hooks(self) -> dict[str, Any]:
+    async def heard(self, response: Any) -> None:
         """What the HTTP client is to tell."""
-        return {"response": [self._heard]}
-
-    async def _heard(self, response: Any) -> None:
         request = response.request
         if response.status_code == 404 and "mcp-session-id" in request.headers:
             self.over = True
