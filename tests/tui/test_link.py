@@ -1,7 +1,9 @@
 """The terminal's way to the daemon: `link`, `desk`, `plain`, with a host that answers by heart."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -206,6 +208,25 @@ async def test_link_starts_a_daemon_where_none_is_and_comes_back(
     first.over.set()
     await asyncio.sleep(0.01)
     assert await link.ready() is not first and told == ["starting", "up", "down", "up"]
+    keeper.cancel()
+    await asyncio.wait({keeper})
+
+
+async def test_link_says_why_a_daemon_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A real one, whose configuration cannot be read."""
+    for name in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
+        monkeypatch.delenv(name)
+    file = tmp_path / "config.toml"
+    file.write_text("[broken\n")
+    said: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    link = ScreenLink(str(tmp_path), lambda state, words: said.put_nowait((state, words)))
+    keeper = asyncio.create_task(link.keep())
+    async with asyncio.timeout(30):
+        assert (await said.get())[0] == "starting"
+        state, words = await said.get()
+    assert state == "trouble" and words.startswith(f"the daemon does not start: {file}:1: ")
     keeper.cancel()
     await asyncio.wait({keeper})
 

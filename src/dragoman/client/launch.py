@@ -13,6 +13,18 @@ def log_path(config_dir: str | None) -> str:
     return os.path.join(places(os.environ, config_dir).data_dir, "daemon.out")
 
 
+def last_words(config_dir: str | None) -> str:
+    """The last line of what it wrote, for whoever asks why it ended."""
+    try:
+        with open(log_path(config_dir), "rb") as file:
+            file.seek(-min(file.seek(0, os.SEEK_END), 4096), os.SEEK_END)
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return said.removeprefix("dragoman: ")
+
+
 def launch(
     config_dir: str | None, flags: Sequence[str] = (), env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:

@@ -265,6 +265,8 @@ class Terminal(App[int]):
             self.say("connected again", "info")
             self.job(self._facts())
         elif state == "trouble":
+            if words != self.failed:
+                self.say(words, "warning")
             self.failed = words
         self.status.refresh()
 

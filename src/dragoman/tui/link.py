@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.client.address import socket_path
 from dragoman.client.host import HostClient, connect
-from dragoman.client.launch import launch
+from dragoman.client.launch import last_words, launch
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
@@ -79,7 +79,8 @@ class ScreenLink:
                 started = launch(self._config_dir)
                 began, pause = time.monotonic(), _FIRST_PAUSE / 5
             elif started is not None and started.poll() is not None:
-                self._tell("trouble", "the daemon does not start; see: dragoman doctor")
+                why = last_words(self._config_dir) or "see: dragoman doctor"
+                self._tell("trouble", f"the daemon does not start: {why}")
                 started, began, patience = None, time.monotonic(), 10.0
             elif started is not None and waited > _START:
                 self._tell("trouble", "the daemon does not answer; see: dragoman logs")
