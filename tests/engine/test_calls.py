@@ -45,7 +45,7 @@ async def test_what_a_hook_says_after_a_call_is_told_to_the_model() -> None:
     sid, _ = await start(door)
     await (await door.prompt(sid, (Text("go"),), ME)).done
     assert heard == [("echo", "a", sid), ("echo", "b", sid)]
-    assert await results(door, sid) == ["a Format it.", "b"]
+    assert await results(door, sid) == ["a \nFormat it.", "b"]
 
 
 class Waits(EchoTool):
