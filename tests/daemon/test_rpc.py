@@ -335,7 +335,7 @@ def test_an_open_input_is_answered_while_a_tool_runs_and_abort_stops_it(env, tmp
     began = time.monotonic()
     process.send(id="2", type="abort")
     rest = process.until("done")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20  # it sleeps for 30
     assert kinds(rest) == ["response", "tool_result", "tool_result", "tool_result", "done"]
     assert all(frame["is_error"] for frame in rest[1:4])
     process.send(id="3", type="get_messages")

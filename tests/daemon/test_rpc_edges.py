@@ -222,6 +222,7 @@ def test_a_hangup_ends_the_tools(env, tmp_path, number):
 
 
 @pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.alone
 def test_a_reader_that_left_is_noticed_within_a_second(env, tmp_path, busy):
     turns = [bash("echo up; sleep 60"), "x"]
     process = Process(env, *script(tmp_path, turns))

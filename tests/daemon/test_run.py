@@ -158,7 +158,7 @@ def test_a_failed_turn_says_why_and_exits_with_1(tmp_path):
 def test_a_reader_that_leaves_ends_the_turn(tmp_path):
     folder = tmp_path / "config"
     folder.mkdir()
-    turns = [say("word " * 400, delay=0.01), say("never")]
+    turns = [say("word " * 6_000, delay=0.01), say("never")]
     (folder / "config.toml").write_text(scripted(tmp_path, turns))
     command = [*DRAGOMAN, "run", "--config-dir", str(folder), "hi"]
     with subprocess.Popen(
@@ -168,8 +168,8 @@ def test_a_reader_that_leaves_ends_the_turn(tmp_path):
         process.stdout.read(1)
         process.stdout.close()
         began = time.monotonic()
-        assert process.wait(20) == 141
-        assert time.monotonic() - began < 3.5
+        assert process.wait(40) == 141
+        assert time.monotonic() - began < 30  # it would talk for a minute
         assert b"Traceback" not in process.stderr.read()
 
 
@@ -268,7 +268,7 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path):
     os.kill(terminal.pid, signal.SIGINT)
     code = terminal.end()
     assert code in (130, -signal.SIGINT)
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 15  # it sleeps for 20
     assert b"Traceback" not in terminal.seen
 
 

@@ -192,6 +192,7 @@ def test_without_its_package_the_daemon_starts_all_the_same_and_says_so(tmp_path
     assert "Telemetry needs a package that is not installed." in log
 
 
+@pytest.mark.alone
 async def test_a_collector_that_is_away_does_not_hold_up_the_end(tmp_path: Path) -> None:
     living = Living(tmp_path)
     living.env["DRAGOMAN_telemetry__enabled"] = "true"

@@ -236,8 +236,8 @@ async def test_nobody_waits_for_a_prompt_to_begin_that_stands_behind_a_question(
     await kill(door)
     door = await reopen(Scripted(["a"]), [EchoTool()])
     await door.load(sid)
-    await asyncio.wait_for(door.begun(sid), 2)
-    await asyncio.wait_for(door.steer(sid, (Text("steered"),), ME), 2)
+    await asyncio.wait_for(door.begun(sid), 30)
+    await asyncio.wait_for(door.steer(sid, (Text("steered"),), ME), 30)
     door.cancel(sid)
     await door.idle(sid)
     assert said(door, sid) == ["first", "steered", "second"]

@@ -204,10 +204,10 @@ async def test_a_near_miss_in_a_huge_file_costs_little(use: Any, work: Path) -> 
     (work / "big").write_text(
         "".join(f"line {n} of many {n * 7919 % 1000}\n" for n in range(100_000))
     )
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(BadInput, match="nearest"):
         await use("edit", path="big", edits=[{"oldText": "lime 77 of man", "newText": "z"}])
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 async def test_the_result_of_a_change_in_a_huge_line_is_short(use: Any, work: Path) -> None:

@@ -133,7 +133,10 @@ async def test_a_process_whose_input_ends_cancels_what_takes_long(
         await client.next()
 
 
-async def test_a_process_whose_input_ends_does_not_wait_for_its_human() -> None:
+async def test_a_process_whose_input_ends_does_not_wait_for_its_human(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.dialects.acp.hear.GRACE_SECONDS", 60)
     desk = desk_of(memory_door(Scripted([call("echo", text="x"), "ok"]), [EchoTool()]))
     client = Talker(desk, "stdio", "stdio")
     session = await client.new()
@@ -142,7 +145,7 @@ async def test_a_process_whose_input_ends_does_not_wait_for_its_human() -> None:
     began = time.monotonic()
     client.end.end()
     assert (await client.reply(waiting))["result"]["stopReason"] == "cancelled"
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
