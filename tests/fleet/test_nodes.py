@@ -197,6 +197,7 @@ async def test_a_clean_stop_hands_over_at_once(fleet: Fleet) -> None:
     assert b.host.live[session].own
 
 
+@pytest.mark.alone  # by the clock: the lease, and a moment
 async def test_another_node_goes_on_with_the_turn_of_one_that_died(fleet: Fleet) -> None:
     a = await fleet.join("a", script(Turn((Say("half"), Hang()))))
     b = await fleet.join("b", script(Turn((Say("whole"),))))
