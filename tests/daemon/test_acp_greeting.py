@@ -85,7 +85,7 @@ class Wired(Link):
 def asked(env: dict[str, str], line: bytes, woken: list[bool]) -> list[bytes]:
     """What the greeter answers to a first line, the relay's own note before it."""
     link = Wired()
-    made = greeting.Greeter(link, places(env), {}, lambda: woken.append(True), plain=True)
+    made = greeting.Greeter(link, places(env), {}, lambda: woken.append(True), True)
     note = {"jsonrpc": "2.0", "method": "_dragoman/connection", "params": {"name": "x"}}
     made.hear([msgspec.json.encode(note)])
     assert not woken  # the host is put together when the editor speaks, not before
@@ -102,7 +102,7 @@ def test_the_relays_own_note_does_not_keep_the_greeting(tmp_path: Path) -> None:
 
 def test_what_came_first_is_handed_over_first(tmp_path: Path) -> None:
     env = clean(tmp_path)
-    made = greeting.Greeter(Wired(), places(env), {}, lambda: None, plain=True)
+    made = greeting.Greeter(Wired(), places(env), {}, lambda: None, True)
     note = b'{"jsonrpc":"2.0","method":"_dragoman/connection","params":{}}'
     hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
     for lines in ([note], [hello, b"second"], [b"third"]):

@@ -18,7 +18,7 @@ from dragoman.gateway import callbacks
 from dragoman.gateway.board import Board, FullShape, ShortShape
 from dragoman.gateway.callbacks import Callback, Nudge
 from dragoman.gateway.gate import STATUS, Gate, _plain
-from dragoman.gateway.http import Refusal, Request, Response
+from dragoman.gateway.http import Refusal, Request, Response, joined
 from dragoman.gateway.metrics import Meter, _escape, render
 from dragoman.gateway.native import Native
 from dragoman.gateway.routes.table import Route
@@ -32,7 +32,7 @@ def request(method: str = "GET", target: str = "/", **headers: str) -> Request:
     rows = [
         (name.replace("_", "-"), value) for name, value in {"host": "127.0.0.1", **headers}.items()
     ]
-    return Request(method, target, rows, peer="9.9.9.9:1")
+    return Request(method, target, joined(rows), peer="9.9.9.9:1")
 
 
 # --- gate ---

@@ -18,7 +18,7 @@ from dragoman.engine.events import Event, TurnEnded, Who
 from dragoman.engine.faults import BadInput, StoreFailed, UnknownSession
 from dragoman.engine.host import OpenSpec
 from dragoman.gateway.auth import Auth
-from dragoman.gateway.http import Refusal, Request, Response, Stream
+from dragoman.gateway.http import Refusal, Request, Response, Stream, joined
 from dragoman.gateway.routes import (
     access,
     agents,
@@ -48,7 +48,7 @@ async def door() -> AsyncIterator[Door]:
 
 def asked(method: str = "GET", target: str = "/", body: bytes = b"", **headers: str) -> Request:
     rows = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    made = Request(method, target, rows, peer="1.2.3.4:5")
+    made = Request(method, target, joined(rows), peer="1.2.3.4:5")
     made.body = body
     return made
 

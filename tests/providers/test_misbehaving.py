@@ -320,9 +320,7 @@ async def test_cancel_at_any_time_is_quick(kind: str, tls: tuple[str, str] | Non
             with pytest.raises(asyncio.CancelledError):
                 await task
             await played.left.wait()
-            assert (
-                time.perf_counter() - began < 5
-            )  # by no limit of time
+            assert time.perf_counter() - began < 5  # by no limit of time
 
 
 async def test_deltas_of_one_read_are_one_part(tls: tuple[str, str] | None) -> None:

@@ -12,6 +12,8 @@ from datetime import date
 from functools import cache
 from time import monotonic
 
+import msgspec
+
 from dragoman.engine.info import SessionInfo, plan_file
 from dragoman.engine.ports import AgentProfile
 from dragoman.engine.ports.agents import CONTEXT_NAMES
@@ -47,18 +49,15 @@ def system_prompt(profile: AgentProfile, cwd: str, extra: tuple[str, ...] = ()) 
     return look.made
 
 
-class _Look:
+class _Look(msgspec.Struct, eq=False):
     """What the files of a folder say, and the prompt that was made of it last."""
 
-    __slots__ = ("at", "changed", "given", "made", "place", "said")
-
-    def __init__(self, cwd: str, context: bool, whole: bool, changed: int, at: float) -> None:
-        self.said = context_files(cwd) if context else []
-        self.place = surroundings(cwd, whole=whole)
-        self.changed = changed
-        self.at = at
-        self.given: tuple[tuple[str, ...], ...] = ()
-        self.made = ""
+    said: list[str]
+    place: str
+    changed: int
+    at: float
+    given: tuple[tuple[str, ...], ...] = ()
+    made: str = ""
 
 
 _looks: dict[tuple[str, bool, bool], _Look] = {}
@@ -76,7 +75,8 @@ def _looked(cwd: str, context: bool, whole: bool) -> _Look:
     if look is None or look.changed != changed or now - look.at > _MOMENT:
         if len(_looks) >= _REMEMBERED:
             _looks.clear()
-        look = _looks[key] = _Look(cwd, context, whole, changed, now)
+        said = context_files(cwd) if context else []
+        look = _looks[key] = _Look(said, surroundings(cwd, whole=whole), changed, now)
     return look
 
 

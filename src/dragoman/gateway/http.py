@@ -47,43 +47,43 @@ class Refusal(Exception):
         return problem(self.status, self.code, self.message, self.hint, headers=self.headers)
 
 
-class Request:
+async def _nobody() -> bool:
+    return False
+
+
+def joined(fields: list[tuple[str, str]]) -> dict[str, str]:
+    """The fields of a head by name: those that come several times have become one."""
+    found: dict[str, str] = {}
+    for name, value in fields:
+        before = found.get(name)
+        joint = "; " if name == "cookie" else ", "
+        found[name] = value if before is None else f"{before}{joint}{value}"
+    return found
+
+
+class Request(msgspec.Struct, eq=False):
     """One request: its head, and its body once that has arrived."""
 
-    __slots__ = (
-        "authed", "body", "headers", "is_owner", "is_tools", "local", "method", "parts", "path",
-        "peer", "query", "route", "secure", "target", "token_id", "values", "via",
-    )  # fmt: skip
+    method: str
+    target: str
+    headers: dict[str, str]
+    peer: str = ""
+    local: bool = False
+    secure: bool = False
+    is_owner: Callable[[], Awaitable[bool]] = _nobody  # asks who is at the other end
+    is_tools: Callable[[], Awaitable[bool]] = _nobody
+    body: bytes = b""
+    path: str = ""
+    parts: tuple[str, ...] = ()
+    query: dict[str, str] = {}
+    route: "AnyRoute | None" = None  # what was found for it
+    values: dict[str, str] = {}
+    authed: bool = False
+    token_id: str = ""  # of the token it came with
+    via: str = ""  # header | protocol | query | cookie | open
 
-    def __init__(
-        self,
-        method: str,
-        target: str,
-        headers: list[tuple[str, str]],
-        *,
-        peer: str = "",
-        local: bool = False,
-        secure: bool = False,
-    ) -> None:
-        self.method = method
-        self.target = target
-        self.headers: dict[str, str] = {}
-        for name, value in headers:
-            before = self.headers.get(name)
-            joint = "; " if name == "cookie" else ", "
-            self.headers[name] = value if before is None else f"{before}{joint}{value}"
-        self.peer = peer
-        self.local = local
-        self.secure = secure
-        self.body = b""
-        self.path, self.parts, self.query = split_target(target)
-        self.route: AnyRoute | None = None  # what was found for it
-        self.values: dict[str, str] = {}
-        self.authed = False
-        self.token_id = ""  # of the token it came with
-        self.via = ""  # header | protocol | query | cookie | open
-        self.is_owner: Callable[[], Awaitable[bool]] = _nobody  # asks who is at the other end
-        self.is_tools: Callable[[], Awaitable[bool]] = _nobody
+    def __post_init__(self) -> None:
+        self.path, self.parts, self.query = split_target(self.target)
 
     def header(self, name: str, default: str = "") -> str:
         return self.headers.get(name, default)
@@ -102,10 +102,6 @@ class Request:
     @property
     def upgrades(self) -> bool:
         return self.header("upgrade").lower() == "websocket"
-
-
-async def _nobody() -> bool:
-    return False
 
 
 def split_target(target: str) -> tuple[str, tuple[str, ...], dict[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import h11
 
-from .http import REASONS, Refusal, Request, Response, Stream, Takeover, problem
+from .http import REASONS, Refusal, Request, Response, Stream, Takeover, joined, problem
 from .outlet import Doorkeeper, Outlet, ServerNeeds
 
 MAX_HEAD = 32 * 1024
@@ -155,13 +155,13 @@ class Connection(asyncio.Protocol):
         request = Request(
             event.method.decode("ascii"),
             event.target.decode("ascii"),
-            fields,
-            peer=self.peer,
-            local=host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1"),
-            secure=self.secure,
+            joined(fields),
+            self.peer,
+            host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1"),
+            self.secure,
+            self._is_owner,
+            self._is_tools,
         )
-        request.is_owner = self._is_owner
-        request.is_tools = self._is_tools
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             # Two ends of one body: whoever stands between may see another one than we do.
             raise Refusal(400, "bad_request", "A body has a length or chunks, not both.")

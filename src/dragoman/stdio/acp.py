@@ -128,7 +128,7 @@ class OwnHost(Way):
     async def connect(self, open: Opener, name: str) -> Link:
         inner, outer = _Inner(), _Outer(self)
         inner.outer, outer.inner = outer, inner
-        self._greeter = Greeter(outer, self._where, self._flags, self._wake, plain=self._plain)
+        self._greeter = Greeter(outer, self._where, self._flags, self._wake, self._plain)
         inner.hearer = self._greeter
         outer.told = open(inner)
         if not self._plain:

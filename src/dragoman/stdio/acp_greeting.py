@@ -72,7 +72,7 @@ def keeps(where: Places) -> bool | None:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-class Greeter:
+class Greeter(msgspec.Struct, eq=False):
     """A `Hearer` that answers the first `initialize` and keeps the rest for the real one."""
 
     max_line = MAX_LINE
@@ -80,24 +80,15 @@ class Greeter:
     max_pending = READ_ON * MAX_LINE
     wants_ends = True
 
-    def __init__(
-        self,
-        link: Link,
-        where: Places,
-        limits: Mapping[str, Any],
-        wake: Callable[[], None],
-        *,
-        plain: bool,
-    ) -> None:
-        self.link = link
-        self._where = where
-        self._limits = limits  # acp.max_sessions, acp.session_timeout_secs of the command line
-        self._wake = wake
-        self._plain = plain
-        self._met: bytes | None = None
-        self._notes: list[list[bytes]] = []  # of the relay, before the editor said anything
-        self._kept: list[Callable[[Hearer], None]] = []
-        self._real: Hearer | None = None
+    link: Link
+    _where: Places
+    _limits: Mapping[str, Any]  # acp.max_sessions, acp.session_timeout_secs of the command line
+    _wake: Callable[[], None]
+    _plain: bool
+    _met: bytes | None = None
+    _notes: list[list[bytes]] = []  # of the relay, before the editor said anything
+    _kept: list[Callable[[Hearer], None]] = []
+    _real: Hearer | None = None
 
     def hear(self, lines: list[bytes]) -> None:
         if self._real is not None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.transports import memory, stdio
@@ -45,20 +46,14 @@ class MemoryEnd:
         await asyncio.sleep(0)
 
 
+@dataclass(slots=True, eq=False)
 class StreamEnd:
     """The client's end of a socket or a pair of pipes."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        gone: asyncio.Event | None = None,
-        source: asyncio.BaseTransport | None = None,
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._gone = gone
-        self._source = source
+    _reader: asyncio.StreamReader
+    _writer: asyncio.StreamWriter
+    _gone: asyncio.Event | None = None
+    _source: asyncio.BaseTransport | None = None
 
     async def send(self, data: bytes) -> None:
         self._writer.write(data)

@@ -308,11 +308,9 @@ def _shown(line: bytes) -> str:
     return line[:2000].decode("utf-8", "replace")
 
 
+@dataclass(slots=True, eq=False)
 class _Heard:
     """A connection, and the lines that may come on it before the next expected one."""
 
-    __slots__ = ("end", "maybe")
-
-    def __init__(self, end: End) -> None:
-        self.end = end
-        self.maybe: list[Expect] = []
+    end: End
+    maybe: list[Expect] = field(default_factory=list)

@@ -8,6 +8,8 @@ it can be seen.
 import re
 from typing import NamedTuple
 
+import msgspec
+
 MOST = 4_000  # characters of one piece; a longer one is cut at a line, or at a space
 
 _FENCE = re.compile(r"[ \t]*(?:[-*+] |\d+[.)] |> ?)*[ \t]*(`{3,}|~{3,})([^`\n]*)")
@@ -22,15 +24,12 @@ class Chunk(NamedTuple):
     tight: bool = False  # it goes on where the piece before was cut
 
 
-class Splitter:
+class Splitter(msgspec.Struct, eq=False):
     """Takes text as it comes; `tail` is what may still change."""
 
-    __slots__ = ("opener", "tail", "tight")
-
-    def __init__(self) -> None:
-        self.tail = ""
-        self.opener = ""  # the fence around the beginning of the tail
-        self.tight = False
+    tail: str = ""
+    opener: str = ""  # the fence around the beginning of the tail
+    tight: bool = False
 
     @property
     def last(self) -> Chunk:

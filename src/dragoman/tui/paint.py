@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
+import msgspec
 from rich.text import Text
 
 from dragoman.engine.content import Diff
@@ -34,15 +35,12 @@ _MARKS = {
 _NO_GUTTER = Text("  ")
 
 
-class Look:
+class Look(msgspec.Struct, eq=False):
     """What the reader has chosen to see."""
 
-    __slots__ = ("open_calls", "open_thoughts", "open_all")
-
-    def __init__(self) -> None:
-        self.open_thoughts = False
-        self.open_all = False
-        self.open_calls: set[int] = set()  # ids of pieces that were opened one by one
+    open_thoughts: bool = False
+    open_all: bool = False
+    open_calls: set[int] = set()  # ids of pieces that were opened one by one
 
     def opened(self, piece: Piece) -> bool:
         return self.open_all != (id(piece) in self.open_calls)

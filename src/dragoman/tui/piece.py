@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from dragoman.engine.content import Diff, Image, PlanEntry
 
 _CONTEXT = re.compile(r'\n\n<context name="([^"\n]*)">\n')
@@ -17,30 +19,24 @@ def at_work(names: Sequence[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more"
 
 
-class Piece:
+class Piece(msgspec.Struct, eq=False):
     """One thing that was said or done. `stamp` changes with it."""
 
-    __slots__ = (
-        "args", "at", "call_id", "diffs", "ended_at", "grows", "kind", "name", "opener", "outcome",
-        "plan", "stamp", "text", "tight", "words",
-    )  # fmt: skip
-
-    def __init__(self, kind: Kind, text: str = "", *, at: int = 0, name: str = "") -> None:
-        self.kind = kind
-        self.text = text
-        self.at = at
-        self.ended_at = 0
-        self.name = name  # who spoke, which tool, which level
-        self.opener = ""
-        self.tight = False
-        self.grows = False  # its end is still being written
-        self.args: dict[str, Any] | None = None
-        self.call_id = ""
-        self.outcome = ""
-        self.diffs: tuple[Diff, ...] = ()
-        self.plan: tuple[PlanEntry, ...] = ()
-        self.stamp = 0
-        self.words = 0  # of a thought that was counted as it came
+    kind: Kind
+    text: str = ""
+    at: int = 0
+    ended_at: int = 0
+    name: str = ""  # who spoke, which tool, which level
+    opener: str = ""
+    tight: bool = False
+    grows: bool = False  # its end is still being written
+    args: dict[str, Any] | None = None
+    call_id: str = ""
+    outcome: str = ""
+    diffs: tuple[Diff, ...] = ()
+    plan: tuple[PlanEntry, ...] = ()
+    stamp: int = 0
+    words: int = 0  # of a thought that was counted as it came
 
 
 def said_by(content: tuple[Any, ...], name: str, at: int) -> Piece:

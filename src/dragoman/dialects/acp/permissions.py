@@ -48,16 +48,13 @@ class Answer(NamedTuple):
 Reading = Callable[[Any], Answer]
 
 
-class Questions:
+class Questions(msgspec.Struct, eq=False):
     """What this connection has asked its human about one session."""
 
-    __slots__ = ("_attachment", "_connection", "gone_to", "_open")
-
-    def __init__(self, connection: "AcpHearer", attachment: "Attachment") -> None:
-        self._connection = connection
-        self._attachment = attachment
-        self._open: dict[str, tuple[str, Future[msgspec.Raw]]] = {}  # our requests, by ask
-        self.gone_to: dict[str, str] = {}  # addresses that the human went to -> their calls
+    _connection: "AcpHearer"
+    _attachment: "Attachment"
+    _open: dict[str, "tuple[str, Future[msgspec.Raw]]"] = {}  # our requests, by ask
+    gone_to: dict[str, str] = {}  # addresses that the human went to -> their calls
 
     def put(self, ask: Ask) -> None:
         """Show a question, in the best way that this client has."""

@@ -25,14 +25,11 @@ _read_status = Decoder(Heartbeat).decode
 _MOST_UNANSWERED = 2  # interceptions in a row after which an app is passed over
 
 
-class Verdict:
+class Verdict(Struct, eq=False):
     """An interceptor's answer to come. Like a `CapabilityUse` it waits for its `hook.result`."""
 
-    __slots__ = ("future", "hook")
-
-    def __init__(self, hook: str) -> None:
-        self.hook = hook
-        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    hook: str
+    future: asyncio.Future[Any]
 
     def answer(self, result: Any) -> None:
         if not self.future.done():
@@ -134,7 +131,7 @@ class Seat(Struct, eq=False):
             if hook in self.desk.door.hooks.fail_closed:
                 raise ConnectionError("is passed over: it did not answer twice in a row")
             return None
-        waiting = Verdict(asked)
+        waiting = Verdict(asked, asyncio.get_running_loop().create_future())
         self.pending[event_id] = waiting
         limits = self.desk.door.hooks
         limit = limits.timeouts.get(hook, limits.timeout)
