@@ -10,7 +10,7 @@ from tests.engine.tape import ME, Tape
 
 from dragoman.agents.commands import find_commands
 from dragoman.agents.markdown import split, upward
-from dragoman.agents.personality import personality
+from dragoman.agents.prompt import personality
 from dragoman.agents.skills import find_skills, listing
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of

@@ -303,7 +303,7 @@ def test_daemon_hands_over_or_goes_to_the_background(monkeypatch: pytest.MonkeyP
 def test_acp_serves_alone_joins_or_logs_in(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
     served: list[Any] = []
     monkeypatch.setattr("dragoman.stdio.acp.main", lambda *words: served.append(words[1:]) or 0)
-    monkeypatch.setattr("dragoman.stdio.acp_join.path_of", lambda *words: "/p")
+    monkeypatch.setattr("dragoman.stdio.joining.path_of", lambda *words: "/p")
     monkeypatch.setattr("dragoman.stdio.joining.reached", lambda path: "sock")
     monkeypatch.setattr("dragoman.stdio.acp_join.greet", lambda sock: "begun")
     usual = {"login": "", "alone": False, "max_sessions": None, "session_timeout": None}

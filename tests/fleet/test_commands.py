@@ -13,7 +13,7 @@ from tests.fleet.making import Fleet, place_of
 from tests.postgres import new_database
 from tests.store.making import make_batch, make_info
 
-from dragoman.cli.local import fleets, stores
+from dragoman.cli.local import stores
 from dragoman.cli.verbs import fleet as fleet_verb
 from dragoman.cli.verbs import store as store_verb
 from dragoman.engine.faults import BadInput
@@ -98,7 +98,7 @@ def test_the_state_of_a_node(changes: dict[str, Any], state: str) -> None:
 
 def test_without_a_fleet_the_way_in_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        fleets.with_desk(str(tmp_path), lambda desk: desk.nodes())
+        stores.with_desk(str(tmp_path), lambda desk: desk.nodes())
     assert "[fleet] database" in str(caught.value)
 
 

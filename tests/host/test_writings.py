@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agents.personality import personality
+from dragoman.agents.prompt import personality
 from dragoman.agents.skills import find_skills
 from dragoman.engine.faults import BadInput
 from dragoman.host.writings import LONGEST, Writings

@@ -39,10 +39,10 @@ def pipes() -> Iterator[tuple[int, int, int, int]]:
 # --- acp_join ---
 
 
-def test_acp_join_settings_of_the_environment_keep_it_apart(tmp_path: Path) -> None:
-    assert acp_join.path_of(str(tmp_path), {}).startswith(str(tmp_path))
-    assert acp_join.path_of(str(tmp_path), {"DRAGOMAN_acp__max_sessions": "1"}) == ""
-    assert acp_join.path_of(str(tmp_path), {"DRAGOMAN_KEYS": "vi"}) != ""
+def test_joining_settings_of_the_environment_keep_it_apart(tmp_path: Path) -> None:
+    assert joining.path_of("acp", str(tmp_path), {}).startswith(str(tmp_path))
+    assert joining.path_of("acp", str(tmp_path), {"DRAGOMAN_acp__max_sessions": "1"}) == ""
+    assert joining.path_of("acp", str(tmp_path), {"DRAGOMAN_KEYS": "vi"}) != ""
 
 
 def test_joining_a_socket_that_was_left_behind_is_nobody(tmp_path: Path) -> None:

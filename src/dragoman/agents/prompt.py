@@ -18,6 +18,11 @@ from dragoman.engine.info import SessionInfo, plan_file
 from dragoman.engine.ports import AgentProfile
 from dragoman.engine.ports.agents import CONTEXT_NAMES
 
+from .markdown import read
+
+# Files about an agent that become part of all its prompts.
+PERSONALITY = ("IDENTITY", "SOUL", "PERSONALITY", "USER", "AGENTS", "TOOLS")
+_FILE_CHARACTERS = 20_000  # of one of those
 _FILE_LIMIT = 64 * 1024
 _NO_WAIT = os.O_NONBLOCK | os.O_CLOEXEC
 _PARTS = os.path.join(os.path.dirname(__file__), "prompts")
@@ -176,6 +181,27 @@ def instructions(directory: str) -> str:
         if text:
             return f"# {path}\n\n{text}"
     return ""
+
+
+def folder_of(config_dir: str, alias: str) -> str:
+    """Where an agent's own files lie; empty for a name that is no plain folder."""
+    if not alias or alias != os.path.basename(alias) or alias.startswith("."):
+        return ""
+    return os.path.join(config_dir, "agents", alias)
+
+
+def personality(config_dir: str, alias: str) -> list[str]:
+    """The agent's files that exist, in a fixed order. Reads files: call it in a thread."""
+    folder = folder_of(config_dir, alias)
+    found = []
+    for name in PERSONALITY if folder else ():
+        try:
+            text = read(os.path.join(folder, f"{name}.md"), _FILE_CHARACTERS).strip()
+        except OSError:
+            continue  # most agents have none or few of them
+        if text:
+            found.append(f"# {name}\n\n{text}")
+    return found
 
 
 def _read(path: str) -> str:

@@ -1,7 +1,7 @@
 """Folders and files by the letters of their names, for whoever types one."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from time import monotonic
 
 _MOST = 50_000  # entries that are looked at
@@ -58,7 +58,8 @@ def _below(top: str) -> Iterator[str]:
     until = monotonic() + _SECONDS
     waiting: list[tuple[str, int]] = [("", 0)]
     seen = 0
-    for short, depth in _growing(waiting):
+    while waiting:
+        short, depth = waiting.pop(0)
         try:
             with os.scandir(os.path.join(top, short)) as entries:
                 found = sorted(entries, key=lambda one: one.name)
@@ -74,11 +75,6 @@ def _below(top: str) -> Iterator[str]:
                     waiting.append((name, depth + 1))
             elif entry.is_file():
                 yield name
-
-
-def _growing(waiting: list[tuple[str, int]]) -> Iterable[tuple[str, int]]:
-    while waiting:
-        yield waiting.pop(0)
 
 
 def _score(name: str, wanted: str) -> int | None:

@@ -17,7 +17,6 @@ LATER = (
     "dragoman.policy.autonomy",
     "dragoman.agents.builtin",
     "dragoman.agents.commands",
-    "dragoman.agents.personality",
     "shutil",
     "dragoman.sandbox.launch",
     "dragoman.sandbox.choose",

@@ -53,7 +53,7 @@ class Learning:
         return look.result() if look.done() else await asyncio.shield(look)
 
     def _read(self, alias: str, cwd: str) -> _Found:
-        from dragoman.agents.personality import personality
+        from dragoman.agents.prompt import personality
         from dragoman.agents.skills import find_skills, listing
 
         skills = find_skills(cwd, self._config_dir)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from dragoman.agents.markdown import names, read, split
-from dragoman.agents.personality import NAMES, folder_of
+from dragoman.agents.prompt import PERSONALITY, folder_of
 from dragoman.engine.faults import BadInput
 
 LONGEST = 20_000  # characters of a file about an agent, of which no more is read
@@ -32,7 +32,7 @@ class Writings:
 
     def about(self, alias: str) -> list[tuple[str, int | None]]:
         """The files about an agent and their size; None: it is not there."""
-        return [(f"{name}.md", _size(self._about(alias, f"{name}.md"))) for name in NAMES]
+        return [(f"{name}.md", _size(self._about(alias, f"{name}.md"))) for name in PERSONALITY]
 
     def read_about(self, alias: str, filename: str) -> str | None:
         try:
@@ -46,14 +46,14 @@ class Writings:
         _write(self._about(alias, filename), content)
 
     def templates(self) -> list[tuple[str, str]]:
-        return [(f"{name}.md", _TEMPLATES[name]) for name in NAMES]
+        return [(f"{name}.md", _TEMPLATES[name]) for name in PERSONALITY]
 
     def _about(self, alias: str, filename: str) -> str:
         folder = folder_of(self._config_dir, alias)
         if not folder:
             raise BadInput(f"{alias!r} is no agent with files of its own.")
-        if filename not in {f"{name}.md" for name in NAMES}:
-            known = ", ".join(f"{name}.md" for name in NAMES)
+        if filename not in {f"{name}.md" for name in PERSONALITY}:
+            known = ", ".join(f"{name}.md" for name in PERSONALITY)
             raise BadInput(f"{filename!r} is no file about an agent.", f"Use one of: {known}.")
         return os.path.join(folder, filename)
 

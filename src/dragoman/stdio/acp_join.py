@@ -9,11 +9,7 @@ import os
 import select
 import socket
 
-from dragoman import TYPE_CHECKING
-from dragoman.stdio.joining import CHUNK, has_settings, write
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from dragoman.stdio.joining import CHUNK, write
 
 _LONGEST = 1024 * 1024  # of a first line that is carried so early
 
@@ -27,22 +23,6 @@ class Begun:
         self.told: list[bytes] = []  # lines of the daemon that the editor has
         self.rest = b""  # of the editor's input: not sent yet
         self.left = b""  # of the daemon's output: not a whole line yet
-
-
-def path_of(config_dir: str | None, env: "Mapping[str, str]") -> str:
-    """Where a daemon that knows the same settings would listen.
-
-    Settings in the environment would not reach a daemon: with any, there is nothing to join.
-    """
-    if os.name != "posix" or has_settings(env):
-        return ""
-    from dragoman.client.address import socket_path
-    from dragoman.client.problems import NotRunning
-
-    try:
-        return socket_path(config_dir, dialect="acp", env=env)
-    except NotRunning:
-        return ""
 
 
 def greet(sock: socket.socket, stdin: int = 0, stdout: int = 1) -> Begun:

@@ -6,7 +6,7 @@ import socket
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 CHUNK = 65536
 
@@ -14,6 +14,22 @@ CHUNK = 65536
 def has_settings(env: "Iterable[str]") -> bool:
     """Whether variables of these names are settings, which would not reach a daemon."""
     return any("__" in name and name.startswith(("DRAGOMAN_", "ZEROCLAW_")) for name in env)
+
+
+def path_of(dialect: str, config_dir: str | None, env: "Mapping[str, str]") -> str:
+    """Where a daemon that knows the same settings would listen.
+
+    Settings in the environment would not reach a daemon: with any, there is nothing to join.
+    """
+    if os.name != "posix" or has_settings(env):
+        return ""
+    from dragoman.client.address import socket_path
+    from dragoman.client.problems import NotRunning
+
+    try:
+        return socket_path(config_dir, dialect=dialect, env=env)
+    except NotRunning:
+        return ""
 
 
 def reached(path: str) -> socket.socket | None:

@@ -11,7 +11,7 @@ import sys
 import threading
 
 from dragoman import TYPE_CHECKING
-from dragoman.stdio.joining import CHUNK, has_settings, reached, write
+from dragoman.stdio.joining import CHUNK, path_of, reached, write
 
 if TYPE_CHECKING:
     from .zot_flags import Flags
@@ -32,17 +32,9 @@ def find(flags: "Flags", token: str) -> socket.socket | None:
         flags.no_context_files, flags.supervised, flags.temperature is not None,
         flags.system_prompt is not None,
     )  # fmt: skip
-    if os.name != "posix" or not flags.session or flags.session == "new" or any(own):
+    if not flags.session or flags.session == "new" or any(own):
         return None
-    if has_settings(os.environ):
-        return None
-    from dragoman.client.address import socket_path
-    from dragoman.client.problems import NotRunning
-
-    try:
-        return reached(socket_path(flags.config_dir or None, dialect="any"))
-    except NotRunning:
-        return None
+    return reached(path_of("any", flags.config_dir or None, os.environ))
 
 
 def join(sock: socket.socket, session: str) -> int:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.dialects.zot.depth import DEEPEST, flattened
+from dragoman.dialects.zot.hear import DEEPEST, flattened
 
 
 def test_what_is_not_deep_stays_as_it_is() -> None:

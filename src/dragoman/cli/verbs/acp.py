@@ -15,9 +15,9 @@ def run(args: Args) -> int:
     path, begun = "", None
     if not own:
         from dragoman.stdio import acp_join
-        from dragoman.stdio.joining import reached
+        from dragoman.stdio.joining import path_of, reached
 
-        path = acp_join.path_of(args.config_dir, os.environ)
+        path = path_of("acp", args.config_dir, os.environ)
         sock = reached(path)
         if sock is not None:
             print("dragoman acp: joined the running daemon (--alone: not)", file=sys.stderr)

@@ -20,7 +20,7 @@ def run(args: Args) -> int:
 
 
 def _list(args: Args) -> int:
-    from dragoman.cli.local.fleets import with_desk
+    from dragoman.cli.local.stores import with_desk
 
     found = with_desk(args.config_dir, lambda desk: desk.nodes())
     if args.json:
@@ -51,7 +51,7 @@ def _row(one: "Any") -> "tuple[str, ...]":
 
 
 def _drain(args: Args) -> int:
-    from dragoman.cli.local.fleets import with_desk
+    from dragoman.cli.local.stores import with_desk
 
     if not with_desk(args.config_dir, lambda desk: desk.drain(args.node, not args.back)):
         raise BadInput(f"There is no node {args.node}.", "See: dragoman fleet")
@@ -60,7 +60,7 @@ def _drain(args: Args) -> int:
 
 
 def _move(args: Args) -> int:
-    from dragoman.cli.local.fleets import with_desk
+    from dragoman.cli.local.stores import with_desk
 
     session = with_desk(args.config_dir, lambda desk: desk.move(args.session, args.node))
     found = {"session": session, "node": args.node}
@@ -68,7 +68,7 @@ def _move(args: Args) -> int:
 
 
 def _grant(args: Args) -> int:
-    from dragoman.cli.local.fleets import with_desk
+    from dragoman.cli.local.stores import with_desk
 
     with_desk(args.config_dir, lambda desk: desk.store.grant(args.role, args.kind))
     found = {"role": args.role, "kind": args.kind}

@@ -5,6 +5,7 @@ one after the other; a prompt's turn ends when the session has it, so nothing he
 or a tool.
 """
 
+import re
 from os import urandom
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 _decode = msgspec.json.Decoder(Envelope).decode
 _NOTHING = Envelope()
+DEEPEST = 10_000  # as far as zot's own reader goes; nothing that deep is looked at by any command
+_KEPT = 64  # levels of a line that nests deeper than our reader goes
+_TOKENS = rb'(?s)"(?:[^"\\]|\\.)*"|[][{}]'
+_CLOSING = {b"]": b"[", b"}": b"{"}
 _SHORT = 256  # bytes; plain pings have less
 _SPELLINGS = (b'"I', b'"T', b'"iD', b'"tY', b'"tyP', b'"typE')
 
@@ -260,8 +265,6 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
     if line == b"null":
         return line, Envelope()
     if isinstance(trouble, RecursionError) or is_deep(line):
-        from .depth import DEEPEST, flattened
-
         flat = flattened(line)
         if flat is None:
             return line, f"nested deeper than {DEEPEST} levels, or not closed"
@@ -275,6 +278,31 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as again:
         trouble = again
     return line, str(trouble)
+
+
+def flattened(line: bytes) -> bytes | None:
+    """The line with null for all that nests very deeply; None when it is too deep or unbalanced."""
+    open_now: list[bytes] = []
+    kept: list[bytes] = []
+    start = 0  # of what is not decided on yet
+    for token in re.finditer(_TOKENS, line):
+        mark = token[0]
+        if mark in _CLOSING:
+            if not open_now or open_now.pop() != _CLOSING[mark]:
+                return None
+            if len(open_now) == _KEPT:
+                kept.append(b"null")
+                start = token.end()
+        elif len(mark) == 1:
+            open_now.append(mark)
+            if len(open_now) > DEEPEST:
+                return None
+            if len(open_now) == _KEPT + 1:
+                kept.append(line[start : token.start()])
+    if open_now:
+        return None
+    kept.append(line[start:])
+    return b"".join(kept)
 
 
 def _lower_keys(line: bytes, envelope: Envelope) -> tuple[bytes, Envelope]:
