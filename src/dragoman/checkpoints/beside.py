@@ -8,20 +8,20 @@ are taken out; of the others it is not known whose they are, and an undo of them
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from .database import FileChange
 from .looking import WorkspaceLook
 
 
-class OpenLook:
+class OpenLook(msgspec.Struct, eq=False):
     """How a folder was when a command began, and what others did there since."""
 
-    __slots__ = ("count", "doubtful", "seen", "theirs")
-
-    def __init__(self, seen: WorkspaceLook) -> None:
-        self.seen = seen
-        self.count = 0  # commands of the turn that run now
-        self.theirs: list[FileChange] = []  # in order
-        self.doubtful: set[str] = set()  # paths that changed while another's command ran, too
+    seen: WorkspaceLook
+    count: int = 0  # commands of the turn that run now
+    theirs: list[FileChange] = []  # in order
+    # Paths that changed while another's command ran, too.
+    doubtful: set[str] = msgspec.field(default_factory=set)
 
 
 class Told(NamedTuple):

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, TurnPort
@@ -22,20 +24,13 @@ _INSIDE = bytes(range(0x80, 0xC0))  # no character begins with one of these
 BoundsOf = Callable[[AgentProfile, SessionInfo], Boundary]
 
 
-class Ground:
+class Ground(msgspec.Struct, eq=False):
     """Implements what `agents.acp_taking.Ground` asks for."""
 
-    def __init__(
-        self,
-        bounds: BoundsOf,
-        confine: Callable[[AgentProfile], Confine],
-        outputs: str,
-        extra_env: Callable[[AgentProfile], dict[str, str]],
-    ) -> None:
-        self._bounds = bounds
-        self._confine = confine
-        self._outputs = Outputs(outputs)
-        self._extra_env = extra_env
+    _bounds: BoundsOf
+    _confine: Callable[[AgentProfile], Confine]
+    _outputs: str
+    _extra_env: Callable[[AgentProfile], dict[str, str]]
 
     async def read(self, turn: TurnPort, path: str) -> str:
         bounds = self._bounds(turn.profile, turn.info)
@@ -64,11 +59,12 @@ class Ground:
             if isinstance(one, dict) and isinstance(one.get("name"), str):
                 if not secret(one["name"]):
                     variables[one["name"]] = str(one.get("value", ""))
-        mark = orphans.mark(self._outputs.kept)
+        outputs = Outputs(self._outputs)
+        mark = orphans.mark(outputs.kept)
         variables |= {orphans.MARK: mark, "PWD": cwd}
         launch = Launch(argv, cwd, variables)
         launch = self._confine(turn.profile).confine(launch, None, bounds)  # type: ignore[arg-type]
-        capture = Capture(self._outputs)
+        capture = Capture(outputs)
         running = CommandRun(launch, f"{orphans.MARK}={mark}", capture, Progress(lambda text: None))
         limit = params.get("outputByteLimit")
         return AgentTerminal(running, capture, limit if isinstance(limit, int) else 0)

@@ -15,17 +15,16 @@ from dragoman.settings.places import Places
 Told = Callable[[str, Any, Any], None]
 
 
-class LiveConfig:
+class LiveConfig(msgspec.Struct, eq=False):
     """`door.ConfigPort` over the settings file. Secrets never leave it."""
 
-    def __init__(self, loaded: Loaded, places: Places, flags: dict[str, Any] | None = None) -> None:
-        self.loaded = loaded
-        self.places = places
-        self.flags = flags or {}
-        self.applied: list[Callable[[Settings, Settings], None]] = []
-        self.beside: list[Callable[[], object]] = []  # what else is read again with the file
-        self._watchers: list[Told] = []
-        self._clear_watchers: list[Told] = []
+    loaded: Loaded
+    places: Places
+    flags: dict[str, Any] = {}
+    applied: list[Callable[[Settings, Settings], None]] = []
+    beside: list[Callable[[], object]] = []  # what else is read again with the file
+    _watchers: list[Told] = []
+    _clear_watchers: list[Told] = []
 
     @property
     def settings(self) -> Settings:

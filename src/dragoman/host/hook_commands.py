@@ -72,22 +72,21 @@ class Place:
         return None
 
 
-class HookCommands:
+class HookCommands(msgspec.Struct, eq=False):
     """Runs the commands of `[[hooks]]` (`engine.hooks.Subscriber`)."""
 
     name = "hooks of the configuration"
 
-    def __init__(
-        self, settings: Callable[[], Settings], host: Host, roster: "Roster", private: str
-    ) -> None:
-        self._settings = settings
-        self._host = host
-        self._roster = roster
-        self._private = private
-        self._by_point: dict[str, list[Hook]] = {}
-        # What was printed, until the model is told: by session, and by call.
-        self._said: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
-        self._running: dict[str, set[asyncio.Task[None]]] = {}
+    _settings: Callable[[], Settings]
+    _host: Host
+    _roster: "Roster"
+    _private: str
+    _by_point: dict[str, list[Hook]] = {}
+    # What was printed, until the model is told: by session, and by call.
+    _said: OrderedDict[tuple[str, str], list[str]] = msgspec.field(default_factory=OrderedDict)
+    _running: dict[str, set[asyncio.Task[None]]] = {}
+
+    def __post_init__(self) -> None:
         self.apply()
 
     def apply(self, old: Settings | None = None, new: Settings | None = None) -> None:

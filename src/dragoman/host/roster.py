@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
@@ -288,16 +290,13 @@ def _search(given: "WebSearchSettings") -> Tool | None:
     return WebSearch(given.provider, key, given.base_url)
 
 
-class Layers:
+class Layers(msgspec.Struct, eq=False):
     """Several toolboxes as one; the first that has a name wins. Apps' tools come and go."""
 
-    def __init__(
-        self, layers: Sequence[Toolbox], offers: Offers, only: tuple[str, ...] | None
-    ) -> None:
-        self._layers = layers
-        self._offers = offers
-        self._only = only
-        self._made: tuple[list[Sequence[ToolSpec]], list[ToolSpec]] | None = None
+    _layers: Sequence[Toolbox]
+    _offers: Offers
+    _only: tuple[str, ...] | None
+    _made: tuple[list[Sequence[ToolSpec]], list[ToolSpec]] | None = None
 
     def _offered(self) -> dict[str, Tool]:
         found = {}

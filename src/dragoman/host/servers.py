@@ -29,20 +29,19 @@ log = get_log("mcp")
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0  # seconds until a lost server is tried again
 
 
-class Shared:
+class Shared(msgspec.Struct, eq=False):
     """One server of the configuration."""
 
-    def __init__(self, name: str, section: McpServer, servers: "Servers") -> None:
-        self.name = name
-        self.section = section
-        self.users: set[str] = set()
-        self.connection: McpConnection | None = None
-        self.closed = False
-        self._servers = servers
-        self._failing = False
-        self._away = ""  # what was said when it was last found to be away
-        self._delay = _FIRST_DELAY
-        self._again: asyncio.TimerHandle | None = None
+    name: str
+    section: McpServer
+    _servers: "Servers"
+    users: set[str] = msgspec.field(default_factory=set)
+    connection: "McpConnection | None" = None
+    closed: bool = False
+    _failing: bool = False
+    _away: str = ""  # what was said when it was last found to be away
+    _delay: float = _FIRST_DELAY
+    _again: asyncio.TimerHandle | None = None
 
     def enter(self, session: str) -> None:
         """A session wants it: it is told at once when the server is known to be away."""
@@ -68,11 +67,12 @@ class Shared:
         except BadInput as fault:
             self._noted(f"MCP server {self.name} was left out", str(fault))
             return
-        options = self._servers.options
-        options["wrap"] = self._servers.cells.shared(self.name)
-        if not self.section.trust_with_daemon:
-            options["trust"] = self._servers.brand
-        self.connection = McpConnection(server, self._noted, **options)
+        servers = self._servers
+        trust = servers.trust if self.section.trust_with_daemon else servers.brand
+        wrap = servers.cells.shared(self.name)
+        self.connection = McpConnection(
+            server, self._noted, tokens=servers.tokens, trust=trust, wrap=wrap
+        )
 
     def _noted(self, title: str, text: str) -> None:
         log.warning(title, problem=text)
@@ -146,36 +146,20 @@ class Lease:
         self._shared.users.discard(self._session)
 
 
-class Servers:
-    """All servers; without any, the library is never imported."""
+class Servers(msgspec.Struct, eq=False):
+    """All servers; without any, the library is never imported.
 
-    def __init__(
-        self,
-        host: Host,
-        settings: Callable[[], Settings],
-        cells: Cells,
-        *,
-        tokens: str = "",
-        trust: Callable[[str], int | None] = lambda mark: None,
-        brand: Callable[[str], int | None] = lambda mark: None,
-    ) -> None:
-        """`cells` has the sandboxes, `tokens` is a private directory.
+    `cells` has the sandboxes, `tokens` is a private directory. `trust` is told the mark of each
+    server's process that may talk to the daemon, `brand` that of all others.
+    """
 
-        `trust` is told the mark of each server's process that may talk to the daemon, `brand` that
-        of all others.
-        """
-        self._host = host
-        self._settings = settings
-        self.cells = cells
-        self._tokens = tokens
-        self._trust = trust
-        self.brand = brand
-        self._shared: dict[str, Shared] = {}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a connection needs beside its server: where tokens lie, who trusts its process."""
-        return {"tokens": self._tokens, "trust": self._trust}
+    _host: Host
+    _settings: Callable[[], Settings]
+    cells: Cells
+    tokens: str
+    trust: Callable[[str], int | None]
+    brand: Callable[[str], int | None]
+    _shared: dict[str, Shared] = {}
 
     def names(self, alias: str) -> list[str]:
         """The servers of the configuration that an agent may use."""

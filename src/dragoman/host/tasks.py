@@ -25,12 +25,11 @@ class TaskArgs(msgspec.Struct):
     title: str = ""
 
 
-class Tasks:
+class Tasks(msgspec.Struct, eq=False):
     """Gives the tool to sessions that may have children."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._running: dict[str, int] = {}
+    _host: Host
+    _running: dict[str, int] = {}
 
     async def part(self, profile: AgentProfile, info: SessionInfo) -> Toolbox | None:
         """A toolbox with `task`; children have none, so that nothing grows without end."""

@@ -9,6 +9,8 @@ import asyncio
 import socket
 import sys
 
+import msgspec
+
 BEAT_SECONDS = 0.004  # 250 times a second: far quicker than the eye
 _ENOUGH = 32 * 1024  # bytes that are read before the beat
 _WATCHED = 8  # reads that are looked at together
@@ -16,19 +18,16 @@ _FAST = 0.0015  # seconds from one to the next, at most
 _AT_ONCE = 0.001  # what waited is read so soon after the beat, by a clock of milliseconds
 
 
-class Gathering:
+class Gathering(msgspec.Struct, eq=False):
     """Watches the reads of one answer, and makes its socket quiet between beats."""
 
-    __slots__ = ("_beats", "_loop", "_number", "_reads", "_since", "_timer", "_transport")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
-        self._loop = loop
-        self._transport = transport
-        self._number = -1
-        self._timer: asyncio.TimerHandle | None = None
-        self._reads = 0
-        self._since = 0.0  # when the reads that are looked at began, or the last beat was
-        self._beats = False
+    _loop: asyncio.AbstractEventLoop
+    _transport: asyncio.Transport
+    _number: int = -1
+    _timer: asyncio.TimerHandle | None = None
+    _reads: int = 0
+    _since: float = 0.0  # when the reads that are looked at began, or the last beat was
+    _beats: bool = False
 
     def read(self, now: float) -> None:
         """Something was read just now, and more is to come."""

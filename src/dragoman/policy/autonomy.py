@@ -297,15 +297,14 @@ def _host(url: object) -> str:
         return ""
 
 
-class _Touched:
+class _Touched(msgspec.Struct, eq=False):
     """What speaks against the paths of a call, and what it needs outside of the boundary."""
 
-    def __init__(self) -> None:
-        self.denied = ""
-        self.outside = ""
-        self.guarded = ""
-        self.files: list[str] = []  # inside of the boundary
-        self.reach: list[Reach] = []
+    denied: str = ""
+    outside: str = ""
+    guarded: str = ""
+    files: list[str] = []  # inside of the boundary
+    reach: list[Reach] = []
 
     @property
     def asked(self) -> str:

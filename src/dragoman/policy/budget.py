@@ -57,19 +57,16 @@ class Used(msgspec.Struct):
         return cost, actions
 
 
-class Budgets:
+class Budgets(msgspec.Struct, eq=False):
     """Implements `ports.Budget` for all agents of a process."""
 
-    def __init__(
-        self, limits: Callable[[str], Allowance], store: Store, clock: Clock, owner: str
-    ) -> None:
-        self._limits = limits
-        self._store = store
-        self._clock = clock
-        self._owner = owner
-        self._mine: dict[str, Used] = {}
-        self._others: dict[str, list[Used]] = {}
-        self._read_at = -_FRESH
+    _limits: Callable[[str], Allowance]
+    _store: Store
+    _clock: Clock
+    _owner: str
+    _mine: dict[str, Used] = {}
+    _others: dict[str, list[Used]] = {}
+    _read_at: float = -_FRESH
 
     def _minute(self) -> int:
         return self._clock.now_ms() // _MINUTE

@@ -191,7 +191,7 @@ def _usage(usage: _Usage) -> Usage:
     )
 
 
-class OpenAIChat:
+class OpenAIChat(msgspec.Struct, kw_only=True, eq=False):
     """The format of Chat Completions.
 
     `effort` says how a server takes the reasoning effort; `returns_thoughts` is for servers that
@@ -200,9 +200,8 @@ class OpenAIChat:
 
     reader = ChatReader
 
-    def __init__(self, *, effort: EffortStyle = "openai", returns_thoughts: bool = False) -> None:
-        self.effort = effort
-        self.returns_thoughts = returns_thoughts
+    effort: EffortStyle = "openai"
+    returns_thoughts: bool = False
 
     def path(self, request: ModelRequest) -> str:
         return "/chat/completions"

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThought
 
 from .sse import EventParser
@@ -29,33 +31,21 @@ class Silent(Exception):
     """A stream that moves says nothing."""
 
 
-class Reading:
+class Reading(msgspec.Struct, eq=False):
     """One answer on its way: bytes are fed from the socket's read, parts are taken when woken.
 
     What is wrong with the bytes is raised when the parts before it were taken, so that nothing
     that was said is lost. A stream that gives only signs of life for `silence` seconds is over.
     """
 
-    __slots__ = (
-        "_failure",
-        "_heard",
-        "_key",
-        "_parser",
-        "_parts",
-        "_pieces",
-        "_reader",
-        "_silence",
-    )
-
-    def __init__(self, reader: PartReader, silence: float) -> None:
-        self._reader = reader
-        self._parser = EventParser()
-        self._silence = silence
-        self._heard = time.monotonic()
-        self._parts: list[ModelPart] = []
-        self._pieces: list[str] = []  # texts that become one part
-        self._key: object = None  # of what they are: ModelText, ModelThought, or a call's id
-        self._failure: Exception | None = None
+    _reader: PartReader
+    _silence: float
+    _parser: EventParser = msgspec.field(default_factory=EventParser)
+    _heard: float = msgspec.field(default_factory=time.monotonic)
+    _parts: list[ModelPart] = []
+    _pieces: list[str] = []  # texts that become one part
+    _key: object = None  # of what they are: ModelText, ModelThought, or a call's id
+    _failure: Exception | None = None
 
     def feed(self, data: bytes) -> None:
         """Bytes, in any cut."""

@@ -20,19 +20,18 @@ _KEPT = 16  # that have ended and can still be looked at
 _LONGEST_WAIT = 60.0
 
 
-class BackgroundCommand:
+class BackgroundCommand(msgspec.Struct, eq=False):
     """One command in the background."""
 
-    def __init__(self, id: str, command: str, capture: Capture) -> None:
-        self.id = id
-        self.command = command
-        self.capture = capture
-        self.began = time.monotonic()
-        self.shown = 0  # bytes of the output that were looked at already
-        self._half = b""  # of a character at their end
-        self.task: asyncio.Task[None] | None = None
-        self.code: int | None = None
-        self.notes: list[str] = []
+    id: str
+    command: str
+    capture: Capture
+    began: float = msgspec.field(default_factory=time.monotonic)
+    shown: int = 0  # bytes of the output that were looked at already
+    _half: bytes = b""  # of a character at their end
+    task: asyncio.Task[None] | None = None
+    code: int | None = None
+    notes: list[str] = []
 
     @property
     def runs(self) -> bool:
@@ -84,11 +83,10 @@ class JobBook(Protocol):
         ...
 
 
-class _Unwritten:
+class _Unwritten(msgspec.Struct, eq=False):
     """A book that forgets."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    _count: int = 0
 
     def began(self, session: str, command: str) -> str:
         self._count += 1
@@ -185,13 +183,12 @@ class OutputArgs(msgspec.Struct):
     wait: float = 0.0
 
 
-class BashOutput:
+class BashOutput(msgspec.Struct, eq=False):
     """What a background command has printed since it was last looked at."""
 
     spec = told.BASH_OUTPUT
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
+    _jobs: Jobs
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Output of {brief(args.get('id') or 'all background commands')}"
@@ -235,13 +232,12 @@ class KillArgs(msgspec.Struct):
     id: str
 
 
-class BashKill:
+class BashKill(msgspec.Struct, eq=False):
     """Ends a background command."""
 
     spec = told.BASH_KILL
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
+    _jobs: Jobs
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"End the background command {brief(args.get('id', '?'))}"

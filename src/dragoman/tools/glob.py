@@ -31,13 +31,12 @@ class GlobArgs(msgspec.Struct):
     ignored: bool = False
 
 
-class Glob:
+class Glob(msgspec.Struct, eq=False):
     """Finds files below a directory."""
 
     spec = told.GLOB
 
-    def __init__(self, bounds: BoundsOf) -> None:
-        self._bounds = bounds
+    _bounds: BoundsOf
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Find {brief(args.get('pattern', '?'))} in {brief(args.get('path', '.'))}"

@@ -55,14 +55,13 @@ class _Found(msgspec.Struct):
     note: str
 
 
-class Grep:
+class Grep(msgspec.Struct, eq=False):
     """Searches files for a regular expression."""
 
     spec = told.GREP
 
-    def __init__(self, bounds: BoundsOf, seconds: int = _SECONDS) -> None:
-        self._bounds = bounds
-        self._seconds = seconds
+    _bounds: BoundsOf
+    seconds: int = _SECONDS
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Search for {brief(args.get('pattern', '?'))} in {brief(args.get('path', '.'))}"
@@ -85,13 +84,13 @@ class Grep:
         opened: list[int] = []
         try:
             request = await in_thread(lambda halt: _request(bounds, path, asked, opened))
-            found = await _scan(opened[0], asked, {**request, "seconds": self._seconds})
+            found = await _scan(opened[0], asked, {**request, "seconds": self.seconds})
         finally:
             for fd in opened:
                 os.close(fd)
         detail = Detail(locations=(Location(path),))
         if found is None:
-            late = f"The search took longer than {self._seconds} s and was stopped."
+            late = f"The search took longer than {self.seconds} s and was stopped."
             raise BadInput(late, "Use a simpler pattern, a glob or a smaller path.")
         return Outcome((Text(_shown(found)),), detail=detail)
 

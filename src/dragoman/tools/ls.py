@@ -25,13 +25,12 @@ class LsArgs(msgspec.Struct):
     limit: int = told.MAX_ENTRIES
 
 
-class Ls:
+class Ls(msgspec.Struct, eq=False):
     """Lists a directory, sorted by name."""
 
     spec = told.LS
 
-    def __init__(self, bounds: BoundsOf) -> None:
-        self._bounds = bounds
+    _bounds: BoundsOf
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"List {brief(args.get('path', '.'))}"

@@ -468,12 +468,11 @@ class Leads(Protocol):
     async def close(self) -> None: ...
 
 
-class McpTools:
+class McpTools(msgspec.Struct, eq=False):
     """The tools of a session's servers (`ports.Toolbox`); grows as servers connect."""
 
-    def __init__(self, connections: Sequence[Leads], only: tuple[str, ...] | None) -> None:
-        self._connections = connections
-        self._only = only
+    _connections: Sequence[Leads]
+    _only: tuple[str, ...] | None
 
     async def ready(self, seconds: float | None = None) -> None:
         """Wait until every server is there or has failed, but not for long."""

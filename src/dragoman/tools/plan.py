@@ -47,13 +47,12 @@ class Plan:
         return Outcome((Text("\n".join(lines) or "The plan is empty."),))
 
 
-class ProposePlan:
+class ProposePlan(msgspec.Struct, eq=False):
     """Shows the plan file to the human, who says whether it is carried out."""
 
     spec = told.PROPOSE_PLAN
 
-    def __init__(self, bounds: BoundsOf) -> None:
-        self._bounds = bounds
+    _bounds: BoundsOf
 
     def touches(self, args: dict[str, Any], env: ToolEnv) -> list[str]:
         return []

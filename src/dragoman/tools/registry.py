@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman.engine.ports import Tool, ToolSpec
 
 from . import told
@@ -25,12 +27,11 @@ ALIASES: Mapping[str, str] = {"shell": "bash"}
 Closer = Callable[[], Awaitable[None]]
 
 
-class Late:
+class Late(msgspec.Struct, dict=True, eq=False):
     """A built-in tool: what it is told as, and its code when it is called."""
 
-    def __init__(self, spec: ToolSpec, make: Callable[[str], Tool]) -> None:
-        self.spec = spec
-        self._make = make
+    spec: ToolSpec
+    _make: Callable[[str], Tool]
 
     @cached_property
     def tool(self) -> Tool:
@@ -81,51 +82,43 @@ class Box:
             await self._closers.pop()()
 
 
-class Registry:
-    """Builds the tools of sessions; one per agent profile."""
+class Registry(msgspec.Struct, dict=True, eq=False):
+    """Builds the tools of sessions; one per agent profile.
 
-    def __init__(
-        self,
-        bounds: BoundsOf,
-        *,
-        outputs: str | None = None,
-        confine: "Callable[[], Confine] | None" = None,
-        shell_timeout: float | None = None,
-        max_output: int = 0,
-        allow_env: Sequence[str] = (),
-        extra_env: Mapping[str, str] | None = None,
-        context_files: bool = True,
-        search: Tool | None = None,
-        book: "JobBook | None" = None,
-    ) -> None:
-        """`bounds` gives the boundary of a call; `outputs` is a private directory of ours;
-        `confine` gives the sandbox, once, when a tool needs it; `book` is where background commands
-        are written down."""
-        self._book = book
-        self._bounds = bounds
-        self._outputs = outputs
-        self._confine_of = confine
-        self._shell_timeout = shell_timeout
-        self._max_output = max_output
-        self._allow_env = allow_env
-        self._extra_env = extra_env
-        self._context_files = context_files
-        self._reads = Reads()
-        self._built: dict[str, Tool | Late] = {s.name: Late(s, self._make) for s in BUILT_IN}
-        if search is not None:
-            self._built[search.spec.name] = search
+    `bounds` gives the boundary of a call; `outputs` is a private directory of ours; `confine` gives
+    the sandbox, once, when a tool needs it; `book` is where background commands are written down.
+    """
+
+    bounds: BoundsOf
+    outputs: str | None = None
+    confine: "Callable[[], Confine] | None" = None
+    shell_timeout: float | None = None
+    max_output: int = 0
+    allow_env: Sequence[str] = ()
+    extra_env: Mapping[str, str] | None = None
+    context_files: bool = True
+    search: Tool | None = None
+    book: "JobBook | None" = None
+    _reads: Reads = msgspec.field(default_factory=Reads)
+    _built: dict[str, Tool | Late] = {}
+    _named: dict[str, Tool | Late] = {}
+
+    def __post_init__(self) -> None:
+        self._built = {spec.name: Late(spec, self._make) for spec in BUILT_IN}
+        if self.search is not None:
+            self._built[self.search.spec.name] = self.search
         # Those that an agent has only when its list of tools names them.
         self._named = {**self._built, told.ESCALATE.name: Late(told.ESCALATE, self._make)}
 
     @cached_property
     def _confine(self) -> "Confine | None":
-        return None if self._confine_of is None else self._confine_of()
+        return None if self.confine is None else self.confine()
 
     @cached_property
     def jobs(self) -> "Jobs":
         from .background import Jobs
 
-        return Jobs(self._book)
+        return Jobs(self.book)
 
     def _make(self, name: str) -> Tool:
         match name:
@@ -138,13 +131,13 @@ class Registry:
                 from .output import Outputs
 
                 return Bash(
-                    self._bounds,
-                    outputs=Outputs(self._outputs),
+                    self.bounds,
+                    outputs=Outputs(self.outputs),
                     confine=self._confine,
-                    timeout=self._shell_timeout,
-                    max_output=self._max_output,
-                    allow_env=self._allow_env,
-                    extra_env=self._extra_env,
+                    timeout=self.shell_timeout,
+                    max_output=self.max_output,
+                    allow_env=self.allow_env,
+                    extra_env=self.extra_env,
                     jobs=self.jobs,
                 )
             case "bash_kill" | "bash_output":
@@ -154,27 +147,27 @@ class Registry:
             case "edit":
                 from .edit import Edit
 
-                return Edit(self._bounds, self._confine, self._reads)
+                return Edit(self.bounds, self._confine, self._reads)
             case "glob":
                 from .glob import Glob
 
-                return Glob(self._bounds)
+                return Glob(self.bounds)
             case "grep":
                 from .grep import Grep
 
-                return Grep(self._bounds)
+                return Grep(self.bounds)
             case "ls":
                 from .ls import Ls
 
-                return Ls(self._bounds)
+                return Ls(self.bounds)
             case "plan" | "propose_plan":
                 from .plan import Plan, ProposePlan
 
-                return Plan() if name == "plan" else ProposePlan(self._bounds)
+                return Plan() if name == "plan" else ProposePlan(self.bounds)
             case "read":
                 from .read import Read
 
-                return Read(self._bounds, self._reads, self._nested)
+                return Read(self.bounds, self._reads, self._nested)
             case "web_fetch":
                 from .web import WebFetch
 
@@ -182,14 +175,14 @@ class Registry:
             case "write":
                 from .write import Write
 
-                return Write(self._bounds, self._confine, self._reads, self._nested)
+                return Write(self.bounds, self._confine, self._reads, self._nested)
         raise LookupError(name)
 
     @cached_property
     def _nested(self) -> "Nested | None":
         from .nested import Nested
 
-        return Nested() if self._context_files else None
+        return Nested() if self.context_files else None
 
     def find(self, name: str) -> Tool | None:
         """A built-in tool by itself."""

@@ -6,6 +6,7 @@ not replaced keeps every byte; what is put in gets the line end of the place it 
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dragoman.engine.faults import BadInput
 
@@ -16,15 +17,12 @@ _BOM = "\ufeff"
 Pair = tuple[str, str]
 
 
-class Replaced:
+class Replaced(NamedTuple):
     """The new text, and how it differs from the old one."""
 
-    __slots__ = ("changes", "new", "old_lines")
-
-    def __init__(self, new: str, old_lines: list[str], changes: list[Change]) -> None:
-        self.new = new
-        self.old_lines = old_lines
-        self.changes = changes
+    new: str
+    old_lines: list[str]
+    changes: list[Change]
 
     @property
     def shown(self) -> str:
