@@ -46,7 +46,7 @@ _QUOTE_LINES = 12
 _QUOTE_CHARS = 900
 
 
-class Demo:
+class Demo(msgspec.Struct, eq=False):
     """Reads the last request, plays its next step, and closes with what the tools said.
 
     `pace` is the pause in seconds before each word, and between numbers that are counted slowly.
@@ -54,8 +54,7 @@ class Demo:
 
     name = "demo"
 
-    def __init__(self, pace: float = 0.0) -> None:
-        self.pace = pace
+    pace: float = 0.0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPart]:
         said = thought = 0

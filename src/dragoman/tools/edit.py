@@ -9,7 +9,7 @@ from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Preview, ToolEnv
 from dragoman.policy.paths import Boundary
-from dragoman.sandbox.launch import Confine, Unconfined
+from dragoman.sandbox.launch import Confine
 
 from . import told
 from .args import brief, decode
@@ -40,17 +40,14 @@ class Edited(NamedTuple):
     before: Content
 
 
-class Edit:
+class Edit(msgspec.Struct, eq=False):
     """Replaces parts of a file."""
 
     spec = told.EDIT
 
-    def __init__(
-        self, bounds: BoundsOf, confine: Confine | None = None, reads: Reads | None = None
-    ) -> None:
-        self._bounds = bounds
-        self._reads = reads or Reads()
-        self._confine = confine or Unconfined()
+    _bounds: BoundsOf
+    _confine: Confine
+    _reads: Reads
 
     def summary(self, args: dict[str, Any]) -> str:
         edits = args.get("edits")

@@ -38,18 +38,14 @@ class ReadArgs(msgspec.Struct):
     column: int = 1
 
 
-class Read:
+class Read(msgspec.Struct, eq=False):
     """Reads a file."""
 
     spec = told.READ
 
-    def __init__(
-        self, bounds: BoundsOf, reads: Reads | None = None, nested: Nested | None = None
-    ) -> None:
-        """`nested` tells what the folders of a file say to agents."""
-        self._bounds = bounds
-        self._reads = reads or Reads()
-        self._nested = nested
+    _bounds: BoundsOf
+    _reads: Reads = msgspec.field(default_factory=Reads)
+    nested: Nested | None = None  # tells what the folders of a file say to agents
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Read {brief(args.get('path', '?'))}"
@@ -78,7 +74,7 @@ class Read:
         else:
             shown, stamp = await in_thread(lambda halt: _text(bounds, path, asked, halt))
             self._reads.saw(env, path, stamp)
-        more = await told_of(self._nested, env, bounds, path)
+        more = await told_of(self.nested, env, bounds, path)
         return Outcome((Text(shown), *more), detail=detail)
 
     async def _document(self, bounds: Boundary, path: str, asked: ReadArgs) -> tuple[str, Stamp]:

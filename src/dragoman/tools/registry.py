@@ -111,8 +111,10 @@ class Registry(msgspec.Struct, dict=True, eq=False):
         self._named = {**self._built, told.ESCALATE.name: Late(told.ESCALATE, self._make)}
 
     @cached_property
-    def _confine(self) -> "Confine | None":
-        return None if self.confine is None else self.confine()
+    def _confine(self) -> "Confine":
+        from dragoman.sandbox.launch import Unconfined
+
+        return Unconfined() if self.confine is None else self.confine()
 
     @cached_property
     def jobs(self) -> "Jobs":

@@ -53,15 +53,10 @@ class WebFetch:
     spec = told.WEB_FETCH
 
     def __init__(
-        self,
-        resolve: Resolve | None = None,
-        *,
-        public: Callable[[str], bool] | None = None,
-        trust: ssl.SSLContext | None = None,
+        self, resolve: Resolve | None = None, *, public: Callable[[str], bool] | None = None
     ) -> None:
         self._resolve = resolve or addresses
         self._public = public or is_public
-        self._trust = trust
 
     def summary(self, args: dict[str, Any]) -> str:
         return f"Fetch {brief(args.get('url', '?'))}"
@@ -105,7 +100,7 @@ class WebFetch:
             )
         trust: ssl.SSLContext | None = None
         if parts.scheme == "https":
-            trust = self._trust or await asyncio.to_thread(_context)
+            trust = await asyncio.to_thread(_context)
         reader, writer = await _connected(host, found[:_TRIED], port, trust)
         from dragoman.sandbox.proxy import leads_here
 

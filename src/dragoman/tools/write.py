@@ -29,22 +29,15 @@ class WriteArgs(msgspec.Struct):
     content: str
 
 
-class Write:
+class Write(msgspec.Struct, eq=False):
     """Makes a file, or replaces all that was in it."""
 
     spec = told.WRITE
 
-    def __init__(
-        self,
-        bounds: BoundsOf,
-        confine: Confine | None = None,
-        reads: Reads | None = None,
-        nested: Nested | None = None,
-    ) -> None:
-        self._bounds = bounds
-        self._reads = reads
-        self._nested = nested
-        self._confine = confine or Unconfined()
+    _bounds: BoundsOf
+    _confine: Confine = msgspec.field(default_factory=Unconfined)
+    _reads: Reads | None = None
+    nested: Nested | None = None
 
     def summary(self, args: dict[str, Any]) -> str:
         size = len(str(args.get("content", "")))
@@ -100,7 +93,7 @@ class Write:
         diffs: tuple[Diff, ...] = ()
         if max(len(old or ""), len(asked.content)) <= MAX_SHOWN:
             diffs = (Diff(path, old, asked.content),)
-        more = await told_of(self._nested, env, bounds, path)
+        more = await told_of(self.nested, env, bounds, path)
         detail = Detail(diffs=diffs, locations=(Location(path),))
         return Outcome((Text(said), *more), detail=detail)
 
