@@ -192,7 +192,7 @@ def _request(
     try:
         head = "\r\n".join((*lines, "", "")).encode("latin-1")
     except UnicodeEncodeError:
-        wrong = next((name for name, value in headers.items() if not _is_latin(value)), "")
+        wrong = next((name for name, text in headers.items() if max(text, default="") > "\xff"), "")
         raise BadRequest(f"the header {wrong} holds letters that no header can hold") from None
     return head + body
 
@@ -201,7 +201,3 @@ def _is_name(name: str) -> bool:
     return bool(name) and name.replace("-", "").replace("_", "").replace(".", "").isalnum() and (
         name.isascii()
     )  # fmt: skip
-
-
-def _is_latin(value: str) -> bool:
-    return all(ord(letter) < 256 for letter in value)

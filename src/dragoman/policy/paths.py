@@ -128,7 +128,8 @@ class Boundary:
     @property
     def legible(self) -> tuple[str, ...]:
         """What commands may read and run: now, since environments come and go."""
-        return (*self._legible, *self.learned, *self._interpreters(self.roots))
+        found = (one for one in installations(self.roots) if not self._forbids(one, False))
+        return (*self._legible, *self.learned, *found)
 
     @property
     def locked(self) -> tuple[str, ...]:
@@ -149,9 +150,6 @@ class Boundary:
         other = copy.copy(self)
         other._configures = True
         return other
-
-    def _interpreters(self, places: tuple[str, ...]) -> Iterator[str]:
-        return (one for one in installations(places) if not self._forbids(one, False))
 
     def runs(self, path: str) -> bool:
         """Whether a program that is called by this path may be run without a question."""

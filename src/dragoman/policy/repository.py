@@ -66,7 +66,9 @@ def _tame_at(inner: str, deep: int = 0, known: frozenset[str] = frozenset()) -> 
         return False
     if len(text) >= _LARGEST or not _harmless(text, allowed=known):
         return False
-    return _submodules_tame(inner, deep)
+    # The submodules, in which git looks too, run nothing either. Where its folder is not beside it,
+    # nobody knows where they lie.
+    return _links_tame(inner, os.path.dirname(inner), deep, os.path.basename(inner) == ".git")
 
 
 def _taken(inner: str) -> bool:
@@ -83,12 +85,6 @@ def _taken(inner: str) -> bool:
 
 
 _NESTED = 3  # submodules of submodules that are followed
-
-
-def _submodules_tame(inner: str, deep: int) -> bool:
-    """Whether the submodules, in which git looks too, run nothing either."""
-    # Where its folder is not beside it, nobody knows where they lie.
-    return _links_tame(inner, os.path.dirname(inner), deep, os.path.basename(inner) == ".git")
 
 
 def worktree_tame(inner: str, top: str) -> bool:

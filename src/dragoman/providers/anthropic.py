@@ -105,14 +105,12 @@ _decode = msgspec.json.Decoder(_Event).decode
 class AnthropicReader(PartReader):
     """Reads the events of one message."""
 
-    def __init__(self, provider: str, secret: str = "") -> None:
-        super().__init__(provider, secret)
-        self._calls: dict[int, str] = {}
-        self._with_args: set[int] = set()
-        self._inputs: dict[int, dict[str, Any]] = {}
-        self._signatures: dict[int, str] = {}
-        self._usage = Usage()
-        self._stop = "end_turn"
+    _calls: dict[int, str] = {}
+    _with_args: set[int] = msgspec.field(default_factory=set)
+    _inputs: dict[int, dict[str, Any]] = {}
+    _signatures: dict[int, str] = {}
+    _usage: Usage = Usage()
+    _stop: str = "end_turn"
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
         event = _decode(data)

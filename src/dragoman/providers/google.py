@@ -83,10 +83,8 @@ _decode = msgspec.json.Decoder(_Chunk).decode
 class GoogleReader(PartReader):
     """Reads the chunks of one answer. The last chunk is known only by the end of the stream."""
 
-    def __init__(self, provider: str, secret: str = "") -> None:
-        super().__init__(provider, secret)
-        self._called = False
-        self._reason = ""
+    _called: bool = False
+    _reason: str = ""
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
         chunk = _decode(data)

@@ -92,10 +92,8 @@ _decode = msgspec.json.Decoder(_Chunk).decode
 class ChatReader(PartReader):
     """Reads the chunks of one completion."""
 
-    def __init__(self, provider: str, secret: str = "") -> None:
-        super().__init__(provider, secret)
-        self._calls: dict[int, str] = {}
-        self._reason = ""
+    _calls: dict[int, str] = {}
+    _reason: str = ""
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
         if data == b"[DONE]":

@@ -81,12 +81,10 @@ _decode = msgspec.json.Decoder(_Event).decode
 class ResponsesReader(PartReader):
     """Reads the events of one response."""
 
-    def __init__(self, provider: str, secret: str = "") -> None:
-        super().__init__(provider, secret)
-        self._calls: dict[str, str] = {}  # item id → call id
-        self._with_args: set[str] = set()
-        self._called = False
-        self._refused = False
+    _calls: dict[str, str] = {}  # item id → call id
+    _with_args: set[str] = msgspec.field(default_factory=set)
+    _called: bool = False
+    _refused: bool = False
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
         if data == b"[DONE]":

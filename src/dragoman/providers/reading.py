@@ -10,13 +10,15 @@ from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThou
 from .sse import EventParser
 
 
-class PartReader:
+class PartReader(msgspec.Struct, eq=False):
     """Turns the events of one answer into parts. No I/O."""
 
-    def __init__(self, provider: str, secret: str = "") -> None:
-        self.finished = False
-        self._provider = provider
-        self._secret = secret
+    _provider: str
+    _secret: str = ""
+    finished: bool = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._provider!r})"  # no secret in any log
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
         """The parts of one event. Raises ProviderFailed, msgspec.DecodeError."""
@@ -41,7 +43,7 @@ class Reading(msgspec.Struct, eq=False):
     _reader: PartReader
     _silence: float
     _parser: EventParser = msgspec.field(default_factory=EventParser)
-    _heard: float = msgspec.field(default_factory=time.monotonic)
+    _heard: float = msgspec.field(default_factory=lambda: time.monotonic())
     _parts: list[ModelPart] = []
     _pieces: list[str] = []  # texts that become one part
     _key: object = None  # of what they are: ModelText, ModelThought, or a call's id

@@ -1,7 +1,7 @@
 """The providers that are configured, found by "provider/model"."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -100,7 +100,8 @@ class ModelRegistry:
         name = self._named(provider.partition("@")[0])
         if name in self._offered:
             return self._offered[name][1]
-        place = name if self._known(name) else next(self._variants(name), name)
+        own = (one for one in self._configs if one.startswith(f"{name}@"))  # agents' variants of it
+        place = name if self._known(name) else next(own, name)
         preset, config = self._preset(place), self.config(place)
         if preset.kind == "demo":
             from .demo import MODEL
@@ -109,10 +110,6 @@ class ModelRegistry:
         known = catalogue().list(self._source(place))
         models = {model.id: model for model in (*known, *config.models)}
         return tuple(msgspec.structs.replace(m, provider=name) for m in models.values())
-
-    def _variants(self, name: str) -> Iterator[str]:
-        """Where agents' own variants of a provider are kept."""
-        return (one for one in self._configs if one.startswith(f"{name}@"))
 
     def _place(self, name: str, agent: str) -> str:
         """Where the settings are that count for this agent."""
