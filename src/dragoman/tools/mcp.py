@@ -266,11 +266,10 @@ class McpConnection:
         self.tools = {}
 
 
-class _Words:
+class _Words(msgspec.Struct, eq=False):
     """The last words of a server on its standard error, for whoever asks why it is gone."""
 
-    def __init__(self) -> None:
-        self._said = bytearray()
+    _said: bytearray = msgspec.field(default_factory=bytearray)
 
     def told(self) -> str:
         said = " ".join(self._said.decode(errors="replace").split())

@@ -28,12 +28,9 @@ class TokenFile:
         self._path = os.path.join(folder, f"{mark}.json")
 
     async def get_tokens(self) -> Any:
-        return await asyncio.to_thread(self._load)
-
-    def _load(self) -> Any:
         from mcp.shared.auth import OAuthToken
 
-        return _kept(OAuthToken, self._path)
+        return await asyncio.to_thread(_kept, OAuthToken, self._path)
 
     async def set_tokens(self, tokens: Any) -> None:
         await asyncio.to_thread(self._save, tokens.model_dump_json(), self._path)
@@ -45,12 +42,9 @@ class TokenFile:
             file.write(text)
 
     async def get_client_info(self) -> Any:
-        return await asyncio.to_thread(self._load_client)
-
-    def _load_client(self) -> Any:
         from mcp.shared.auth import OAuthClientInformationFull
 
-        return _kept(OAuthClientInformationFull, f"{self._path}.client")
+        return await asyncio.to_thread(_kept, OAuthClientInformationFull, f"{self._path}.client")
 
     async def set_client_info(self, client_info: Any) -> None:
         text = client_info.model_dump_json()
