@@ -11,8 +11,8 @@ from dragoman.engine.ask import Ask, Scope
 from dragoman.engine.content import Text
 from dragoman.engine.faults import Fault
 from dragoman.tui.app import Terminal
+from dragoman.tui.begin import Wish
 from dragoman.tui.link import ScreenLink
-from dragoman.tui.wish import Wish
 
 SESSION = "s"
 

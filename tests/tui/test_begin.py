@@ -1,4 +1,4 @@
-"""How the terminal is opened: `begin`, `colours`, `curtain`."""
+"""How the terminal is opened: `begin`."""
 
 import argparse
 from pathlib import Path
@@ -8,8 +8,7 @@ import pytest
 
 from dragoman.cli.verbs.terminal import wish_of
 from dragoman.engine.faults import BadInput
-from dragoman.tui.begin import is_light, way_back
-from dragoman.tui.curtain import Curtain
+from dragoman.tui.begin import Curtain, is_light, way_back
 
 
 def args(**given: Any) -> argparse.Namespace:
@@ -81,7 +80,7 @@ def test_curtain_without_a_terminal_draws_nothing(
     def none(fd: int) -> Any:
         raise termios.error(25, "not a terminal")
 
-    monkeypatch.setattr("dragoman.tui.curtain.termios.tcgetattr", none)
+    monkeypatch.setattr("dragoman.tui.begin.termios.tcgetattr", none)
     with Curtain(welcome=True):
         assert capsys.readouterr().out == ""
     with pytest.raises(ZeroDivisionError), Curtain(welcome=True):

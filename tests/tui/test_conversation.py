@@ -5,9 +5,9 @@ import random
 import pytest
 from tests.tui.test_snapshots import Shown
 
+from dragoman.tui.begin import Wish
 from dragoman.tui.conversation import Conversation
 from dragoman.tui.piece import Piece
-from dragoman.tui.wish import Wish
 
 
 def _piece(chance: random.Random, number: int) -> Piece:

@@ -6,7 +6,7 @@ import pytest
 from tests.tui.test_snapshots import Shown
 
 from dragoman.tui import app as tui
-from dragoman.tui.wish import Wish
+from dragoman.tui.begin import Wish
 
 
 async def test_while_somebody_types_what_is_due_is_drawn_after_a_key(

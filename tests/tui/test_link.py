@@ -17,10 +17,10 @@ from dragoman.engine.events import Event, Who
 from dragoman.engine.faults import NothingRunning
 from dragoman.engine.info import SessionInfo
 from dragoman.tui import link as links
+from dragoman.tui.begin import Wish
 from dragoman.tui.desk import ShownSession
 from dragoman.tui.link import ScreenLink
 from dragoman.tui.plain import PlainScreen
-from dragoman.tui.wish import Wish
 
 WISH = Wish("/work", agent="a")
 

@@ -10,8 +10,8 @@ from dragoman.client.problems import ConnectionGone
 from dragoman.engine import events as ev
 from dragoman.engine.ask import Who
 from dragoman.tui import plain
+from dragoman.tui.begin import Wish
 from dragoman.tui.plain import PlainScreen
-from dragoman.tui.wish import Wish
 
 
 def _screen(folder: Path) -> tuple[PlainScreen, Recorder]:

@@ -7,8 +7,8 @@ from tests.tui.stage import Recorder, StagedLink
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
+from dragoman.tui.begin import Wish
 from dragoman.tui.plain import PlainScreen
-from dragoman.tui.wish import Wish
 
 
 @pytest.mark.parametrize(

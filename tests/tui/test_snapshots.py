@@ -29,8 +29,8 @@ from dragoman.engine.content import (
 from dragoman.engine.info import SessionInfo
 from dragoman.tui import boarding, question
 from dragoman.tui.app import Terminal
+from dragoman.tui.begin import Wish
 from dragoman.tui.board import Board, Rows
-from dragoman.tui.wish import Wish
 
 KEPT = Path(__file__).parent / "snapshots"
 NOW = 1_700_000_000

@@ -17,9 +17,9 @@ from dragoman.engine.faults import Fault
 
 from . import prose
 from .asking import Asking
+from .begin import WELCOME, Wish
 from .choices import Choice
 from .conversation import Conversation
-from .curtain import WELCOME
 from .desk import ShownSession
 from .inbox import Inbox
 from .link import ScreenLink
@@ -28,7 +28,6 @@ from .question import Question
 from .rows import Row
 from .saying import send, taken
 from .status import Status
-from .wish import Wish
 from .writing import Writing
 
 _FRAME = 0.1  # seconds between two drawings while text streams

@@ -19,6 +19,7 @@ from dragoman.client.answers import BoardRow
 from dragoman.engine.events import ACTIVE, Event
 from dragoman.engine.faults import Fault, UnknownAgent
 
+from .begin import Wish
 from .boarding import columns, doing, line, needs, order
 from .conversation import Conversation
 from .desk import ShownSession
@@ -27,7 +28,6 @@ from .inbox import Inbox
 from .link import ScreenLink
 from .rows import safe
 from .strips import strip
-from .wish import Wish
 
 _FRAME = 0.1  # seconds between two drawings of the session that is watched
 _SOON = 0.3  # seconds in which changes are gathered

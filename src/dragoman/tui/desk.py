@@ -9,9 +9,9 @@ from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event, TurnBegan
 from dragoman.engine.faults import Fault, NothingRunning
 
+from .begin import Wish
 from .link import ScreenLink
 from .story import Story
-from .wish import Wish
 
 _PAGE = 400  # kept events that are read at once, from the end backwards
 

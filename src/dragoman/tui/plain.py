@@ -19,14 +19,13 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.reading import counted
 from dragoman.engine.visible import on_a_line
 
-from .begin import way_back
+from .begin import Wish, way_back
 from .desk import ShownSession
 from .link import ScreenLink
 from .paint import told
 from .question import ask_rows
 from .rows import safe
 from .story import noted
-from .wish import Wish
 
 _LOOK = 0.5  # seconds in which a line is no answer to a question that was put just now
 _HELP = """\

@@ -9,7 +9,7 @@ from dragoman.engine.faults import BadInput
 from ..parse import Args
 
 if TYPE_CHECKING:
-    from dragoman.tui.wish import Wish
+    from dragoman.tui.begin import Wish
 
 
 def run(args: Args) -> int:
@@ -27,7 +27,7 @@ def run(args: Args) -> int:
 
 def wish_of(args: Args) -> "Wish":
     """What the words of the command line mean. Raises BadInput."""
-    from dragoman.tui.wish import Wish
+    from dragoman.tui.begin import Wish
 
     words = list(args.prompt or ())
     prompt = " ".join(words).encode(errors="replace").decode()
