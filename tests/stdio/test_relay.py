@@ -1,4 +1,4 @@
-"""Between an editor and a host that comes and goes: `relay`, `acp`, `bridge`, `dial`."""
+"""Between an editor and a host that comes and goes: `relay`, `acp`, `bridge`."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import pytest
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
-from dragoman.stdio import acp, bridge, dial, relay
+from dragoman.stdio import acp, bridge, relay
 from dragoman.stdio.relay import NotThere, Relay
 from dragoman.wire.link import Blob, Peer
 
@@ -355,7 +355,7 @@ async def test_bridge_finds_the_gateway_anew_for_every_connection(
     async def connect(address: str, token: str, open: Any, **more: Any) -> None:
         asked.append((address, token, more["query"]))
 
-    monkeypatch.setattr(bridge.dial, "connect", connect)
+    monkeypatch.setattr(bridge, "connect", connect)
     way = bridge.GatewayWay(lambda: next(addresses), "tok", None, "agent")
     await way.connect(nobody, "n1")
     await way.connect(nobody, "n1")
@@ -373,7 +373,7 @@ def test_bridge_without_a_gateway_says_so(
     assert "does not answer" in capsys.readouterr().err
 
 
-# --- dial ---
+# --- the way into the gateway ---
 
 
 @pytest.fixture
@@ -385,22 +385,22 @@ def test_dial_takes_the_token_that_is_kept_and_refuses_what_is_none(
     where: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Path(where.config_dir) / "acp-bridge-token"
-    dial._keep(str(kept), "tok-1")
+    bridge._keep(str(kept), "tok-1")
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert dial.find_token(where, Settings()) == "tok-1"
+    assert bridge.find_token(where, Settings()) == "tok-1"
     kept.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(BadInput, match="is no text"):
-        dial.find_token(where, Settings())
+        bridge.find_token(where, Settings())
     kept.write_text("two words")
     with pytest.raises(BadInput, match="is no token"):
-        dial.find_token(where, Settings())
+        bridge.find_token(where, Settings())
     monkeypatch.setenv("DRAGOMAN_ACP_BRIDGE_TOKEN", " env ")
-    assert dial.find_token(where, Settings()) == "env"
+    assert bridge.find_token(where, Settings()) == "env"
 
 
 def test_dial_makes_no_token_for_somebody_elses_gateway(where: Places) -> None:
     with pytest.raises(NotThere, match="is not the daemon of"):
-        dial.find_token(where, Settings())
+        bridge.find_token(where, Settings())
 
 
 class Transport:
@@ -422,17 +422,17 @@ class Transport:
 def test_dial_says_why_the_gateway_refused(head: bytes, kind: type[Fault], why: str) -> None:
     transport: Any = Transport()
     with pytest.raises(kind, match=why):
-        dial._check(head, SimpleNamespace(handshake_exc=None), transport)
+        bridge._check(head, SimpleNamespace(handshake_exc=None), transport)
     assert transport.aborted
 
 
 async def test_dial_reads_one_head_and_keeps_what_follows() -> None:
-    whole = dial._Greeting()
+    whole = bridge._Greeting()
     whole.data_received(b"HTTP/1.1 101 X\r\nA: b\r\n\r")
     whole.data_received(b"\nframe")
     assert await whole.head == (b"HTTP/1.1 101 X\r\nA: b\r\n\r\n", b"frame")
     for said in (b"", b"x" * 40_000):
-        broken = dial._Greeting()
+        broken = bridge._Greeting()
         broken.data_received(said)
         broken.connection_lost(None)
         with pytest.raises(ConnectionError):
@@ -440,6 +440,6 @@ async def test_dial_reads_one_head_and_keeps_what_follows() -> None:
 
 
 def test_dial_trusts_the_configured_certificate_only(where: Places) -> None:
-    assert dial.tls("http://x", where, Settings()) is None
-    assert dial.tls("https://x", where, Settings()).check_hostname is True
-    assert dial._decoded(b"{") is None and dial._decoded(b"[1]") == [1]
+    assert bridge.tls("http://x", where, Settings()) is None
+    assert bridge.tls("https://x", where, Settings()).check_hostname is True
+    assert bridge._decoded(b"{") is None and bridge._decoded(b"[1]") == [1]
