@@ -8,8 +8,8 @@ import pytest
 from tests.dialects.openclawos.talking import Config, Talker, desk_of, manifest
 
 from dragoman.apps import App, Block, Invocation, KernelError, Message, Request
+from dragoman.apps.declare import parameters_of
 from dragoman.apps.kernel import socket_path
-from dragoman.apps.schema import parameters_of
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.host import OpenSpec

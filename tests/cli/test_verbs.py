@@ -41,7 +41,7 @@ from dragoman.cli.verbs import (
     terminal,
     upgrade_check,
 )
-from dragoman.cli.verbs.sessions import changing, following, rows, writing
+from dragoman.cli.verbs.sessions import changing, following, rows
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.engine.ports.rows import DoctorRow
@@ -611,14 +611,14 @@ def test_sessions_undoing_lists_and_restores(host: Host, capsys: Out) -> None:
     assert "(undone)" in (said := capsys.readouterr().out) and "merged" in said
 
 
-def test_sessions_writing_keeps_the_file_private(host: Host, tmp_path: Path, capsys: Out) -> None:
+def test_sessions_export_keeps_the_file_private(host: Host, tmp_path: Path, capsys: Out) -> None:
     known(host, session={"session": SESSION})
     host.answers["history"] = {"events": [], "more": False}
     path = tmp_path / "out.json"
-    assert writing.export(args(session="t-1", format="json", output=str(path))) == 0
+    assert rows.export(args(session="t-1", format="json", output=str(path))) == 0
     assert path.stat().st_mode & 0o777 == 0o600 and "written to" in capsys.readouterr().err
     with pytest.raises(BadInput, match="cannot be written"):
-        writing.export(args(session="t-1", format="json", output=str(tmp_path / "no" / "x")))
+        rows.export(args(session="t-1", format="json", output=str(tmp_path / "no" / "x")))
 
 
 def event(**body: Any) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """Parts of this dialect by themselves: `attach`, `desk`, `hear`, `hello`, `options`, `own`,
-`prompts`, `shapes`, `speak`, `verbs.account`, `verbs.care`, `verbs.handshake`, `verbs.options`.
+`prompts`, `shapes`, `speak`, `verbs.account`, `verbs.care`, `verbs.handshake`.
 """
 
 import json
@@ -43,7 +43,6 @@ from dragoman.dialects.acp.speak import (
     stop_of,
 )
 from dragoman.dialects.acp.verbs import account, care, handshake
-from dragoman.dialects.acp.verbs import options as option_verbs
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Message, PlanEntry, Text, Thinking, ToolCall
 from dragoman.engine.events import Event, Who
@@ -550,7 +549,7 @@ async def test_handshake_a_name_of_our_own_programs_is_kept() -> None:
     assert hearer.steady == "own:" + "n" * 64 and hearer.places is False
 
 
-# --- verbs.options ---
+# --- verbs.care: options ---
 
 
 async def test_option_verbs_want_a_session_and_a_value(tmp_path: Path) -> None:
@@ -569,7 +568,7 @@ async def test_option_verbs_want_a_session_and_a_value(tmp_path: Path) -> None:
     set_to = {"sessionId": id, "configId": "mode", "value": "full"}
     found = await talker.call("session/set_config_option", set_to)
     assert found["configOptions"][0]["currentValue"] == "full"
-    assert option_verbs.set_mode.__name__ == "set_mode"
+    assert care.set_mode.__name__ == "set_mode"
     await host_of(hearer.door).stop(0.1)
 
 

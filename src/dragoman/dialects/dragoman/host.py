@@ -64,18 +64,7 @@ async def doctor(conn: "Caller", _: None) -> dict[str, list[dict[str, str]]]:
     examine = conn.door.facts.doctor
     if examine is None:
         raise BadInput("This host has no doctor.", "Use: dragoman doctor")
-    rows = await examine()
-    return {
-        "rows": [
-            {
-                "severity": row.severity,
-                "category": row.category,
-                "message": row.message,
-                "fix": row.fix,
-            }
-            for row in rows
-        ]
-    }
+    return {"rows": [msgspec.to_builtins(row) for row in await examine()]}
 
 
 def apps(conn: "Caller", _: None) -> dict[str, Any]:

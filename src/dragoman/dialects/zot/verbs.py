@@ -142,13 +142,12 @@ def _then_begin(hearer: "ZotHearer", answer: Callable[[], dict[str, Any]]) -> Af
 
 def _greeting(hearer: "ZotHearer") -> dict[str, Any]:
     provider, model = model_of(hearer)
-    data: dict[str, Any] = {
+    return {
         "model": model,
         "protocol_version": PROTOCOL,
         "provider": provider,
         "version": door_of(hearer).facts.version or __version__,
     }
-    return data
 
 
 def read_prompt(line: bytes) -> Content:

@@ -9,7 +9,7 @@ _MODULES = {
     "show": "rows",
     "tail": "following",
     "send": "following",
-    "export": "writing",
+    "export": "rows",
 }
 
 

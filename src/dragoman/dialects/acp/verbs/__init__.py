@@ -7,7 +7,7 @@ import msgspec
 from dragoman.wire.verbs import C, P, Verb
 
 from .. import mcp, shapes
-from . import account, care, handshake, options, sessions, turns
+from . import account, care, handshake, sessions, turns
 
 
 def verb(
@@ -46,8 +46,8 @@ VERBS: dict[str, Verb] = {
     "session/cancel": verb(shapes.ForSession, turns.cancel),
     "session/update": verb(shapes.Told, turns.tell),
     "session/event": verb(shapes.Told, turns.tell),
-    "session/set_mode": verb(shapes.SetMode, options.set_mode),
-    "session/set_config_option": verb(shapes.SetOption, options.set_config_option),
+    "session/set_mode": verb(shapes.SetMode, care.set_mode),
+    "session/set_config_option": verb(shapes.SetOption, care.set_config_option),
     "mcp/message": verb(mcp.LentMessage, mcp.message),
     "$/cancel_request": verb(shapes.CancelRequest, turns.cancel_request),
 }

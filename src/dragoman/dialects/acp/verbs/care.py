@@ -1,4 +1,7 @@
-"""session/fork, set_title, archive, unarchive, status: sessions that need not be active."""
+"""session/fork, set_title, archive, unarchive, status: sessions that need not be active.
+
+And set_mode, set_config_option of those that are.
+"""
 
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -9,7 +12,8 @@ from dragoman.engine.traits import Given
 from dragoman.wire.verbs import After
 
 from ..mcp import lend
-from ..shapes import ForSession, OldSession, SetTitle
+from ..options import set_option
+from ..shapes import ForSession, OldSession, SetMode, SetOption, SetTitle
 from ..speak import state_of
 from .sessions import entered, read_directories, read_servers, stopped
 
@@ -91,3 +95,27 @@ async def status(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     if session is None:
         return {"status": "saved"}
     return {"status": "open", **({"state": state_of(session)} if conn.second else {})}
+
+
+async def set_mode(conn: "AcpHearer", params: SetMode) -> dict[str, Any]:
+    attachment = conn.active(params.session_id)
+    mode = params.mode if params.mode is not None else params.mode_snake
+    if not isinstance(mode, str):
+        raise BadInput("Missing required parameter: modeId")
+    await attachment.renew()
+    await conn.door.set_mode(attachment.id, mode, conn.who)
+    return {}
+
+
+async def set_config_option(conn: "AcpHearer", params: SetOption) -> dict[str, Any]:
+    attachment = conn.active(params.session_id)
+    await attachment.renew()
+    info = await conn.door.info(attachment.id)
+    if conn.second and params.type not in ("id", "boolean"):
+        raise BadInput('Parameter \'type\' must be "id" or "boolean"')
+    if params.type == "id" and not isinstance(params.value, str):
+        raise BadInput("Parameter 'value' must be one of the option's values")
+    if params.type == "boolean" and not isinstance(params.value, bool):
+        raise BadInput("Parameter 'value' must be true or false")
+    await set_option(conn.door, info, params.option, params.value, conn.who)
+    return {"configOptions": conn.options(await conn.door.info(attachment.id))}
