@@ -305,7 +305,7 @@ def test_acp_serves_alone_joins_or_logs_in(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr("dragoman.stdio.acp.main", lambda *words: served.append(words[1:]) or 0)
     monkeypatch.setattr("dragoman.stdio.joining.path_of", lambda *words: "/p")
     monkeypatch.setattr("dragoman.stdio.joining.reached", lambda path: "sock")
-    monkeypatch.setattr("dragoman.stdio.acp_join.greet", lambda sock: "begun")
+    monkeypatch.setattr("dragoman.stdio.joining.greet", lambda sock: "begun")
     usual = {"login": "", "alone": False, "max_sessions": None, "session_timeout": None}
     acp.run(args(**usual))
     acp.run(args(**{**usual, "max_sessions": 3}))

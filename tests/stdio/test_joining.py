@@ -1,4 +1,4 @@
-"""Beside a running daemon: `joining`, `acp_join`, `zot_join`, and `places` of an editor."""
+"""Beside a running daemon: `joining`, `zot_join`, and `places` of an editor."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.stdio import acp_join, joining, zot_join
+from dragoman.stdio import joining, zot_join
 from dragoman.stdio.places import Places
 from dragoman.stdio.zot_flags import Flags, parse
 from dragoman.stdio.zot_join import Owed
@@ -36,7 +36,7 @@ def pipes() -> Iterator[tuple[int, int, int, int]]:
             continue  # the test did
 
 
-# --- acp_join ---
+# --- joining ---
 
 
 def test_joining_settings_of_the_environment_keep_it_apart(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_joining_a_socket_that_was_left_behind_is_nobody(tmp_path: Path) -> None
         found.close()
 
 
-def test_acp_join_carries_the_first_line_and_keeps_the_rest(
+def test_joining_carries_the_first_line_and_keeps_the_rest(
     pair: tuple[socket.socket, socket.socket], pipes: tuple[int, int, int, int]
 ) -> None:
     ours, daemon = pair
@@ -74,7 +74,7 @@ def test_acp_join_carries_the_first_line_and_keeps_the_rest(
     thread = threading.Thread(target=serve)
     thread.start()
     os.write(editor, b'\n \r\n{"id":1}\n{"id":2}\nhal')  # in one write, blank lines first
-    begun = acp_join.greet(ours, stdin, stdout)
+    begun = joining.greet(ours, stdin, stdout)
     thread.join()
     assert heard == [b'{"id":1}\n'] and begun.heard == [b'{"id":1}']
     assert begun.rest == b'{"id":2}\nhal'
@@ -83,7 +83,7 @@ def test_acp_join_carries_the_first_line_and_keeps_the_rest(
 
 
 @pytest.mark.parametrize("how", ["input ends", "daemon leaves", "long line"])
-def test_acp_join_returns_early_and_the_relay_goes_on(
+def test_joining_returns_early_and_the_relay_goes_on(
     pair: tuple[socket.socket, socket.socket], pipes: tuple[int, int, int, int], how: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -94,9 +94,9 @@ def test_acp_join_returns_early_and_the_relay_goes_on(
     elif how == "daemon leaves":
         daemon.close()
     else:
-        monkeypatch.setattr(acp_join, "_LONGEST", 3)
+        monkeypatch.setattr(joining, "_LONGEST", 3)
         os.write(editor, b"x" * 9)
-    begun = acp_join.greet(ours, stdin, stdout)
+    begun = joining.greet(ours, stdin, stdout)
     assert begun.told == [] and begun.heard == []
     assert begun.rest == (b"x" * 9 if how == "long line" else b"")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.settings.places import places
 from dragoman.stdio.acp_greeting import Greeter, is_plain
-from dragoman.stdio.acp_join import Begun
+from dragoman.stdio.joining import Begun
 from dragoman.stdio.relay import NotThere, Relay, Way
 from dragoman.transports import stdio
 from dragoman.transports.loop import Stopping, run, settle_memory

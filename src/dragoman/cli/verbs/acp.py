@@ -14,14 +14,13 @@ def run(args: Args) -> int:
     own = args.alone or args.max_sessions is not None or args.session_timeout is not None
     path, begun = "", None
     if not own:
-        from dragoman.stdio import acp_join
-        from dragoman.stdio.joining import path_of, reached
+        from dragoman.stdio.joining import greet, path_of, reached
 
         path = path_of("acp", args.config_dir, os.environ)
         sock = reached(path)
         if sock is not None:
             print("dragoman acp: joined the running daemon (--alone: not)", file=sys.stderr)
-            begun = acp_join.greet(sock)
+            begun = greet(sock)
 
     def serve() -> int:
         from dragoman.stdio.acp import main

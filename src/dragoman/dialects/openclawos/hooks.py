@@ -15,7 +15,7 @@ from dragoman.engine.hooks import (
     Payload,
     Session,
 )
-from dragoman.engine.points import INTERCEPTABLE, OBSERVABLE
+from dragoman.engine.points import OBSERVABLE
 
 from .faults import reported
 
@@ -35,10 +35,6 @@ def hook_of(name: str) -> str | None:
     """The engine's hook behind a name; None when there is no such hook."""
     hook = ALIASES.get(name, name)
     return hook if hook in OBSERVABLE else None
-
-
-def is_interceptable(name: str) -> bool:
-    return ALIASES.get(name, name) in INTERCEPTABLE
 
 
 # What an app calls the fields that it may change, and what they must be.

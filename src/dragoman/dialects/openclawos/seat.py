@@ -7,6 +7,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from dragoman.engine.hooks import Block, HookContext, P, Payload
+from dragoman.engine.points import INTERCEPTABLE
 from dragoman.observe.log import get_log
 
 from . import hooks
@@ -184,7 +185,7 @@ class Seat(Struct, eq=False):
         if not delivery and not self.desk.may(self.name, "hook", name):
             return False
         if name not in self.hears:
-            intercepts = name in self.manifest.intercepts and hooks.is_interceptable(name)
+            intercepts = name in self.manifest.intercepts and hook in INTERCEPTABLE
             intercepts = intercepts and self.desk.may(self.name, "hook", name)
             known = self._names(hook)
             self.hears[name] = Heard(intercepts)

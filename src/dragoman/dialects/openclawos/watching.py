@@ -70,12 +70,9 @@ class AppSettings:
                 return ("", *rest)
             case ["openclawos", "apps", name, "config", *rest] if name == self._names[0]:
                 return ("", *rest)
-            case [name, *rest] if name in self._names and not self._is_section(name):
+            case [name, *rest] if name in self._names and self._config.get(name) is None:
                 return ("", *rest)
         return None
-
-    def _is_section(self, name: str) -> bool:
-        return self._config.get(name) is not None
 
     def value(self, place: tuple[str, ...]) -> Any:
         """What is at such a place, as it is; the first part is empty for the app's own table."""

@@ -90,13 +90,10 @@ async def user_settings(asked: Asked) -> shapes.UserSettings:
 
 
 async def update_user_settings(asked: Asked) -> shapes.UserSettings:
-    kept, body = await user_settings(asked), asked.body
-    changes: dict[str, Any] = {"updated_at": seconds(asked.desk.door.now_ms())}
-    if body.advanced_providers is not None:
-        changes["advanced_providers"] = body.advanced_providers
-    if body.opt_in_telemetry is not None:
-        changes["opt_in_telemetry"] = body.opt_in_telemetry
-    made = msgspec.structs.replace(kept, **changes)
+    kept, given = await user_settings(asked), msgspec.structs.asdict(asked.body)
+    changes: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    now = seconds(asked.desk.door.now_ms())
+    made = msgspec.structs.replace(kept, updated_at=now, **changes)
     await asked.desk.door.shelf.put(*_SETTINGS, msgspec.json.encode(made))
     return made
 
