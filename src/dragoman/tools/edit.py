@@ -9,7 +9,7 @@ from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Preview, ToolEnv
 from dragoman.policy.paths import Boundary
-from dragoman.sandbox.launch import Confine
+from dragoman.sandbox.launch import Confine, Unconfined
 
 from . import told
 from .args import brief, decode
@@ -46,8 +46,8 @@ class Edit(msgspec.Struct, eq=False):
     spec = told.EDIT
 
     _bounds: BoundsOf
-    _confine: Confine
-    _reads: Reads
+    _confine: Confine = msgspec.field(default_factory=Unconfined)
+    _reads: Reads = msgspec.field(default_factory=Reads)
 
     def summary(self, args: dict[str, Any]) -> str:
         edits = args.get("edits")

@@ -46,6 +46,11 @@ def ascii_encode(value: object) -> bytes:
     return to_ascii(encode(value))
 
 
+def safe_encode(value: object) -> bytes:
+    """Like `encode`, U+2028 and U+2029 escaped: some clients take them for line ends."""
+    return to_safe(encode(value))
+
+
 def to_ascii(text: bytes) -> bytes:
     """Rewrite encoded JSON so that it holds ASCII only."""
     if text.isascii():

@@ -143,10 +143,12 @@ class Shell:
         at_hand: str | None = None  # the method whose quick answer is made
         line, takes_none = b"", False
         quick: Callable[[Any], bytes | None] | None = None  # of an envelope that is not JSON-RPC's
+        read = table.read
+        assert read is not None
         try:
-            messages = table.read(lines)
+            messages = read(lines)
         except Exception:
-            messages = self._read_singly(lines, table.read)
+            messages = self._read_singly(lines, read)
         for message in messages:
             if type(message) is not kind:
                 at_hand = None

@@ -59,6 +59,7 @@ class Verb:
     def __init__(
         self,
         run: Callable[[C, P], object],
+        params: type[P] | None = None,
         *,
         order: Order = "free",
         direct: bool = False,
@@ -69,8 +70,10 @@ class Verb:
         takes: object = None,
     ) -> None:
         self.run: Callable[[Any, Any], Any] = run
-        self.takes = takes
-        self.read: Callable[[Any], Any] | None = read
+        self.takes = params if takes is None else takes
+        self.read: Callable[[Any], Any] | None = read or (
+            None if params is None else reader(params)
+        )
         self.order = order
         self.direct = direct
         self.plain = plain
@@ -107,7 +110,7 @@ class Table(msgspec.Struct, eq=False):
 
     verbs: Mapping[str, Verb]
     expected: tuple[type[BaseException], ...]
-    read: Callable[[list[bytes]], Sequence[Any]]
+    read: Callable[[list[bytes]], Sequence[Any]] | None = None  # None: the dialect reads itself
     request: type = Request
     answer: Callable[[Any, Verb, Any, Any], bytes] | None = None
     bare: bytes = b"{}"
