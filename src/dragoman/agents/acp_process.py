@@ -7,8 +7,6 @@ so that after a restart a new child can take the conversation up again.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from dragoman.engine.content import Message, Prompt, Text, ToolCall
 from dragoman.engine.faults import BadInput, ProviderFailed
 from dragoman.engine.info import SessionInfo
@@ -22,6 +20,7 @@ from dragoman.engine.ports import (
     TurnResult,
 )
 from dragoman.engine.traits import Given, Trait
+from dragoman.holding import Holder
 
 from .acp_child import Child, Wrap
 from .acp_taking import ChildSeat, Ground, Taking
@@ -48,7 +47,7 @@ class Hosted(Trait, frozen=True):
     command: tuple[str, ...] = ()
 
 
-class AcpProcessAgent(msgspec.Struct, eq=False):
+class AcpProcessAgent(Holder):
     """Implements `ports.Agent` for every agent with the backend `acp`.
 
     `wrap` puts a child process into its sandbox, `environment` is all that it sees of ours. `began`

@@ -11,6 +11,7 @@ from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, Usage
 from dragoman.engine.events import Stop
 from dragoman.engine.faults import BadInput, Fault, Refused
 from dragoman.engine.ports import TurnPort, TurnResult
+from dragoman.holding import Holder
 from dragoman.observe.log import get_log
 from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
@@ -62,7 +63,7 @@ class Ground(Protocol):
     async def run(self, turn: TurnPort, params: Fields) -> Terminal: ...
 
 
-class ChildSeat(msgspec.Struct, eq=False):
+class ChildSeat(Holder):
     """A session's child and what lives as long as it."""
 
     child: Child

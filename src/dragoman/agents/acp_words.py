@@ -20,6 +20,7 @@ from dragoman.engine.content import (
     ToolCall,
     text_of,
 )
+from dragoman.holding import Holder
 
 _KINDS = frozenset("read edit delete move search execute think fetch switch_mode other".split())
 _NAME = 64
@@ -33,7 +34,7 @@ Fields = dict[str, Any]
 _CANCELLED: Fields = {"outcome": {"outcome": "cancelled"}}
 
 
-class HostedCall(msgspec.Struct, eq=False):
+class HostedCall(Holder):
     """A tool call of the hosted agent, as far as it is known."""
 
     id: str

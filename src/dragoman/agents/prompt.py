@@ -12,11 +12,10 @@ from datetime import date
 from functools import cache
 from time import monotonic
 
-import msgspec
-
 from dragoman.engine.info import SessionInfo, plan_file
 from dragoman.engine.ports import AgentProfile
 from dragoman.engine.ports.agents import CONTEXT_NAMES
+from dragoman.holding import Holder
 
 from .markdown import read
 
@@ -54,7 +53,7 @@ def system_prompt(profile: AgentProfile, cwd: str, extra: tuple[str, ...] = ()) 
     return look.made
 
 
-class _Look(msgspec.Struct, eq=False):
+class _Look(Holder):
     """What the files of a folder say, and the prompt that was made of it last."""
 
     said: list[str]

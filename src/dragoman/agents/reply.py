@@ -23,6 +23,7 @@ from dragoman.engine.ports import (
     Provider,
     TurnPort,
 )
+from dragoman.holding import Holder
 
 
 @asynccontextmanager
@@ -39,7 +40,7 @@ async def streaming(
             await close()
 
 
-class Reply(msgspec.Struct, eq=False):
+class Reply(Holder):
     """What the model has said so far in this call."""
 
     turn: TurnPort

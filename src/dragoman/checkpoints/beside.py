@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from dragoman.holding import Holder
+
 from .database import FileChange
 from .looking import WorkspaceLook
 
 
-class OpenLook(msgspec.Struct, eq=False):
+class OpenLook(Holder):
     """How a folder was when a command began, and what others did there since."""
 
     seen: WorkspaceLook

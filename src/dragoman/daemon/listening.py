@@ -5,10 +5,9 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
 from dragoman.daemon.guests import Guests
 from dragoman.engine.faults import Fault, InUse, Refused
+from dragoman.holding import Holder
 from dragoman.host import lock
 from dragoman.host.compose import Composed
 from dragoman.host.desks import Desks
@@ -20,7 +19,7 @@ log = get_log("daemon")
 audit = get_log("audit")
 
 
-class Doorkeeper(msgspec.Struct, frozen=True, eq=False):
+class Doorkeeper(Holder):
     """Admits processes of our own user only, and notes whom it admitted or refused.
 
     `refuses` says of a process whether one of our tools started it: those are refused whoever runs

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.descriptor import REGISTRY
+from dragoman.holding import Holder
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends, ends_of
 from dragoman.wire.link import Hearer, Link, Opener, tell_overlong
 
@@ -32,7 +33,7 @@ def which(line: bytes) -> str:
     return REGISTRY.which(message)
 
 
-class AnyHearer(msgspec.Struct, eq=False):
+class AnyHearer(Holder):
     """A connection whose dialect is not known yet; after the first line it only passes on."""
 
     _link: Link

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from operator import attrgetter
 from typing import Any, ClassVar
 
-import msgspec
+from dragoman.holding import Holder
 
 from . import events as ev
 from .ask import Seen
@@ -36,7 +36,7 @@ BEFORE: ContextVar["tuple[Calls, asyncio.Future[None] | None] | None"] = Context
 _DRAFT_PROGRESS = 64 * 1024  # how much of a running tool's output a late watcher is shown
 
 
-class Calls(msgspec.Struct, eq=False):
+class Calls(Holder):
     """The tool calls of one turn."""
 
     ledger: Ledger
@@ -228,7 +228,7 @@ def _of(path: str) -> Any:
     return property(attrgetter(f"_calls.{path}"))
 
 
-class Env(msgspec.Struct, eq=False):
+class Env(Holder):
     """What a tool sees of its session (`ports.ToolEnv`)."""
 
     _calls: Calls

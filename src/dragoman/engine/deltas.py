@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-import msgspec
+from dragoman.holding import Holder
 
 from . import events as ev
 from .events import Event
@@ -16,7 +16,7 @@ _ENDS = frozenset({ev.Spoke, ev.CallEnded, ev.TurnEnded})  # what streamed befor
 _DRAFTED = _KINDS | {ev.StepBegan, ev.StreamOpened, ev.CallDrafted, ev.CallReady, ev.Retrying}
 
 
-class Run(msgspec.Struct, eq=False):
+class Run(Holder):
     """Neighbouring deltas of one kind, turn and part of it, not joined yet.
 
     The part is a call's id, or the number of the step whose text it is.

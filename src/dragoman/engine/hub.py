@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
+from dragoman.holding import Holder
 
 from . import events as ev
 from .deltas import (
@@ -72,7 +72,7 @@ class Personal(Generic[T_co]):
         raise NotImplementedError
 
 
-class Watch(msgspec.Struct, eq=False):
+class Watch(Holder):
     """One client's view of a hub. Close it when the client leaves."""
 
     hub: "Hub"

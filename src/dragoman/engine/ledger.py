@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from dragoman.holding import Holder
+
 from . import events as ev
 from .content import text_of
 from .events import Event, Who
@@ -67,7 +69,7 @@ class Home(Protocol):
     async def rebuild(self, session_id: str) -> State: ...
 
 
-class Commit(msgspec.Struct, eq=False):
+class Commit(Holder):
     """Facts on their way to the store. `done` is resolved when they are stored and told."""
 
     events: list[Event]

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast
 
-import msgspec
+from dragoman.holding import Holder
 
 from .content import Prompt
 from .events import Event, Who
@@ -97,7 +97,7 @@ class Seats:
         self.on_resume()
 
 
-class Seat(msgspec.Struct, Generic[S], eq=False):
+class Seat(Holder, Generic[S]):
     """A client's place at one session; `shape` is how it is told what happens there."""
 
     _host: Host

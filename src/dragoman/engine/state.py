@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.holding import Holder
+
 from . import events as ev
 from .content import Message, Text, ToolCall, ToolResult, Usage
 from .events import Ask, Mode, Settled, Status
@@ -26,7 +28,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 SUMMARY_HEAD = "## Context Summary (compacted)"
 
 
-class State(msgspec.Struct, eq=False):
+class State(Holder):
     """What a session is now. Only `apply` changes it."""
 
     id: str

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from dragoman.holding import Holder
+
 from . import events as ev
 from .content import Prompt
 from .events import Event, Outcome, Stop, Who
@@ -29,7 +31,7 @@ def _future() -> "asyncio.Future[Any]":
     return asyncio.get_running_loop().create_future()
 
 
-class Work(msgspec.Struct, eq=False):
+class Work(Holder):
     """A prompt, a compaction, or a turn to take up again.
 
     `kept`, `started` and `done` are futures: it may be acknowledged, it began, it ended.
@@ -75,7 +77,7 @@ class Work(msgspec.Struct, eq=False):
                 future.exception()  # nobody has to wait for either: no warning if it stays unread
 
 
-class Draft(msgspec.Struct, eq=False):
+class Draft(Holder):
     """What the running step has streamed so far, for watchers that join in the middle."""
 
     step: int = 0
@@ -116,7 +118,7 @@ class Draft(msgspec.Struct, eq=False):
         return [Event(session, at, body) for body in bodies]
 
 
-class Underway(msgspec.Struct, eq=False):
+class Underway(Holder):
     """The record of a running turn, which all that have to do with it share."""
 
     id: str

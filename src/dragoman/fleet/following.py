@@ -10,6 +10,7 @@ from dragoman.engine.events import Event
 from dragoman.engine.faults import Busy, UnknownSession
 from dragoman.engine.host import Host
 from dragoman.engine.work import Finished
+from dragoman.holding import Holder
 
 from .desk import Desk
 from .mirror import FarLedger
@@ -24,7 +25,7 @@ HEARD = {
 }
 
 
-class Wait(msgspec.Struct, eq=False):
+class Wait(Holder):
     """A turn that was asked for here and is taken elsewhere."""
 
     session: str

@@ -7,6 +7,7 @@ from time import monotonic
 import msgspec
 
 from dragoman.engine.ports import Shelf
+from dragoman.holding import Holder
 
 from . import tokens
 from .http import Refusal, Request
@@ -20,7 +21,7 @@ _WINDOW = 60.0
 _ADDRESSES = 1_000
 
 
-class Throttle(msgspec.Struct, eq=False):
+class Throttle(Holder):
     """Counts wrong guesses of the last minute, by address and over all."""
 
     _wrong: dict[str, deque[float]] = {}
@@ -52,7 +53,7 @@ class Throttle(msgspec.Struct, eq=False):
         self._all.append(now)
 
 
-class Auth(msgspec.Struct, eq=False):
+class Auth(Holder):
     """The gateway's lock."""
 
     shelf: Shelf

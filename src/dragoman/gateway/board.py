@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from dragoman.engine import events as ev
 from dragoman.engine.events import Event, Who
 from dragoman.engine.hub import Watch
 from dragoman.engine.ports import AskRow
+from dragoman.holding import Holder
 from dragoman.wire.codec import encode as _encode
 
 from . import views
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 
-class ShortShape(msgspec.Struct, frozen=True, eq=False):
+class ShortShape(Holder):
     """Says of every session that changed what lists show of it, and of approvals what they are."""
 
     _door: "Door"
@@ -54,7 +53,7 @@ class FullShape:
         return b"".join([views.sse("event", views.encode(one)) for one in events]) or None
 
 
-class Board(msgspec.Struct, eq=False):
+class Board(Holder):
     """One dashboard page."""
 
     _gate: "Gate"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.engine.events import Event
+from dragoman.holding import Holder
 from dragoman.observe.log import get_log
 
 from . import views
@@ -29,7 +30,7 @@ _LONGEST_WAIT = 300.0
 log = get_log("gateway.callbacks")
 
 
-class Nudge(msgspec.Struct, eq=False):
+class Nudge(Holder):
     """`engine.hub.Shape` that says nothing and wakes whoever posts."""
 
     woken: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
@@ -40,7 +41,7 @@ class Nudge(msgspec.Struct, eq=False):
         return None
 
 
-class Callback(msgspec.Struct, eq=False):
+class Callback(Holder):
     """One address that is told."""
 
     _gate: "Gate"

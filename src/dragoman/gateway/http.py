@@ -6,6 +6,8 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 
+from dragoman.holding import Holder
+
 if TYPE_CHECKING:
     from .routes.table import AnyRoute
 
@@ -61,7 +63,7 @@ def joined(fields: list[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-class Request(msgspec.Struct, eq=False):
+class Request(Holder):
     """One request: its head, and its body once that has arrived."""
 
     method: str
@@ -134,7 +136,7 @@ def split_target(target: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
     return "/" + "/".join(parts), tuple(parts), query
 
 
-class Response(msgspec.Struct, eq=False):
+class Response(Holder):
     """A whole answer."""
 
     status: int = 200
@@ -147,7 +149,7 @@ class Response(msgspec.Struct, eq=False):
         self.headers = {**first, **self.headers}
 
 
-class Stream(msgspec.Struct, eq=False):
+class Stream(Holder):
     """An answer that goes on: `begin` gets an outlet to write to for as long as it likes."""
 
     begin: Callable[[Any], None]

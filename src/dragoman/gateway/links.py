@@ -15,6 +15,7 @@ from time import time
 import msgspec
 
 from dragoman.engine.ports import AskRow, Shelf
+from dragoman.holding import Holder
 
 from .http import Refusal
 
@@ -24,7 +25,7 @@ SECONDS = 900
 LONGEST = 24 * 3600
 
 
-class Links(msgspec.Struct, eq=False):
+class Links(Holder):
     """Makes links, and knows which still work."""
 
     _shelf: Shelf

@@ -3,9 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from dragoman.engine.hub import Watch
+from dragoman.holding import Holder
 
 from .http import Answer, Request, Response, Stream
 
@@ -55,7 +54,7 @@ class ServerNeeds(Doorkeeper, Protocol):
     def trouble(self, request: Request, problem: BaseException) -> None: ...
 
 
-class Outlet(msgspec.Struct, eq=False):
+class Outlet(Holder):
     """Where a stream is written to."""
 
     _connection: "Connection"
@@ -96,7 +95,7 @@ class Outlet(msgspec.Struct, eq=False):
             self._resumed.clear()
 
 
-class Feed(msgspec.Struct, eq=False):
+class Feed(Holder):
     """What a watch delivers, kept until the stream has begun and then written to it."""
 
     _held: list[bytes] = []

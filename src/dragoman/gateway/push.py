@@ -18,6 +18,7 @@ import msgspec
 from dragoman.engine.events import Asked, Event, Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.visible import brief
+from dragoman.holding import Holder
 from dragoman.observe.log import get_log
 
 from .origin import is_loopback
@@ -134,7 +135,7 @@ class Signer:
         return f"vapid t={said}.{coded(sign)}, k={self.public}"
 
 
-class _Questions(msgspec.Struct, eq=False):
+class _Questions(Holder):
     """`engine.hub.Shape` that says nothing and hands questions on."""
 
     _waiting: asyncio.Queue[str]
@@ -146,7 +147,7 @@ class _Questions(msgspec.Struct, eq=False):
         return None
 
 
-class Pusher(msgspec.Struct, eq=False):
+class Pusher(Holder):
     """Tells browsers. Runs once the first of them has asked for it."""
 
     _gate: "Gate"

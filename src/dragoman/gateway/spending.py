@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.engine.events import Compacted, Event, Spoke
 from dragoman.engine.faults import UnknownSession
+from dragoman.holding import Holder
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
@@ -27,7 +28,7 @@ class Spent(msgspec.Struct, frozen=True):
     cost: float
 
 
-class Spending(msgspec.Struct, eq=False):
+class Spending(Holder):
     """Adds up as far as the store has come; what was read is not read again that day."""
 
     _door: "Door"

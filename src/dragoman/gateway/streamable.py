@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.dialects.descriptor import Streams
+from dragoman.holding import Holder
 from dragoman.wire.link import Blob, Hearer, Opener, Peer
 
 from .outlet import Outlet
@@ -51,7 +52,7 @@ def key_of(id: object) -> tuple[type, Any]:
     return type(id), id
 
 
-class Mailbox(msgspec.Struct, eq=False):
+class Mailbox(Holder):
     """One stream: what is written to it, and what waits for somebody to read it."""
 
     _link: "StreamsLink"

@@ -7,6 +7,7 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.events import Event
+from dragoman.holding import Holder
 
 _TITLE = 120
 
@@ -50,7 +51,7 @@ class Totals(msgspec.Struct, frozen=True):
     tokens_out: int = 0
 
 
-class Timeline(msgspec.Struct, eq=False):
+class Timeline(Holder):
     """Folds kept events, oldest first, into turns; `keep` are how many of the newest stay."""
 
     keep: int

@@ -11,6 +11,7 @@ from dragoman.engine.ask import LASTING
 from dragoman.engine.events import Event
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AskRow
+from dragoman.holding import Holder
 from dragoman.observe.redact import redact
 from dragoman.wire.codec import encode as _encode
 
@@ -117,7 +118,7 @@ def sse(name: str, data: bytes, id: int = 0) -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
-class EventShape(msgspec.Struct, eq=False):
+class EventShape(Holder):
     """`engine.hub.Shape` that speaks server-sent events, one per event, shared by all who watch.
 
     Kept events carry their place as the id, so that `Last-Event-ID` says where to go on.

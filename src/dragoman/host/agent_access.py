@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, TurnPort
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.launch import Confine, Launch
 from dragoman.tools import orphans
@@ -24,7 +23,7 @@ _INSIDE = bytes(range(0x80, 0xC0))  # no character begins with one of these
 BoundsOf = Callable[[AgentProfile, SessionInfo], Boundary]
 
 
-class Ground(msgspec.Struct, eq=False):
+class Ground(Holder):
     """Implements what `agents.acp_taking.Ground` asks for."""
 
     _bounds: BoundsOf

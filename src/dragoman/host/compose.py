@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from dragoman import __version__
 from dragoman.engine.door import Door
 from dragoman.engine.facts import Facts
@@ -17,6 +15,7 @@ from dragoman.engine.offers import Offer, Offers
 from dragoman.engine.ports import ModelInfo, ModelPart, ModelRequest, PromptTurn, Store
 from dragoman.engine.ports.checkpoints import Checkpoints
 from dragoman.engine.traits import PutBack
+from dragoman.holding import Holder
 from dragoman.host.account import Account
 from dragoman.host.cells import given_away
 from dragoman.host.config import LiveConfig
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 log = get_log("host")
 
 
-class Composed(msgspec.Struct, eq=False):
+class Composed(Holder):
     """A host that is ready to be served."""
 
     config: LiveConfig

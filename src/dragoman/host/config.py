@@ -7,6 +7,7 @@ import msgspec
 
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.reading import found_at
+from dragoman.holding import Holder
 from dragoman.observe.redact import redact
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
@@ -15,7 +16,7 @@ from dragoman.settings.places import Places
 Told = Callable[[str, Any, Any], None]
 
 
-class LiveConfig(msgspec.Struct, eq=False):
+class LiveConfig(Holder):
     """`door.ConfigPort` over the settings file. Secrets never leave it."""
 
     loaded: Loaded

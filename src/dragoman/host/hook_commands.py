@@ -34,6 +34,7 @@ from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.agents import PromptTurn
 from dragoman.engine.ports.tools import LOOKING
 from dragoman.engine.session import Session
+from dragoman.holding import Holder
 from dragoman.host.hook_programs import program_of
 from dragoman.observe.log import get_log
 from dragoman.settings.host import Hook
@@ -72,7 +73,7 @@ class Place:
         return None
 
 
-class HookCommands(msgspec.Struct, eq=False):
+class HookCommands(Holder):
     """Runs the commands of `[[hooks]]` (`engine.hooks.Subscriber`)."""
 
     name = "hooks of the configuration"

@@ -5,13 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.offers import Offers
 from dragoman.engine.ports import Agent, AgentProfile, Policy, PromptTurn, Tool, Toolbox, ToolSpec
 from dragoman.engine.traits import Given
+from dragoman.holding import Holder
 from dragoman.host.cells import Cells, scratch
 from dragoman.host.descendants import Descendants
 from dragoman.host.installed import own_code
@@ -290,7 +289,7 @@ def _search(given: "WebSearchSettings") -> Tool | None:
     return WebSearch(given.provider, key, given.base_url)
 
 
-class Layers(msgspec.Struct, eq=False):
+class Layers(Holder):
     """Several toolboxes as one; the first that has a name wins. Apps' tools come and go."""
 
     _layers: Sequence[Toolbox]

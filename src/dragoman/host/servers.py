@@ -15,6 +15,7 @@ from dragoman.engine.host import Host
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Tool, Toolbox
 from dragoman.engine.traits import Given
+from dragoman.holding import Holder
 from dragoman.host.cells import Cells
 from dragoman.observe.log import get_log
 from dragoman.settings import profiles
@@ -29,7 +30,7 @@ log = get_log("mcp")
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0  # seconds until a lost server is tried again
 
 
-class Shared(msgspec.Struct, eq=False):
+class Shared(Holder):
     """One server of the configuration."""
 
     name: str
@@ -146,7 +147,7 @@ class Lease:
         self._shared.users.discard(self._session)
 
 
-class Servers(msgspec.Struct, eq=False):
+class Servers(Holder):
     """All servers; without any, the library is never imported.
 
     `cells` has the sandboxes, `tokens` is a private directory. `trust` is told the mark of each

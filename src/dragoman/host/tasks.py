@@ -13,6 +13,7 @@ from dragoman.engine.host import Host, OpenSpec
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile, Outcome, Toolbox, ToolEnv, ToolSpec
 from dragoman.engine.traits import Given, StartedBy
+from dragoman.holding import Holder
 from dragoman.tools.args import brief, decode, schema, text
 
 _MOST = 8  # children of one session at once
@@ -25,7 +26,7 @@ class TaskArgs(msgspec.Struct):
     title: str = ""
 
 
-class Tasks(msgspec.Struct, eq=False):
+class Tasks(Holder):
     """Gives the tool to sessions that may have children."""
 
     _host: Host

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import sys
 
-import msgspec
+from dragoman.holding import Holder
 
 BEAT_SECONDS = 0.004  # 250 times a second: far quicker than the eye
 _ENOUGH = 32 * 1024  # bytes that are read before the beat
@@ -18,7 +18,7 @@ _FAST = 0.0015  # seconds from one to the next, at most
 _AT_ONCE = 0.001  # what waited is read so soon after the beat, by a clock of milliseconds
 
 
-class Gathering(msgspec.Struct, eq=False):
+class Gathering(Holder):
     """Watches the reads of one answer, and makes its socket quiet between beats."""
 
     _loop: asyncio.AbstractEventLoop

@@ -10,6 +10,7 @@ from dragoman.engine.content import ToolCall
 from dragoman.engine.events import Mode
 from dragoman.engine.faults import Fault, Refused
 from dragoman.engine.ports import Judgement, Reach, ToolSpec
+from dragoman.holding import Holder
 
 from . import caches
 from .guarded import guarded
@@ -297,7 +298,7 @@ def _host(url: object) -> str:
         return ""
 
 
-class _Touched(msgspec.Struct, eq=False):
+class _Touched(Holder):
     """What speaks against the paths of a call, and what it needs outside of the boundary."""
 
     denied: str = ""

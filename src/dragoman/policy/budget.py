@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import Clock, Store
+from dragoman.holding import Holder
 
 _SPACE = "budget"
 _MINUTE = 60_000
@@ -57,7 +58,7 @@ class Used(msgspec.Struct):
         return cost, actions
 
 
-class Budgets(msgspec.Struct, eq=False):
+class Budgets(Holder):
     """Implements `ports.Budget` for all agents of a process."""
 
     _limits: Callable[[str], Allowance]

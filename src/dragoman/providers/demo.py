@@ -21,6 +21,7 @@ from dragoman.engine.ports import (
     ModelThought,
     ModelUsage,
 )
+from dragoman.holding import Holder
 
 from . import leaflet
 from .estimate import request_chars, rough_usage
@@ -46,7 +47,7 @@ _QUOTE_LINES = 12
 _QUOTE_CHARS = 900
 
 
-class Demo(msgspec.Struct, eq=False):
+class Demo(Holder):
     """Reads the last request, plays its next step, and closes with what the tools said.
 
     `pace` is the pause in seconds before each word, and between numbers that are counted slowly.

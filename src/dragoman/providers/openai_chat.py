@@ -21,6 +21,7 @@ from dragoman.engine.ports import (
     ModelUsage,
     ToolSpec,
 )
+from dragoman.holding import Holder
 
 from . import failures
 from .estimate import output_room
@@ -189,7 +190,7 @@ def _usage(usage: _Usage) -> Usage:
     )
 
 
-class OpenAIChat(msgspec.Struct, kw_only=True, eq=False):
+class OpenAIChat(Holder, kw_only=True):
     """The format of Chat Completions.
 
     `effort` says how a server takes the reasoning effort; `returns_thoughts` is for servers that

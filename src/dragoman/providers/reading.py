@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThought
+from dragoman.holding import Holder
 
 from .sse import EventParser
 
 
-class PartReader(msgspec.Struct, eq=False):
+class PartReader(Holder):
     """Turns the events of one answer into parts. No I/O."""
 
     _provider: str
@@ -33,7 +34,7 @@ class Silent(Exception):
     """A stream that moves says nothing."""
 
 
-class Reading(msgspec.Struct, eq=False):
+class Reading(Holder):
     """One answer on its way: bytes are fed from the socket's read, parts are taken when woken.
 
     What is wrong with the bytes is raised when the parts before it were taken, so that nothing

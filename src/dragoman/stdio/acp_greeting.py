@@ -22,6 +22,7 @@ from dragoman.dialects.acp.hello import (
     is_modern,
     login_method,
 )
+from dragoman.holding import Holder
 from dragoman.settings.places import Places
 from dragoman.stdio.joining import has_settings
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
@@ -72,7 +73,7 @@ def keeps(where: Places) -> bool | None:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-class Greeter(msgspec.Struct, eq=False):
+class Greeter(Holder):
     """A `Hearer` that answers the first `initialize` and keeps the rest for the real one."""
 
     max_line = MAX_LINE

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from dragoman.holding import Holder
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -12,7 +12,7 @@ KNOWN = 1024  # sessions remembered; beyond, all are forgotten and learnt anew
 HOT = 64  # sessions of ours that may be hot at once, since every list looks through the hot ones
 
 
-class RowPlace(msgspec.Struct, eq=False):
+class RowPlace(Holder):
     """Where a session's row is, and how far it got."""
 
     num: int

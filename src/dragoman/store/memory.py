@@ -11,6 +11,7 @@ from dragoman.engine.events import already
 from dragoman.engine.faults import Fault, UnknownAsk, UnknownSession
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import AskRow, Batch, Entry
+from dragoman.holding import Holder
 
 from .rules import (
     ask_exists,
@@ -34,7 +35,7 @@ RECENT = 100_000  # entries that `entries_since` can still give
 SLACK = RECENT // 10  # let the list grow by this much before it is cut, so cutting is rare
 
 
-class MemorySession(msgspec.Struct, eq=False):
+class MemorySession(Holder):
     """One session in memory."""
 
     info: SessionInfo

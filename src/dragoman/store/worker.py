@@ -8,9 +8,8 @@ from collections.abc import Callable
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from dragoman.engine.faults import Fault
+from dragoman.holding import Holder
 
 from .rules import closed
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Job(msgspec.Struct, eq=False):
+class Job(Holder):
     """Work for a store thread, and the future of whoever waits for it."""
 
     work: "Callable[[sqlite3.Connection], Any]"

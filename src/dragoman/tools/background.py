@@ -10,6 +10,7 @@ import msgspec
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput, TooMany
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.holding import Holder
 
 from . import told
 from .args import brief, decode
@@ -20,7 +21,7 @@ _KEPT = 16  # that have ended and can still be looked at
 _LONGEST_WAIT = 60.0
 
 
-class BackgroundCommand(msgspec.Struct, eq=False):
+class BackgroundCommand(Holder):
     """One command in the background."""
 
     id: str
@@ -83,7 +84,7 @@ class JobBook(Protocol):
         ...
 
 
-class _Unwritten(msgspec.Struct, eq=False):
+class _Unwritten(Holder):
     """A book that forgets."""
 
     _count: int = 0
@@ -183,7 +184,7 @@ class OutputArgs(msgspec.Struct):
     wait: float = 0.0
 
 
-class BashOutput(msgspec.Struct, eq=False):
+class BashOutput(Holder):
     """What a background command has printed since it was last looked at."""
 
     spec = told.BASH_OUTPUT
@@ -232,7 +233,7 @@ class KillArgs(msgspec.Struct):
     id: str
 
 
-class BashKill(msgspec.Struct, eq=False):
+class BashKill(Holder):
     """Ends a background command."""
 
     spec = told.BASH_KILL

@@ -8,6 +8,7 @@ from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Preview, ToolEnv
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.launch import Confine, Unconfined
 
@@ -40,7 +41,7 @@ class Edited(NamedTuple):
     before: Content
 
 
-class Edit(msgspec.Struct, eq=False):
+class Edit(Holder):
     """Replaces parts of a file."""
 
     spec = told.EDIT

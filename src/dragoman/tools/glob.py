@@ -11,6 +11,7 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 
 from . import told, trees
@@ -31,7 +32,7 @@ class GlobArgs(msgspec.Struct):
     ignored: bool = False
 
 
-class Glob(msgspec.Struct, eq=False):
+class Glob(Holder):
     """Finds files below a directory."""
 
     spec = told.GLOB

@@ -13,6 +13,7 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 
 from . import told
@@ -55,7 +56,7 @@ class _Found(msgspec.Struct):
     note: str
 
 
-class Grep(msgspec.Struct, eq=False):
+class Grep(Holder):
     """Searches files for a regular expression."""
 
     spec = told.GREP

@@ -9,6 +9,7 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 
 from . import told
@@ -25,7 +26,7 @@ class LsArgs(msgspec.Struct):
     limit: int = told.MAX_ENTRIES
 
 
-class Ls(msgspec.Struct, eq=False):
+class Ls(Holder):
     """Lists a directory, sorted by name."""
 
     spec = told.LS

@@ -19,6 +19,7 @@ import msgspec
 from dragoman.engine.content import Image, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
+from dragoman.holding import Holder
 from dragoman.sandbox.program import Wrap, unwrapped
 
 from .environ import staying
@@ -266,7 +267,7 @@ class McpConnection:
         self.tools = {}
 
 
-class _Words(msgspec.Struct, eq=False):
+class _Words(Holder):
     """The last words of a server on its standard error, for whoever asks why it is gone."""
 
     _said: bytearray = msgspec.field(default_factory=bytearray)
@@ -467,7 +468,7 @@ class Leads(Protocol):
     async def close(self) -> None: ...
 
 
-class McpTools(msgspec.Struct, eq=False):
+class McpTools(Holder):
     """The tools of a session's servers (`ports.Toolbox`); grows as servers connect."""
 
     _connections: Sequence[Leads]

@@ -8,6 +8,7 @@ from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.info import plan_file
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.holding import Holder
 
 from . import told
 from .args import decode
@@ -47,7 +48,7 @@ class Plan:
         return Outcome((Text("\n".join(lines) or "The plan is empty."),))
 
 
-class ProposePlan(msgspec.Struct, eq=False):
+class ProposePlan(Holder):
     """Shows the plan file to the human, who says whether it is carried out."""
 
     spec = told.PROPOSE_PLAN

@@ -8,6 +8,7 @@ import msgspec
 from dragoman.engine.content import Detail, Image, Location, Text, picture_type
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 
 from . import told
@@ -38,7 +39,7 @@ class ReadArgs(msgspec.Struct):
     column: int = 1
 
 
-class Read(msgspec.Struct, eq=False):
+class Read(Holder):
     """Reads a file."""
 
     spec = told.READ

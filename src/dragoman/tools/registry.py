@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.engine.ports import Tool, ToolSpec
+from dragoman.holding import Holder
 
 from . import told
 from .disk import BoundsOf
@@ -27,7 +28,7 @@ ALIASES: Mapping[str, str] = {"shell": "bash"}
 Closer = Callable[[], Awaitable[None]]
 
 
-class Late(msgspec.Struct, dict=True, eq=False):
+class Late(Holder, dict=True):
     """A built-in tool: what it is told as, and its code when it is called."""
 
     spec: ToolSpec
@@ -82,7 +83,7 @@ class Box:
             await self._closers.pop()()
 
 
-class Registry(msgspec.Struct, dict=True, eq=False):
+class Registry(Holder, dict=True):
     """Builds the tools of sessions; one per agent profile.
 
     `bounds` gives the boundary of a call; `outputs` is a private directory of ours; `confine` gives

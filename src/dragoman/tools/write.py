@@ -9,6 +9,7 @@ from dragoman.engine.ask import Change
 from dragoman.engine.content import Detail, Diff, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, Preview, ToolEnv
+from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.launch import Confine, Unconfined
 
@@ -29,7 +30,7 @@ class WriteArgs(msgspec.Struct):
     content: str
 
 
-class Write(msgspec.Struct, eq=False):
+class Write(Holder):
     """Makes a file, or replaces all that was in it."""
 
     spec = told.WRITE

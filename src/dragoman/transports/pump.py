@@ -12,8 +12,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
+from dragoman.holding import Holder
 from dragoman.wire.lines import Lines
 from dragoman.wire.link import Blob, Hearer, Opener, Peer, tell_overlong
 
@@ -82,7 +81,7 @@ class Terms:
         self.ticking: Tick  # of the loop, once there is a connection
 
 
-class Slow(msgspec.Struct, eq=False):
+class Slow(Holder):
     """What is kept of a client only while it does not read what it is sent."""
 
     throttled: bool = False

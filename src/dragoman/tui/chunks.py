@@ -8,7 +8,7 @@ it can be seen.
 import re
 from typing import NamedTuple
 
-import msgspec
+from dragoman.holding import Holder
 
 MOST = 4_000  # characters of one piece; a longer one is cut at a line, or at a space
 
@@ -24,7 +24,7 @@ class Chunk(NamedTuple):
     tight: bool = False  # it goes on where the piece before was cut
 
 
-class Splitter(msgspec.Struct, eq=False):
+class Splitter(Holder):
     """Takes text as it comes; `tail` is what may still change."""
 
     tail: str = ""

@@ -10,6 +10,7 @@ import msgspec
 from rich.text import Text
 
 from dragoman.engine.content import Diff
+from dragoman.holding import Holder
 
 from . import prose
 from .piece import Piece
@@ -35,7 +36,7 @@ _MARKS = {
 _NO_GUTTER = Text("  ")
 
 
-class Look(msgspec.Struct, eq=False):
+class Look(Holder):
     """What the reader has chosen to see."""
 
     open_thoughts: bool = False
@@ -173,7 +174,6 @@ def told(name: str, args: dict[str, Any] | None) -> str:
         if isinstance(value, str) and value:
             rest = args.get("path") if key == "pattern" else None
             return f"{value} in {rest}" if isinstance(rest, str) and rest else value
-    import msgspec
 
     return msgspec.json.encode(args).decode()
 

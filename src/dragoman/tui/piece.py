@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import msgspec
-
 from dragoman.engine.content import Diff, Image, PlanEntry
+from dragoman.holding import Holder
 
 _CONTEXT = re.compile(r'\n\n<context name="([^"\n]*)">\n')
 Kind = Literal["you", "said", "thought", "call", "plan", "note", "ended", "shell"]
@@ -19,7 +18,7 @@ def at_work(names: Sequence[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more"
 
 
-class Piece(msgspec.Struct, eq=False):
+class Piece(Holder):
     """One thing that was said or done. `stamp` changes with it."""
 
     kind: Kind

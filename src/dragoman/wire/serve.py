@@ -18,6 +18,8 @@ from typing import Any, Generic
 import msgspec
 from msgspec import UNSET
 
+from dragoman.holding import Holder
+
 from .calls import Outbound
 from .jsonrpc import ABSENT, Batch, BatchReply, Invalid, Request, Response, reply
 from .link import Link, Party
@@ -101,7 +103,7 @@ class Call(Generic[C]):
                 shell.party.rested()
 
 
-class Lane(msgspec.Struct, eq=False):
+class Lane(Holder):
     """Requests that wait for others to end."""
 
     width: int

@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from dragoman.holding import Holder
+
 from .jsonrpc import Request
 
 C = TypeVar("C")  # whose verb it is: a connection, or its call
@@ -37,7 +39,7 @@ class Cancelled(Exception):
     """Whoever answers the request was stopped."""
 
 
-class After(msgspec.Struct, eq=False):
+class After(Holder):
     """A result, and what is to be done once it was sent."""
 
     result: Any
@@ -95,7 +97,7 @@ def reader(params: type[P]) -> Callable[[Any], P]:
     return read
 
 
-class Table(msgspec.Struct, eq=False):
+class Table(Holder):
     """What a dialect tells its shells, once for all connections.
 
     `read` makes messages of lines. Those of type `request` have a `method`, an `id` and `params`;

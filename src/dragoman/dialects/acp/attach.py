@@ -14,6 +14,7 @@ from dragoman.engine.faults import NothingRunning, UnknownSession
 from dragoman.engine.ports.commands import Commands
 from dragoman.engine.seat import Seat
 from dragoman.engine.work import Work
+from dragoman.holding import Holder
 from dragoman.wire.link import Blob
 
 from .calls import text_content
@@ -37,7 +38,7 @@ def _future() -> "asyncio.Future[None]":
     return asyncio.get_running_loop().create_future()
 
 
-class Running(msgspec.Struct, eq=False):
+class Running(Holder):
     """A prompt of this connection: from the moment it is heard until it is answered."""
 
     request: object  # the id of what is to be answered

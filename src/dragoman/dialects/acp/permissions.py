@@ -11,6 +11,7 @@ from dragoman.engine.ask import LASTING
 from dragoman.engine.events import Ask, Settled, Verdict
 from dragoman.engine.faults import AlreadySettled, Busy, UnknownAsk, UnknownSession
 from dragoman.engine.visible import on_a_line, visible
+from dragoman.holding import Holder
 from dragoman.wire.calls import CallFailed, LinkLost, TooManyCalls
 
 from . import calls
@@ -48,7 +49,7 @@ class Answer(NamedTuple):
 Reading = Callable[[Any], Answer]
 
 
-class Questions(msgspec.Struct, eq=False):
+class Questions(Holder):
     """What this connection has asked its human about one session."""
 
     _connection: "AcpHearer"

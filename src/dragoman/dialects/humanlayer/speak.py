@@ -12,6 +12,7 @@ from dragoman.engine.door import Door
 from dragoman.engine.events import ACTIVE, Event
 from dragoman.engine.faults import Fault
 from dragoman.engine.traits import Waiver
+from dragoman.holding import Holder
 from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
@@ -108,7 +109,7 @@ class Waiting:
         return asyncio.get_running_loop().time() - self._looked >= _LOOK_SECONDS
 
 
-class Subscribed(msgspec.Struct, frozen=True, eq=False):
+class Subscribed(Holder):
     """An `engine.hub.Shape`: says events to all subscriptions that have the same filter."""
 
     _door: Door

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
+from dragoman.holding import Holder
 from dragoman.wire.verbs import Verb
 
 from . import shapes
@@ -51,7 +52,7 @@ def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = N
     return Verb(later, order="serial", quick=quick, read=_Params(params).read, takes=params)
 
 
-class _Params(msgspec.Struct, eq=False):
+class _Params(Holder):
     """Reads the params of a method; its decoder is made when it is first called."""
 
     _type: type[msgspec.Struct]

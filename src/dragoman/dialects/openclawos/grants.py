@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-import msgspec
-
 from dragoman.engine.offers import Offer
+from dragoman.holding import Holder
 
 from . import invoke
 from .faults import Wrong
@@ -54,7 +53,7 @@ RULES = {
 }
 
 
-class Grant(msgspec.Struct, eq=False):
+class Grant(Holder):
     """One capability that an app was granted."""
 
     seat: "Seat"

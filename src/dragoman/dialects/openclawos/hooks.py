@@ -16,6 +16,7 @@ from dragoman.engine.hooks import (
     Session,
 )
 from dragoman.engine.points import OBSERVABLE
+from dragoman.holding import Holder
 
 from .faults import reported
 
@@ -139,7 +140,7 @@ def channel_of(data: Payload) -> str:
     return data.channel if isinstance(data, Outgoing) and "channelId" not in data.more else ""
 
 
-class Delivery(msgspec.Struct, eq=False):
+class Delivery(Holder):
     """Gives each message that may go out to the app that owns its channel, after all others."""
 
     _desk: "Desk"

@@ -8,6 +8,7 @@ from msgspec.json import Decoder
 
 from dragoman.engine.hooks import Block, HookContext, P, Payload
 from dragoman.engine.points import INTERCEPTABLE
+from dragoman.holding import Holder
 from dragoman.observe.log import get_log
 
 from . import hooks
@@ -26,7 +27,7 @@ _read_status = Decoder(Heartbeat).decode
 _MOST_UNANSWERED = 2  # interceptions in a row after which an app is passed over
 
 
-class Verdict(Struct, eq=False):
+class Verdict(Holder):
     """An interceptor's answer to come. Like a `CapabilityUse` it waits for its `hook.result`."""
 
     hook: str
@@ -49,7 +50,7 @@ class Heard(Struct):
     answered: int = 0
 
 
-class Seat(Struct, eq=False):
+class Seat(Holder):
     """Implements `engine.hooks.Subscriber` for one app on one connection."""
 
     desk: "Desk"

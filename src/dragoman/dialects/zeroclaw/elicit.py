@@ -8,6 +8,7 @@ import msgspec
 from dragoman.engine.events import Ask
 from dragoman.engine.faults import AlreadySettled, Busy, UnknownAsk
 from dragoman.engine.reading import counted
+from dragoman.holding import Holder
 from dragoman.wire.calls import CallFailed, LinkLost, TooManyCalls
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Reply(msgspec.Struct, frozen=True):
     content: dict[str, Any] = {}
 
 
-class Questions(msgspec.Struct, eq=False):
+class Questions(Holder):
     """The questions that one connection was asked and has not answered."""
 
     _conn: "ZeroclawHearer"

@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET
 
 from dragoman.engine.arrivals import Arrivals
@@ -14,6 +13,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.seat import Seat, Seats
 from dragoman.engine.view import SessionView
+from dragoman.holding import Holder
 from dragoman.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -72,7 +72,7 @@ TABLE = _table(gated=True)  # until `initialize` succeeded
 OPEN = _table(gated=False)
 
 
-class Held(msgspec.Struct, eq=False):
+class Held(Holder):
     """What few connections have: watches of our own kind, sessions on their way in."""
 
     watches: "dict[str, Watch]" = {}  # of `dragoman/watch`, by id

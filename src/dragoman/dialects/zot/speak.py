@@ -8,13 +8,12 @@ tools; at the very end `error` if the turn failed, and `done`.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
-
 from dragoman.engine import events as ev
 from dragoman.engine import shown
 from dragoman.engine.content import Block, Image, Message, Text, ToolCall, ToolResult, Usage
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.visible import visible
+from dragoman.holding import Holder
 from dragoman.wire.link import Blob
 
 from .faults import CANCELLED, REFUSED
@@ -76,7 +75,7 @@ def usage(tokens: Usage, cost: float) -> dict[str, Any]:
 # --- events ---
 
 
-class Words(msgspec.Struct, eq=False):
+class Words(Holder):
     """Frames that take their place among events which are held for a slow reader.
 
     `compacting` is True when they begin a compaction of this connection, False when they end one.
@@ -86,7 +85,7 @@ class Words(msgspec.Struct, eq=False):
     compacting: bool | None = None
 
 
-class Speaker(msgspec.Struct, eq=False):
+class Speaker(Holder):
     """Implements `engine.hub.Shape` for one connection.
 
     `waiting` has the prompts of this connection that have not begun: turn -> request id. The `done`

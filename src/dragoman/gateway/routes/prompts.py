@@ -69,7 +69,7 @@ def _promise() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
-class TurnShape(views.EventShape, eq=False):
+class TurnShape(views.EventShape):
     """Speaks like all and notices when the end of one turn was said."""
 
     turn: str = ""

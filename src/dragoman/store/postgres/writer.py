@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.faults import Fault, StoreFailed
+from dragoman.holding import Holder
 
 from ..rules import closed
 from .changes import Append
@@ -70,7 +71,7 @@ SELECT (SELECT array_agg(num) FROM moved) AS moved, (SELECT before FROM counted)
 """
 
 
-class PostgresWork(msgspec.Struct, eq=False):
+class PostgresWork(Holder):
     change: "Change"
     future: "asyncio.Future[Any]"
     since: float = msgspec.field(default_factory=monotonic)

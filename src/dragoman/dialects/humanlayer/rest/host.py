@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.engine.events import Event
 from dragoman.engine.info import SessionQuery, each_session
+from dragoman.holding import Holder
 
 from ..speak import Subscribed, filter_of
 from ..times import seconds
@@ -98,7 +99,7 @@ async def update_user_settings(asked: Asked) -> shapes.UserSettings:
     return made
 
 
-class Streamed(msgspec.Struct, eq=False):
+class Streamed(Holder):
     """Events as server-sent ones (`engine.hub.Shape`)."""
 
     _told: Subscribed
