@@ -14,7 +14,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.ask import Ask, Scope
 from dragoman.engine.content import Text, ToolCall, Usage
 from dragoman.engine.events import Event, Who
-from dragoman.engine.faults import NothingRunning
+from dragoman.engine.faults import NothingRunning, UnknownSession
 from dragoman.engine.info import SessionInfo
 from dragoman.tui import link as links
 from dragoman.tui.begin import Wish
@@ -148,6 +148,21 @@ async def test_desk_counts_a_prompt_until_its_turn_begins() -> None:
     await asyncio.sleep(0)
     desk.link.take(event(1, ev.TurnBegan("t", (Text("one"),), key=desk._keys[0])))
     assert desk.waiting == 0 and desk.story.pieces[-1].text == "one"
+    desk.leave()
+
+
+async def test_desk_says_why_a_session_is_not_followed_any_more() -> None:
+    class Lost(Link):
+        async def follow(self, id: str, since: int, take: Any, begin: Any) -> None:
+            raise UnknownSession(id)
+
+    drawn = asyncio.Event()
+    desk: Any = ShownSession(Lost(Host([])), WISH, drawn.set)  # type: ignore[arg-type]
+    await desk.open("s1")
+    await asyncio.wait_for(drawn.wait(), 30)
+    last = desk.story.pieces[-1]
+    assert (last.kind, last.name) == ("note", "error")
+    assert last.text == f"This session is not followed any more: {UnknownSession('s1')}"
     desk.leave()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from time import time
 from uuid import uuid4
 
 from dragoman.client.host import HostClient
@@ -31,7 +32,6 @@ class ShownSession:
         self.story = Story(link.name)
         self.session = ""
         self.cwd = wish.cwd
-        self.problem = ""
         self._first = 1  # the first kept event that was read
         self._reading = False
         self._changed = changed
@@ -49,7 +49,6 @@ class ShownSession:
             self._task = None
         self.session = ""
         self.cwd = self.wish.cwd
-        self.problem = ""
         self._keys.clear()
         self.story = Story(self.link.name)
 
@@ -91,8 +90,10 @@ class ShownSession:
         try:
             await self.link.follow(session_id, since, take, begin)
         except Fault as fault:
-            self.problem = str(fault)
-            self._changed()
+            story.note(
+                f"This session is not followed any more: {fault}", int(time() * 1000), "error"
+            )
+            changed()
 
     @property
     def waiting(self) -> int:

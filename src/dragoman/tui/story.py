@@ -107,25 +107,25 @@ class Story:
                 self._planned(body, at)
             case ev.ModelSet():
                 self.model = body.model
-                self._note(f"the model is {body.model} now", at)
+                self.note(f"the model is {body.model} now", at)
             case ev.ModeSet():
                 self.mode = body.mode
-                self._note(f"the mode is {body.mode} now", at)
+                self.note(f"the mode is {body.mode} now", at)
             case ev.ReasoningSet():
-                self._note(f"the effort is {body.effort or 'as configured'} now", at)
+                self.note(f"the effort is {body.effort or 'as configured'} now", at)
             case ev.Compacted():
                 self.cost += body.cost
-                self._note("the history was summarised", at)
+                self.note("the history was summarised", at)
             case ev.Cleared():
-                self._note("the agent has forgotten what is above", at)
+                self.note("the agent has forgotten what is above", at)
             case ev.Noted():
-                self._note(noted(body), at, body.level)
+                self.note(noted(body), at, body.level)
             case ev.Retrying():
                 self.waits = f"another try in {body.delay:.0f} s ({body.reason})"
             case ev.Presence():
                 self.present = body.clients
             case ev.Deleted():
-                self._note("this session was deleted", at, "error")
+                self.note("this session was deleted", at, "error")
 
     def gather(self) -> None:
         """Put the text that has come since into pieces."""
@@ -181,7 +181,7 @@ class Story:
         self.pieces.append(piece)
         return piece
 
-    def _note(self, text: str, at: int, level: str = "info") -> None:
+    def note(self, text: str, at: int, level: str = "info") -> None:
         self._add(Piece("note", text, at=at, name=level))
 
     def touched(self, piece: Piece) -> None:
@@ -220,7 +220,7 @@ class Story:
                 for block in message.content:
                     if isinstance(block, ToolResult):
                         self._result(block)
-        self._note(f"continues {body.parent[:8]} from here", at)
+        self.note(f"continues {body.parent[:8]} from here", at)
 
     def _turn_began(self, body: ev.TurnBegan, at: int) -> None:
         self.turn, self.turn_at, self.waits = body.turn, at, "the model"
@@ -270,7 +270,7 @@ class Story:
             self._blocks(body.content, at)
         self._begin_step()
         if body.error and body.stop != "aborted":
-            self._note(body.error, at, "error")
+            self.note(body.error, at, "error")
         self.cost += body.cost
         self.usage = body.usage
         self.model = body.model or self.model
@@ -348,9 +348,9 @@ class Story:
             said = body.verdict.replace("_", " ")
             comment = f": {body.comment}" if body.comment else ""
             by = f" by {who}" if who else ""
-            self._note(f"{said}{by}{comment}", at)
+            self.note(f"{said}{by}{comment}", at)
         elif ask is not None and body.verdict == "answer":
-            self._note(f"{ask.title} → {body.text}", at)
+            self.note(f"{ask.title} → {body.text}", at)
 
     def _planned(self, body: ev.Planned, at: int) -> None:
         last = next((p for p in reversed(self.pieces) if p.kind in ("plan", "you")), None)
