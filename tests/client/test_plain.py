@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ class Server:
 
     def _serve(self) -> None:
         client, _ = self._sock.accept()
-        with client, client.makefile("rb") as lines:
+        # A client that had its answers and left may have left some of them unread.
+        with client, client.makefile("rb") as lines, suppress(ConnectionError):
             for line in lines:
                 message = json.loads(line)
                 self.heard.append(message)
@@ -40,10 +42,7 @@ class Server:
                 if said is None:
                     return
                 for one in said:
-                    try:
-                        client.sendall(json.dumps(one).encode() + b"\n")
-                    except ConnectionError:
-                        return  # the client had its answer and left
+                    client.sendall(json.dumps(one).encode() + b"\n")
 
     def close(self) -> None:
         self._thread.join(5)
