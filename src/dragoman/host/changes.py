@@ -37,11 +37,14 @@ class Changes:
     """Says of each session what its folder had changed at its start.
 
     git is asked from threads of its own, as soon as the session gets its tools: it works while the
-    rest of the first turn is put together.
+    rest of the first turn is put together. A folder is looked at once at a time, and whoever comes
+    meanwhile shares the next look: a thousand sessions in a folder are a few looks at it.
     """
 
     def __init__(self) -> None:
         self._said: dict[str, asyncio.Future[str]] = {}
+        self._looking: dict[str, asyncio.Future[str]] = {}
+        self._next: dict[str, asyncio.Task[str]] = {}
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="git")
 
     def begin(self, profile: AgentProfile, info: SessionInfo) -> None:
@@ -49,8 +52,24 @@ class Changes:
         if profile.system_prompt is None and info.id not in self._said:
             if len(self._said) >= _REMEMBERED:
                 del self._said[next(iter(self._said))]
-            loop = asyncio.get_running_loop()
-            self._said[info.id] = loop.run_in_executor(self._threads, changes, info.cwd)
+            self._said[info.id] = self._look(info.cwd)
+
+    def _look(self, cwd: str) -> asyncio.Future[str]:
+        """A look at the folder that begins after this call."""
+        if cwd in self._next:
+            return self._next[cwd]
+        if under_way := self._looking.get(cwd):
+            self._next[cwd] = asyncio.create_task(self._look_after(under_way, cwd))
+            return self._next[cwd]
+        look = asyncio.get_running_loop().run_in_executor(self._threads, changes, cwd)
+        self._looking[cwd] = look
+        look.add_done_callback(lambda _: self._looking.pop(cwd))
+        return look
+
+    async def _look_after(self, under_way: asyncio.Future[str], cwd: str) -> str:
+        await asyncio.wait([under_way])
+        del self._next[cwd]
+        return await self._look(cwd)
 
     async def said(self, turn: PromptTurn) -> tuple[str, ...]:
         """A part of the system prompt; none with a prompt of the user's own."""
