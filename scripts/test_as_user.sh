@@ -32,6 +32,11 @@ node=tests/interop/node/node_modules
 [ ! -d $node ] || cp -r --preserve=timestamps,links,mode $node "$clone/$node"
 cache=$(.venv/bin/python -m pip cache dir 2>/dev/null || true)
 if [ -d "$cache" ]; then mkdir -p "$home/.cache" && cp -r "$cache" "$home/.cache/"; fi
+cache=$(.venv/bin/uv cache dir 2>/dev/null || true)
+if [ -d "$cache" ]; then mkdir -p "$home/.cache" && cp -r "$cache" "$home/.cache/uv"; fi
+# Nor compiled: what Go made of its library lies where the commands of agents have it.
+own=.local/state/dragoman-commands/go-build
+if [ -d "$HOME/$own" ]; then mkdir -p "$home/${own%/*}" && cp -r "$HOME/$own" "$home/$own"; fi
 chown -R "$user:" "$home"
 # What has the machine for itself measures time and memory elsewhere, whoever runs it. At a terminal it
 # matters where files and sockets are, who may have them, and how it is begun and left.

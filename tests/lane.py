@@ -3,11 +3,13 @@
 A file that has no test with a lane's mark need not be read by it. Marks are known by their word in
 the file; a test that got one otherwise is an error, so that none is lost.
 
-`python -m tests.lane` prints what `make test-user` spares.
+`python -m tests.lane` prints what `make test-user` spares, and `python -m tests.lane by-user` what CI,
+where it is root, leaves to it.
 """
 
 import os
 import re
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -40,7 +42,10 @@ ONCE = {
 ONCE_LONG = {
     "browser/test_fleet.py": "one page of the dashboard",
     "browser/test_hostile.py": "one page of the dashboard",
+    "browser/test_questions.py": "questions in a page; test_dashboard.py runs as everybody",
     "browser/test_rooms.py": "pages that test_tour.py goes through as well",
+    "browser/test_tour.py": "pages of the dashboard; test_dashboard.py runs as everybody",
+    "browser/test_worktree.py": "one page of the dashboard",
     "cross/test_acknowledged.py": "what a daemon keeps; test_one_session.py runs as everybody",
     "cross/fire/test_fire.py": "random clients: what they ask for, not who they are",
     "cross/test_soak.py": "memory of a daemon",
@@ -59,9 +64,11 @@ ONCE_LONG = {
     "store/test_conformance.py": "rows in and out",
     "store/test_crash.py": "a writer that is killed again and again",
     "store/test_differential.py": "rows in and out",
+    "tools/test_hostile.py": "hostile calls of all tools; each tool has tests of its own",
 }
 # The same of short ones that read text, or look at answers alone.
 ONCE_SHORT = {
+    "cli/test_args.py": "what code reads and declares",
     "cross/test_overlong.py": "long lines in each protocol",
     "fuzz/test_fields.py": "lines, in this process",
     "policy/test_commands.py": "commands read, none run",
@@ -70,12 +77,28 @@ ONCE_SHORT = {
     "settings/test_refer.py": "what keys refer to",
     "settings/test_retired.py": "keys that went",
     "settings/test_shape.py": "what keys may hold",
+    "settings/test_write.py": "keys written and read back",
     "testing/test_ends.py": "talks played in this process",
     "testing/test_play.py": "talks played in this process",
     "testing/test_score.py": "talks judged in this process",
     "tools/test_mcp_alive.py": "servers that say nothing",
     "tools/test_search_random.py": "what is found; test_search.py runs as everybody",
     "transports/test_idle.py": "memory of silent connections",
+}
+# The other way round: whole days of people and their programs, who are root nowhere but in containers.
+# CI, where it is root, leaves them to `make test-user`; the parts they use run as both.
+BY_USER = {
+    "apps/test_examples.py": "whole apps",
+    "apps/test_installing.py": "whole apps",
+    "cli/test_everyday.py": "days of work, command by command",
+    "cli/test_field.py": "whole reports",
+    "cli/test_odd_streams.py": "every command with odd streams",
+    "docs/test_pages.py": "every command of every page",
+    "interop/test_acp_python.py": "an editor's day",
+    "interop/test_acp_typescript.py": "an editor's day",
+    "interop/test_gateway.py": "editors through the bridge",
+    "interop/test_humanlayer_cli.py": "a command that asks humans",
+    "interop/test_humanlayer_rest.py": "generated clients",
 }
 # What a run of the whole suite leaves to CI: much of its time, for what others show in short.
 # A run that names a folder or a file has all of it (`make test T=tests/cli`).
@@ -103,7 +126,6 @@ LATER = {
     "sandbox/test_programs.py": "servers and agents in sandboxes; test_escapes.py runs",
     "test_guard.py": "how fast hot paths are, which make bench guards",
     "test_hashes.py": "pip, with digests",
-    "tools/test_hostile.py": "hostile calls of all tools; each tool has tests of its own",
     "transports/test_idle.py": "memory of silent connections",
     "tui/test_board.py": "people at terminals; test_approving.py and test_opening.py run",
     "tui/test_conversing.py": "people at terminals; test_approving.py and test_opening.py run",
@@ -169,4 +191,5 @@ def spared() -> list[Path]:
 
 
 if __name__ == "__main__":
-    print(*(path.relative_to(TESTS.parent) for path in spared()))
+    left = [TESTS / name for name in BY_USER] if "by-user" in sys.argv else spared()
+    print(*(path.relative_to(TESTS.parent) for path in left))

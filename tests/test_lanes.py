@@ -19,8 +19,16 @@ def test_who_starts_processes_is_not_spared() -> None:
     assert not {path.partition("/")[0] for path in others}.intersection(lane.AS_USER)
 
 
+def test_no_file_is_left_out_by_both_root_and_user() -> None:
+    spared = {str(path.relative_to(lane.TESTS)) for path in lane.spared()}
+    assert not spared & set(lane.BY_USER)
+    assert {name.partition("/")[0] for name in lane.BY_USER} <= set(lane.AS_USER)
+    for name in lane.BY_USER:  # what only root can do would run nowhere
+        assert not lane.has(lane.TESTS / name, "root"), name
+
+
 def test_what_is_long_is_there() -> None:
-    for name in (*lane.LATER, *lane.LONGEST, *lane.ONCE_SHORT):
+    for name in (*lane.LATER, *lane.LONGEST, *lane.ONCE_SHORT, *lane.BY_USER):
         assert (lane.TESTS / name).is_file(), name
     for name in (*lane.ONCE_LONG, *lane.LONGEST):
         assert name.partition("/")[0] in lane.AS_USER, name

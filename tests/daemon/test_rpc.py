@@ -7,13 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests import go_cache
 
 from dragoman.stdio.zot_flags import parse
 
@@ -530,8 +530,7 @@ def test_our_own_clients(name, env, tmp_path):
     if missing:
         pytest.skip(f"no {', '.join(missing)} here")
     env = configured(env) | {"DRAGOMAN": f"{sys.executable} -m dragoman", "ZOTCORE_RPC_TOKEN": "t"}
-    cache = Path(tempfile.gettempdir(), f"dragoman-tests-go-{os.geteuid()}")
-    env |= {"GOCACHE": str(cache), "GOFLAGS": "-mod=mod"}
+    env |= {"GOCACHE": go_cache.place(), "GOFLAGS": "-mod=mod"}
     done = subprocess.run(
         [*words, "run echo hi"], cwd=folder, env=env, capture_output=True, text=True, timeout=250
     )
