@@ -32,7 +32,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: fleet proofs help setup docs wheel packages run test test-again test-user test-pythons test-local coverage covered check bench tasks fire soak shells clean setup-node setup-browser setup-local setup-tools pictures
+.PHONY: fleet proofs help setup docs wheel packages run test test-again test-user test-pythons test-local coverage covered check bench tasks fire soak shells clean setup-node setup-browser setup-docs setup-local setup-release setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -228,9 +228,13 @@ docs: $(STAMP_DOCS)
 	$(BIN)/python scripts/make_docs.py build/docs
 	@echo "open build/docs/html/index.html"
 
+setup-docs: $(STAMP_DOCS)
+
 $(STAMP_DOCS): $(STAMP) pyproject.toml constraints.txt
 	scripts/install.sh $(BIN)/python '.[docs]'
 	@touch $@
+
+setup-release: $(STAMP_RELEASE)
 
 $(STAMP_RELEASE): $(STAMP) pyproject.toml constraints.txt
 	scripts/install.sh $(BIN)/python '.[release]'
