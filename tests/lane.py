@@ -3,8 +3,8 @@
 A file that has no test with a lane's mark need not be read by it. Marks are known by their word in
 the file; a test that got one otherwise is an error, so that none is lost.
 
-`python -m tests.lane` prints what `make test-user` spares, `python -m tests.lane by-user` what CI, where
-it is root, leaves to it.
+`python -m tests.lane` prints what `make test-user` spares, `python -m tests.lane by-user` what CI,
+where it is root, leaves to it.
 """
 
 import os
@@ -85,8 +85,8 @@ ONCE_SHORT = {
     "tools/test_search_random.py": "what is found; test_search.py runs as everybody",
     "transports/test_idle.py": "memory of silent connections",
 }
-# The other way round: whole days of people and their programs, who are seldom root. CI, where it is,
-# leaves them to `make test-user`; the parts they use run as both.
+# The other way round: whole days of people and their programs, who are seldom root. CI, where it
+# is, leaves them to `make test-user`; the parts they use run as both.
 BY_USER = {
     "apps/test_examples.py": "whole apps",
     "apps/test_installing.py": "whole apps",
