@@ -12,12 +12,23 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, sleep
+from typing import BinaryIO
 
 from dragoman.engine.faults import StoreFailed
 
 USERS = ("postgres", "nobody")
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 START_SECONDS = 60.0
+# Reads until whoever began it is gone, however that was; then ends the server and removes it.
+_WATCH = """
+cat >/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+if [ -n "$pid" ] && ps -p "$pid" -o args= | grep -qF "$1"; then
+  kill -QUIT "$pid"
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+fi
+rm -rf "$1"
+"""
 
 
 class Server:
@@ -31,6 +42,7 @@ class Server:
             os.chown(self.folder, self._uid, -1)
         self._data = self.folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
+        self._leash, self._gone = _watch(self.folder)
         try:
             self._run(
                 _program("initdb"), "-D", str(self._data), "-U", "dragoman", "--auth=trust",
@@ -93,9 +105,13 @@ class Server:
         self._settings += more
         self.start()
 
-    def stop(self) -> None:
+    def stop(self, *, wait: bool = True) -> None:
+        """End it and take its folder away; without `wait` that goes on when we are gone."""
         self.halt(crash=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._leash.close()
+        if wait:
+            self._gone.read()
+        self._gone.close()
 
     def _answers(self) -> bool:
         status = self._data / "postmaster.pid"
@@ -115,6 +131,21 @@ class Server:
         )
         if done.returncode:
             raise StoreFailed(f"{command[0]} failed: {done.stderr.decode(errors='replace')}")
+
+
+def _watch(folder: Path) -> tuple[BinaryIO, BinaryIO]:
+    """What a watching shell reads until we close it, and what ends when all is away."""
+    here, leash = os.pipe()
+    gone, there = os.pipe()
+    words = ["/bin/sh", "-c", f"exec 3<&0; ({_WATCH}) <&3 &", "sh", str(folder)]
+    try:
+        subprocess.run(
+            words, stdin=here, stdout=there, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+    finally:
+        os.close(here)
+        os.close(there)
+    return os.fdopen(leash, "wb"), os.fdopen(gone, "rb")
 
 
 def _user() -> int:
