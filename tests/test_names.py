@@ -6,6 +6,7 @@ names that begin with an underscore.
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 SRC = Path(__file__).parent.parent / "src" / "dragoman"
@@ -37,6 +38,7 @@ def used_often(found: dict[str, list[str]]) -> dict[str, list[str]]:
     return {name: places for name, places in found.items() if len(places) > MOST}
 
 
+@cache
 def names_of_the_tree() -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(SRC.rglob("*.py")):
