@@ -3,6 +3,7 @@ offline, upgrades).
 """
 
 import argparse
+import os
 import socket
 import sqlite3
 import subprocess
@@ -165,6 +166,25 @@ def test_upgrades_look_at_a_store_without_changing_it(tmp_path: Path) -> None:
     raw.close()
     severity, _, text = upgrades.examine_store(str(store))[0]
     assert severity == "warn" and "keep a copy" in text
+    (below := tmp_path / "file").write_text("")
+    severity, _, text = upgrades.examine_store(str(below / "s.db"))[0]
+    assert severity == "error" and "cannot be read: Not a directory" in text
+
+
+def test_upgrades_tell_of_a_store_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with offline.Offline(str(tmp_path)) as host:
+        host.call("dragoman/sessions", {"limit": 1})
+    store = tmp_path / "data" / "sessions.db"
+    if os.geteuid() == 0:  # whom no permission keeps out
+        monkeypatch.setattr(upgrades.os, "access", lambda path, how: path != str(store.parent))
+    store.parent.chmod(0o500)
+    try:
+        severity, _, text = upgrades.examine_store(str(store))[0]
+    finally:
+        store.parent.chmod(0o700)
+    assert severity == "error" and text.startswith(f"{store.parent} cannot be written")
 
 
 # --- background ---

@@ -183,7 +183,7 @@ def _damage(path: str, size: int) -> str:
     import sqlite3
 
     try:
-        with closing(_looked_at(path)) as opened:
+        with closing(looked_at(path)) as opened:
             said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.OperationalError:
         return ""  # somebody holds it just now, or its log cannot be read without writing
@@ -192,7 +192,8 @@ def _damage(path: str, size: int) -> str:
     return "" if said == "ok" else said.splitlines()[-1]
 
 
-def _looked_at(path: str) -> "sqlite3.Connection":
+def looked_at(path: str) -> "sqlite3.Connection":
+    """A connection to a database file that changes nothing, whatever its path is written with."""
     import sqlite3
     from urllib.parse import quote
 
@@ -210,7 +211,7 @@ def _unreadable(path: str, size: int) -> list[str]:
     from dragoman.store.lists import damaged_rows
 
     try:
-        with closing(_looked_at(path)) as opened:
+        with closing(looked_at(path)) as opened:
             return damaged_rows(opened)
     except sqlite3.Error:
         return []  # busy, or damaged as a whole, which is told by itself

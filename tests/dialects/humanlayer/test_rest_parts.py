@@ -135,6 +135,8 @@ async def test_rest_files_agents_that_are_broken_hide_no_other(
 
 
 def test_rest_host_finds_the_store_of_sessions_among_others(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "odd #1?x"  # which an address would cut off
+    tmp_path.mkdir()
     assert host._database("") == host._database(str(tmp_path)) == (":memory:", 0, 0, 0)
     for name in ("checkpoints.db", "sessions.db"):
         made = sqlite3.connect(tmp_path / name)

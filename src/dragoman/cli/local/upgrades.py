@@ -2,32 +2,50 @@
 
 import os
 import sqlite3
+from contextlib import closing
 
 from dragoman.engine.faults import Fault
+from dragoman.host.doctor import looked_at
 from dragoman.store.migrations import STEPS, recognise
 
+Row = tuple[str, str, str]  # severity, part, message
 
-def examine_store(path: str) -> list[tuple[str, str, str]]:
+
+def examine_database(address: str) -> list[Row]:
+    """The same of a database that the settings name; what takes long is left to `doctor`."""
+    from dragoman.host import database
+
+    return [
+        (severity, "store", f"{message}. {fix}" if fix else message)
+        for severity, message, fix in database.examine(address)
+    ]
+
+
+def examine_store(path: str) -> list[Row]:
     """Whether this version can take over a store, without changing it."""
     if path == ":memory:":
         return [("ok", "store", "sessions are kept in memory only")]
-    if not os.path.exists(path):
-        return [("ok", "store", f"{path} is not there; it is made at the first start")]
     try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        try:
+        os.stat(path)
+        with closing(looked_at(path)) as connection:
             recognise(connection, path)
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
             damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            connection.close()
+    except FileNotFoundError:
+        return [("ok", "store", f"{path} is not there; it is made at the first start")]
+    except OSError as problem:
+        return [("error", "store", f"{path} cannot be read: {problem.strerror}")]
     except Fault as fault:
         return [("error", "store", str(fault))]
     except sqlite3.Error as problem:
         return [("error", "store", f"{path} cannot be read: {problem}")]
     if damage != "ok":
         return [("error", "store", f"{path} is damaged: {damage}")]
-    if version == len(STEPS):
-        return [("ok", "store", f"{path} is of schema {version}, the newest")]
+    for place in (path, os.path.dirname(path) or "."):  # its log lies beside it
+        if not os.access(place, os.W_OK):
+            return [("error", "store", f"{place} cannot be written. Repair its permissions.")]
+    if version in (0, len(STEPS)):
+        shown = f"of schema {version}, the newest" if version else "empty"
+        return [("ok", "store", f"{path} is {shown}")]
     text = f"{path} is of schema {version}; the first start brings it to {len(STEPS)}."
     return [("warn", "store", f"{text} An older version cannot read it then: keep a copy.")]

@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -52,7 +53,7 @@ def _database(folder: str) -> tuple[str, int, int, int]:
         return ":memory:", 0, 0, 0
     path = os.path.join(folder, names[0])
     found = os.stat(path)
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
+    with sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True) as store:
         row = store.execute("select count(*) from sqlite_master where type = 'table'").fetchone()
     store.close()
     return path, found.st_size, found.st_mtime_ns // 1_000_000, row[0]
