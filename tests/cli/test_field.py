@@ -2,7 +2,12 @@
 
 import json
 import os
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -95,6 +100,56 @@ def test_everything_is_tried_once(living: Living) -> None:
     assert found["ok"] and len(found["rows"]) == 12, found
 
 
+# Takes one family of sockets away from a process and all that it starts, as a container may.
+BARRED = """
+import ctypes, os, struct, sys
+number = {"x86_64": 41, "aarch64": 198}[os.uname().machine]
+rules = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, int(sys.argv[1])),
+         (0x06, 0, 0, 0x5000D), (0x06, 0, 0, 0x7FFF0000)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in rules))
+class Program(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+program = Program(len(rules), ctypes.addressof(filter))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(program)) == 0
+os.execv(sys.executable, [sys.executable, "-m", "dragoman", *sys.argv[2:]])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the rules are Linux's")
+@pytest.mark.parametrize(
+    ("family", "why"),
+    [(socket.AF_UNIX, "Nobody can listen at"), (socket.AF_INET, "The gateway cannot listen on")],
+)
+def test_without_a_daemon_nothing_else_is_tried(living: Living, family: int, why: str) -> None:
+    command = [sys.executable, "-c", BARRED, str(int(family)), "self-test", "--json"]
+    done = subprocess.run(
+        command, env=living.env, cwd=living.work, capture_output=True, text=True, timeout=45
+    )
+    (row,) = json.loads(done.stdout)["rows"]
+    assert done.returncode == 1 and not row["ok"]
+    assert why in row["problem"] and "Traceback" not in row["problem"], row
+    if family == socket.AF_UNIX:
+        command[-2:] = ["status"]
+        done = subprocess.run(command, env=living.env, capture_output=True, text=True, timeout=45)
+        assert "no socket can be made" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_trial_that_is_ended_leaves_nothing_behind(living: Living, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    place.mkdir()
+    living.env["TMPDIR"] = str(place)
+    trial = living.spawn("self-test")
+    assert trial.stdout is not None and "the daemon starts" in trial.stdout.readline()
+    (folder,) = place.iterdir()
+    (holder,) = [int(one.read_text()) for one in folder.glob("config/data/daemon.sock.lock")]
+    trial.terminate()
+    trial.communicate(timeout=45)
+    assert trial.returncode == 128 + signal.SIGTERM and not list(place.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(holder, 0)
+
+
 def test_the_logs_can_be_read_beside_a_broken_configuration(living: Living) -> None:
     living.says("daemon", "--background", "--no-gateway")
     living.says("stop")
@@ -134,6 +189,34 @@ def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
     done = living.run("upgrade-check")
     assert done.returncode == 1 and "error" in done.stdout, done.stdout + done.stderr
     assert (path.read_bytes() if path.exists() else b"") == before
+
+
+def test_a_store_is_looked_at_whatever_its_folder_is_called(living: Living, tmp_path: Path) -> None:
+    config = tmp_path / "odd #1?%41 x"
+    path = config / "data" / "sessions.db"
+    path.parent.mkdir(parents=True)
+    kept = Path(__file__).parent.parent / "store" / "released" / "schema-2.sql"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(kept.read_text())
+    there = sorted(tmp_path.rglob("*"))
+    said = living.says("upgrade-check", "--config-dir", str(config))
+    assert "is of schema 2; the first start brings it to" in said
+    assert sorted(tmp_path.rglob("*")) == there
+
+
+def test_what_is_in_use_or_elsewhere_is_said(living: Living) -> None:
+    living.start()
+    try:
+        assert living.process is not None
+        said = living.says("upgrade-check")
+        assert f"process {living.process.pid} runs with it" in said and "dragoman stop" in said
+    finally:
+        living.stop()
+    nobody = "postgresql://127.0.0.1:1/none"
+    (living.config / "config.toml").write_text(f'[store]\ndatabase = "{nobody}"\n')
+    done = living.run("upgrade-check")
+    assert done.returncode == 1 and "cannot take over yet" in done.stdout
+    assert "127.0.0.1:1" in done.stdout and "sessions.db" not in done.stdout
 
 
 def test_a_report_shows_what_it_holds_and_hides_what_is_secret(living: Living) -> None:

@@ -60,12 +60,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         _discard()
         return 141  # the reader of our output went away (`| head`): leave quietly, as others do
     except OSError as problem:
+        if problem.errno in _SPENT:
+            return _say(f"The system gives no more: {problem.strerror}.")
         if problem.filename is not None:
             return _say_place(problem)
         if problem.errno == _ABSENT and _is_gone():
             return _say("The folder that you are in is gone. Go to one that is there: cd ~")
-        if problem.errno in _SPENT:
-            return _say(f"The system gives no more: {problem.strerror}.")
         if problem.errno not in _UNWRITABLE:
             raise
         _discard()
@@ -252,8 +252,9 @@ def _warn_of_settings(config_dir: "str | None") -> None:
 
 def _say_place(problem: OSError) -> int:
     """A file or folder that cannot be had, which no verb has a better word for."""
+    repair = "Make room there" if problem.errno in _FULL else "Repair its permissions"
     return _say(
-        f"{problem.filename} cannot be used: {problem.strerror}. Repair its permissions, "
+        f"{problem.filename} cannot be used: {problem.strerror}. {repair}, "
         "or choose folders of your own: HOME, DRAGOMAN_CONFIG_DIR, DRAGOMAN_DATA_DIR."
     )
 
@@ -281,7 +282,8 @@ def _fill_streams() -> None:
 # Numbers as Linux has them.
 _ABSENT = 2  # ENOENT
 _SPENT = (11, 12, 23, 24)  # EAGAIN (of processes), ENOMEM, ENFILE, EMFILE
-_UNWRITABLE = (5, 9, 27, 28, 122)  # EIO, EBADF, EFBIG, ENOSPC, EDQUOT
+_FULL = (28, 122)  # ENOSPC, EDQUOT
+_UNWRITABLE = (5, 9, 27, *_FULL)  # EIO, EBADF, EFBIG
 
 
 def _discard() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.daemon.guests import Guests
-from dragoman.engine.faults import Fault, InUse, Refused
+from dragoman.engine.faults import BadInput, Fault, InUse, Refused
 from dragoman.holding import Holder
 from dragoman.host import lock
 from dragoman.host.compose import Composed
@@ -125,7 +125,13 @@ class Listening:
         from dragoman.transports import unix
 
         keeper = Doorkeeper(_audit, self._composed.descendants.refuses)
-        return await unix.listen(path, opener, admit=keeper, bound=bound)
+        try:
+            return await unix.listen(path, opener, admit=keeper, bound=bound)
+        except OSError as problem:
+            raise BadInput(
+                f"Nobody can listen at {path}: {problem.strerror or problem}.",
+                "The system must permit Unix sockets in that folder; DRAGOMAN_DATA_DIR is another.",
+            ) from None
 
     def _opener(self, name: str) -> Opener:
         if name != "any":

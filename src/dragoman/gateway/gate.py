@@ -168,7 +168,7 @@ class Gate:
         sources = self.composed.config.loaded.sources
         for last in (False, True):
             try:
-                return await loop.create_server(
+                server = await loop.create_server(
                     accept,
                     given.host,
                     port,
@@ -176,6 +176,10 @@ class Gate:
                     backlog=512,
                     ssl_handshake_timeout=10.0 if secure else None,
                 )
+                if not server.sockets:  # the loop passes over those that it cannot make
+                    server.close()
+                    raise OSError(errno.EACCES, "the system gives no socket for it")
+                return server
             except OSError as trouble:
                 if last or ("gateway", "port") in sources or trouble.errno != errno.EADDRINUSE:
                     raise BadInput(

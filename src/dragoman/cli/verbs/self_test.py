@@ -2,18 +2,26 @@
 
 import json
 import os
+import shlex
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any
+
+from dragoman.dialects.descriptor import REGISTRY
 
 from .. import say
 from ..parse import Args
 from ..places import short_folder
 
 _WITHIN = 30.0
+# In a file, not in the environment: commands would take settings of theirs for none of the daemon's.
+_SETTINGS = '[agents.default]\nmodel = "demo/demo"\n[gateway]\nport = 0\n'
 
 
 class Failed(Exception):
@@ -32,9 +40,9 @@ class Trial:
         self.config = os.path.join(folder, "config")
         os.mkdir(self.work)
         os.mkdir(self.config, 0o700)
-        kept = {k: v for k, v in os.environ.items() if not k.upper().startswith("DRAGOMAN_")}
-        self.env = kept | {"DRAGOMAN_agents__default__model": "demo/demo", "NO_COLOR": "1"}
-        self.env |= {"DRAGOMAN_CONFIG_DIR": self.config, "DRAGOMAN_gateway__port": "0"}
+        with open(os.path.join(self.config, "config.toml"), "w", encoding="utf-8") as file:
+            file.write(_SETTINGS)
+        self.env = _without_ours() | {"DRAGOMAN_CONFIG_DIR": self.config, "NO_COLOR": "1"}
         self.process: subprocess.Popen[str] | None = None
         self.status: dict[str, Any] = {}
         self.session = ""
@@ -73,12 +81,15 @@ class Trial:
         )  # fmt: skip
         assert self.process.stderr is not None
         said = []
-        for row in self.process.stderr:
-            if row.strip() == "ready":
-                break
-            said.append(row)
-        else:
-            raise Failed("the daemon does not start: " + "".join(said)[-500:])
+        with _ended_after(_WITHIN, self.process):
+            for row in self.process.stderr:
+                if row.strip() == "ready":
+                    break
+                said.append(row)
+            else:
+                self.end("kill")
+                why = "".join(said)[-500:].strip() or f"it says nothing, also after {_WITHIN:.0f} s"
+                raise Failed(f"the daemon does not start: {why}")
         self.status = json.loads(self.command("status", "--json"))
 
     def end(self, how: str) -> None:
@@ -157,7 +168,11 @@ class Trial:
 
     def sandbox(self) -> None:
         place = os.path.join(self.config, "written-by-a-tool")
-        self.command("run", f"run echo x > {place}", "--approve", "all")
+        said = self.command(
+            "run", f"run echo x > inside; echo x > {shlex.quote(place)}", "--approve", "all"
+        )
+        if not os.path.exists(os.path.join(self.work, "inside")):
+            raise Failed(f"a command of the agent cannot write in its folder: {said[-300:]}")
         if os.path.exists(place):
             raise Failed("a command of the agent wrote outside its folder; see: dragoman doctor")
 
@@ -169,6 +184,8 @@ class Trial:
             raise Failed("a session is gone after the daemon was killed")
 
     def stop(self) -> None:
+        if self.process is None:
+            raise Failed("it does not run")
         self.command("stop")
         self.end("wait")
 
@@ -176,7 +193,7 @@ class Trial:
 def run(args: Args) -> int:
     """One row per part; goes on after a failure."""
     rows: list[dict[str, Any]] = []
-    with short_folder() as folder:
+    with _leaving_in_order(), short_folder() as folder:
         trial = Trial(os.path.realpath(folder))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("the daemon starts", trial.start),
@@ -207,6 +224,42 @@ def run(args: Args) -> int:
     else:
         say.out("Everything works here." if good else "Something does not work: dragoman doctor")
     return 0 if good else 1
+
+
+def _without_ours() -> dict[str, str]:
+    """The environment without what would lead a host, or one of its clients, elsewhere."""
+    places = {name for one in REGISTRY.all() for name in one.env}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().startswith(("DRAGOMAN_", "ZEROCLAW_")) and name not in places
+    }
+
+
+@contextmanager
+def _leaving_in_order() -> "Iterator[None]":
+    """A signal that ends us does so as Ctrl-C does: the daemon and its folder go, too."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {one: signal.signal(one, leave) for one in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextmanager
+def _ended_after(seconds: float, process: "subprocess.Popen[str]") -> "Iterator[None]":
+    """A process that takes longer is ended, so that nobody reads from it for ever."""
+    timer = Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _try(name: str, step: Callable[[], None]) -> dict[str, Any]:
