@@ -1,7 +1,7 @@
 """Keep a store and a configuration of this version for the tests: python scripts/keep_store.py
 
-Runs two turns with the demo model, and writes the store as SQL to tests/store/released/. A version
-that changes the schema keeps one of the schema before it first. The configuration has every key and
+Runs two turns with the demo model, and writes the store as SQL to tests/store/released/, unless one of
+its schema is there. A version that changes the schema keeps one of the schema before it first. The configuration has every key and
 goes to tests/settings/released/, by the version that it is of.
 """
 
@@ -43,8 +43,12 @@ def main() -> None:
         text = (
             "\n".join(rows).replace(str(work), "/home/user/project").replace(folder, "/home/user")
         )
-        (KEPT / f"schema-{version}.sql").write_text(text + "\n")
-        print(f"kept schema {version}")
+        target = KEPT / f"schema-{version}.sql"
+        if target.exists():
+            print(f"a store of schema {version} is kept already")
+        else:
+            target.write_text(text + "\n")
+            print(f"kept schema {version}")
     keep_configuration()
 
 

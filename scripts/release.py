@@ -1,7 +1,7 @@
 """Make a release: python scripts/release.py VERSION --home URL [--try]
 
-Checks the tree, writes the version and the changelog, builds twice and compares, lists the parts,
-fills Homebrew's formula, commits and tags. The files will be published at URL. `--try` leaves
+Checks the tree, writes the version and the changelog, keeps a store and a configuration for later
+tests, builds twice and compares, lists the parts, fills Homebrew's formula, commits and tags. The files will be published at URL. `--try` leaves
 nothing but what it says.
 """
 
@@ -37,8 +37,10 @@ def main() -> int:
         for key in ("user.name", "user.email"):
             _run("git", "config", key, _run("git", "config", key, at=ROOT), at=copy)
         write(copy, args.version)
+        keep(copy)
+        _run("git", "add", "-A", at=copy)
         # Committed before it is built: whoever builds the tag anew has the same date in it.
-        _run("git", "commit", "-qam", f"Release {args.version}", at=copy)
+        _run("git", "commit", "-qm", f"Release {args.version}", at=copy)
         _run("git", "tag", "-a", f"v{args.version}", "-m", f"Dragoman {args.version}", at=copy)
         files = build(copy, Path(folder))
         target = (Path(folder) if args.trying else ROOT) / "dist"
@@ -79,6 +81,9 @@ def write(root: Path, version: str) -> None:
         raise SystemExit("CHANGELOG.md has no unreleased lines.")
     today = datetime.date.today().isoformat()
     log.write_text(text.replace(head[0], f"## {version} — {today}", 1))
+    entry = root / "docs" / "registry" / "agent.json"
+    text = re.sub(r'("version": )"[^"]*"', rf'\g<1>"{version}"', entry.read_text())
+    entry.write_text(re.sub(r'("dragoman==)[^"]*"', rf'\g<1>{version}"', text))
     debian = root / "packaging" / "debian" / "changelog"
     text = debian.read_text()
     if not text.startswith(f"dragoman ({version}-"):
@@ -86,6 +91,15 @@ def write(root: Path, version: str) -> None:
         when = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
         entry = f"  * Version {version}; CHANGELOG.md says what is new.\n\n -- {who}  {when}\n\n"
         debian.write_text(f"dragoman ({version}-1) unstable; urgency=medium\n\n{entry}{text}")
+
+
+def keep(root: Path) -> None:
+    """Keep a store and a configuration of this version for the tests of later ones."""
+    env = {**os.environ, "PYTHONPATH": str(root / "src")}  # the copy's version, not ours
+    command = [sys.executable, str(root / "scripts" / "keep_store.py")]
+    subprocess.run(
+        command, check=True, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def build(root: Path, folder: Path) -> list[Path]:

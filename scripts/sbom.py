@@ -1,6 +1,7 @@
 """Write the list of parts of a release (CycloneDX 1.6, JSON): what a plain install brings in.
 
     python scripts/sbom.py [--version VERSION] > dragoman.cdx.json
+    python scripts/sbom.py --compare FILE    # with what `pip list --format=json` says of an install
 
 The parts are the pinned dependencies of the project's own requirements, followed through the
 metadata of what is installed here; digests come from constraints-hashes.txt.
@@ -24,22 +25,24 @@ def name_of(text: str) -> str:
 
 
 def parts(root: str = "dragoman") -> dict[str, list[str]]:
-    """Every part that is needed, and what it needs itself."""
-    found: dict[str, list[str]] = {}
-    waiting = [root]
+    """Every part that is needed, and what it needs itself; extras that somebody asks for, too."""
+    found: dict[str, set[str]] = {}
+    done: set[tuple[str, str]] = set()
+    waiting = [(root, "")]
     while waiting:
-        one = waiting.pop()
-        if one in found:
+        one, extra = waiting.pop()
+        if (one, extra) in done:
             continue
-        needs = []
+        done.add((one, extra))
+        needs = found.setdefault(one, set())
         for row in requires(one) or ():
             need = Requirement(row)
-            if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+            if need.marker is not None and not need.marker.evaluate({"extra": extra}):
                 continue
-            needs.append(name_of(need.name))
-        found[one] = sorted(set(needs))
-        waiting += needs
-    return found
+            name = name_of(need.name)
+            needs.add(name)
+            waiting += [(name, ""), *((name, wanted) for wanted in need.extras)]
+    return {name: sorted(needs) for name, needs in found.items()}
 
 
 def digests() -> dict[str, list[str]]:
@@ -98,12 +101,27 @@ def document(ours: str) -> dict[str, object]:
     }
 
 
+def differences(installed: list[dict[str, str]]) -> list[str]:
+    """What of an install is not among the parts, or in another version, and the other way round."""
+    listed = {f"{name} {version(name)}" for name in parts() if name != "dragoman"}
+    there = {f"{name_of(row['name'])} {row['version']}" for row in installed}
+    there = {row for row in there if not row.startswith("dragoman ")}
+    only = {
+        "is installed and not listed": there - listed,
+        "is listed and not installed": listed - there,
+    }
+    return [f"{row} {how}" for how, rows in only.items() for row in sorted(rows)]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--version", help="of the release; without it, of what is installed")
-    asked = parser.parse_args().version
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="with an install")
+    asked = parser.parse_args()
     try:
-        json.dump(document(asked or version("dragoman")), sys.stdout, indent=1)
+        if asked.compare:
+            sys.exit("\n".join(differences(json.loads(asked.compare.read_text()))) or 0)
+        json.dump(document(asked.version or version("dragoman")), sys.stdout, indent=1)
     except PackageNotFoundError as missing:
         sys.exit(f"{missing.name} is not installed: make setup")
     print()

@@ -14,6 +14,9 @@ for file in "$folder"/1/*; do cmp "$file" "$folder/2/$(basename "$file")"; done
 "$python" -m venv --without-pip "$folder/venv"
 CC=/bin/false CXX=/bin/false "$python" -m pip --python "$folder/venv/bin/python" install -q \
   --only-binary :all: -c "$pins" "$folder"/1/*.whl
+# The list of parts is what was installed, in the same versions.
+"$python" -m pip --python "$folder/venv/bin/python" list --format=json >"$folder/installed"
+"$python" scripts/sbom.py --compare "$folder/installed"
 mkdir "$folder/empty" "$folder/home"
 cd "$folder/empty"
 for paper in man/man1/dragoman.1 bash-completion/completions/dragoman; do test -s "$folder/venv/share/$paper"; done

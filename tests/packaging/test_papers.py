@@ -50,11 +50,22 @@ def test_the_list_of_parts_is_what_an_install_brings() -> None:
     found = json.loads(made)
     names = {one["name"] for one in found["components"]}
     assert {"msgspec", "httptools", "textual", "tree-sitter"} <= names
+    assert {"linkify-it-py", "mdit-py-plugins"} <= names  # by an extra of another part
     assert not {"pytest", "ruff", "mypy", "dragoman"} & names
     refs = {one["bom-ref"] for one in found["components"]}
     refs.add(found["metadata"]["component"]["bom-ref"])
     for row in found["dependencies"]:
         assert row["ref"] in refs and set(row["dependsOn"]) <= refs
+
+
+def test_an_install_is_compared_with_the_list_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import sbom
+
+    rows = [{"name": name, "version": sbom.version(name)} for name in sbom.parts()]
+    assert sbom.differences(rows) == []
+    rows = [{"name": "Some_Thing", "version": "1"}, *(r for r in rows if r["name"] != "msgspec")]
+    assert [row.split()[0] for row in sbom.differences(rows)] == ["some-thing", "msgspec"]
 
 
 def test_a_release_is_written_down_everywhere(
@@ -71,7 +82,11 @@ def test_a_release_is_written_down_everywhere(
     home.mkdir(parents=True)
     (home / "__init__.py").write_text('__version__ = "0.1.0"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.1.0 — unreleased\n\n- one\n")
+    shutil.copytree(ROOT / "docs" / "registry", tmp_path / "docs" / "registry")
     write(tmp_path, "2.3.4")
+    entry = json.loads((tmp_path / "docs" / "registry" / "agent.json").read_text())
+    assert entry["version"] == "2.3.4"
+    assert entry["distribution"]["uvx"]["package"] == "dragoman==2.3.4"
     assert '"2.3.4"' in (home / "__init__.py").read_text()
     assert "## 2.3.4 — 20" in (tmp_path / "CHANGELOG.md").read_text()
     debian = (tmp_path / "packaging" / "debian" / "changelog").read_text()

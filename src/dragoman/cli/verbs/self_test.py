@@ -20,7 +20,7 @@ from ..parse import Args
 from ..places import short_folder
 
 _WITHIN = 30.0
-# In a file, not in the environment: commands would take settings of theirs for none of the daemon's.
+# In a file: with settings in the environment, commands would not take their turns in the daemon.
 _SETTINGS = '[agents.default]\nmodel = "demo/demo"\n[gateway]\nport = 0\n'
 
 
