@@ -35,6 +35,9 @@ def main(target: Path) -> int:
     make_reference.main(source / "reference")
     with open(source / "decisions" / "README.md", "a") as decisions:
         decisions.write("\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n")
+    with open(source / "troubleshooting.md", "a") as trouble:
+        trouble.write("\n## All messages\n\nEvery one that the program has, with its way out: ")
+        trouble.write("[messages](reference/messages.md).\n")
     for page in source.rglob("*.md"):
         page.write_text(inside(page, page.read_text(), source))
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]

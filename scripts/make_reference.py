@@ -2,11 +2,15 @@
 
     python scripts/make_reference.py FOLDER
 
-Commands, configuration, the methods of each dialect with their transcripts, REST.
+Commands, configuration, methods and events of each dialect with their transcripts, events of a
+session, REST, Python, and every message that tells why something could not be done.
 """
 
+import ast
 import json
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -24,12 +28,25 @@ TABLES = {
     "zot": "verbs",
 }
 SIDES = {"C>": "client", "S>": "server"}
+SOURCE = ROOT / "src" / "dragoman"
+# How the code of a dialect spells what it says by itself; what is found is put into the text.
+SPOKEN = {
+    "zeroclaw": ((r'_(?:update|prefix)\(\s*"(\w+)"', "session/update {}"),
+                 (r'notification\(\s*"((?!session/)[\w/]+)"', "{}")),
+    "humanlayer": ((r'(?m)^[A-Z][A-Z_]+ = "(\w+)"$', "{}"), (r'"type":"(heartbeat)"', "{}")),
+    "openclawos": ((r'"(capability:\w+|config:\w+)"', "{}"),),
+    "acp": ((r'"sessionUpdate": "(\w+)"', "session/update {}"),
+            (r'notification\(\s*"([\w/]+)"', "{}"),
+            (r'"((?:fs|terminal|elicitation|mcp)/\w+|session/request_permission)"', "{}")),
+    "zot": ((r'type="(\w+)"|"type": ?"(waiting|done|assistant_start|text_delta)"', "{}"),),
+}  # fmt: skip
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     pages = {"commands": commands(), "configuration": configuration(), "rest": rest()}
     pages["python"] = python()
+    pages |= {"events": events(), "messages": messages()}
     for name in TABLES:
         pages[name] = dialect(name)
         pages[f"{name}-transcripts"] = transcripts(name)
@@ -114,17 +131,70 @@ def dialect(name: str) -> str:
     assert found is not None
     table = import_module(f"dragoman.dialects.{name}.{TABLES[name]}").TABLE
     examples = first_uses(name)
-    rows = [f"# {found.title}: methods", ""]
+    said = tomllib.loads((ROOT / "docs" / "protocols" / "methods.toml").read_text())[name]
+    rows = [f"# {found.title}: methods and events", ""]
     rows += [f"Whole conversations: [transcripts]({name}-transcripts.md). What it is for:"]
     rows += [f"[{found.title}](../protocols/{name}.md).", ""]
     for method, verb in table.verbs.items():
         rows += [f"## `{method}`", ""]
-        if doc := (verb.run.__doc__ or "").strip().partition("\n")[0]:
+        if doc := said.get(method) or (verb.run.__doc__ or "").strip().partition("\n")[0]:
             rows += [doc, ""]
         rows += _struct("Params", verb.takes)
         if method in examples:
             rows += ["", "```text", *examples[method], "```", ""]
+    rows += ["## What the server says by itself", ""]
+    rows += [
+        "Events, and requests to the client; with a line of a transcript where there is one.",
+        "",
+    ]
+    for kind, line in told(name, table.verbs).items():
+        rows += [f"### `{kind}`", "", *(["```text", line, "```", ""] if line else [])]
     return "\n".join(rows) + "\n"
+
+
+def told(name: str, verbs: Any) -> dict[str, str]:
+    """Every kind of message that no request is answered by, with its first line in a transcript."""
+    found: dict[str, str] = {}
+    for path in sorted((TALKS / name).rglob("*.talk")):
+        for line in path.read_text().splitlines():
+            if line.startswith("S>") and (kind := kind_of(line[2:].strip())):
+                found.setdefault(kind, line)
+    for pattern, text in SPOKEN[name]:
+        for module in sorted(_modules(name)):
+            for groups in re.findall(pattern, module.read_text()):
+                word = groups if isinstance(groups, str) else "".join(groups)
+                found.setdefault(text.format(word), "")
+    if name == "openclawos":
+        from dragoman.engine.points import OBSERVABLE
+
+        found |= {kind: found.get(kind, "") for kind in (f"hook:{one}" for one in OBSERVABLE)}
+    return {kind: found[kind] for kind in sorted(found) if kind not in verbs}
+
+
+def _modules(name: str) -> Iterator[Path]:
+    """The code of a dialect; that of our own methods is carried by one of them."""
+    from dragoman.dialects.descriptor import MAIN
+
+    for folder in (name, *(["dragoman"] if name == MAIN else [])):
+        yield from (SOURCE / "dialects" / folder).rglob("*.py")
+
+
+def kind_of(text: str) -> str:
+    """What a line of the server's is called; empty when it answers a request."""
+    said = json.loads(text) if text.startswith("{") else None
+    if not isinstance(said, dict):
+        return ""
+    method, params, result = (said.get(key) for key in ("method", "params", "result"))
+    if isinstance(method, str):
+        params = params if isinstance(params, dict) else {}
+        update = params.get("update")
+        kind = update.get("sessionUpdate") if isinstance(update, dict) else params.get("type")
+        return f"{method} {kind}" if method == "session/update" and kind else method
+    if isinstance(result, dict) and isinstance(result.get("event"), dict):
+        return str(result["event"].get("type", ""))
+    if "jsonrpc" in said or said.get("type") == "response":
+        return ""
+    return str(said.get("event") or said.get("type") or "")
 
 
 def first_uses(name: str) -> dict[str, list[str]]:
@@ -167,17 +237,138 @@ def transcripts(name: str) -> str:
     return "\n".join(rows) + "\n"
 
 
+def events() -> str:
+    """The facts about a session, as `dragoman/event`, REST and our Python client tell them."""
+    from typing import get_args
+
+    from dragoman.engine import events as known
+
+    rows = ["# Events of a session", ""]
+    rows += [
+        "As our own protocol (`dragoman/event`), REST and the Python client tell them, by `type`."
+    ]
+    rows += [
+        "Kept events have a number and are stored; passing ones are streamed and never stored."
+    ]
+    for title, union in (("Kept", known.Kept), ("Passing", known.Passing)):
+        rows += ["", f"## {title}"]
+        for kind in get_args(union):
+            rows += ["", f"### `{kind.__struct_config__.tag}`", ""]
+            doc = (kind.__doc__ or "").strip().partition("\n")[0]
+            rows += [doc, ""] if doc and not doc.startswith(f"{kind.__name__}(") else []
+            rows += _struct("Field", kind)
+    return "\n".join(rows) + "\n"
+
+
+def messages() -> str:
+    """Why something could not be done: every text of the code, and its way out."""
+    rows = ["# Messages", ""]
+    rows += [
+        "Every message that tells why something could not be done, and what to do about it, by the"
+    ]
+    rows += ["part of the program that says it. `…` stands for what differs."]
+    found: dict[str, set[tuple[str, str]]] = {}
+    trees = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    faults = _faults(trees.values())
+    for path, tree in trees.items():
+        texts = {
+            node.targets[0].id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for given in _told_in(tree, faults):
+            # A kind of failure, a single word, is no way out.
+            message, *others = (_text(one, texts) for one in given)
+            hint = next((one for one in others if " " in one), "")
+            if re.search(r"\w{3}.* ", message):
+                found.setdefault(part, set()).add((message, hint))
+    for part in sorted(found):
+        rows += ["", f"## {part}", ""]
+        for message, hint in sorted(found[part], key=lambda one: one[0].lower()):
+            way_out = f"  \n  {_plain(hint)}" if hint else ""
+            rows.append(f"- **{_plain(message)}**{way_out}")
+    return "\n".join(rows) + "\n"
+
+
+def _told_in(tree: ast.AST, faults: set[str]) -> Iterator[list[ast.expr]]:
+    """The texts with which faults are made, or anything is raised, or a fault tells of itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise):
+            node = node.exc  # type: ignore[assignment]
+        elif isinstance(node, ast.ClassDef) and _name(node.bases[0] if node.bases else node) in {
+            *faults,
+            "Exception",
+        }:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Return) and inner.value is not None:
+                    yield [inner.value]
+                elif isinstance(inner, ast.Call) and ast.unparse(inner.func) in (
+                    "super().__init__",
+                    "cls",
+                ):
+                    yield inner.args
+            continue
+        elif not (isinstance(node, ast.Call) and _name(node.func) in faults):
+            continue
+        if isinstance(node, ast.Call) and node.args:
+            yield [*node.args, *(one.value for one in node.keywords if one.arg == "hint")]
+
+
+def _faults(trees: Any) -> set[str]:
+    """The names of every class that is a fault, and of a command line that is not understood."""
+    above = {
+        node.name: {_name(base) for base in node.bases}
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"Fault", "Usage"}
+    while more := {name for name, bases in above.items() if bases & found} - found:
+        found |= more
+    return found
+
+
+def _name(node: ast.AST) -> str:
+    return str(getattr(node, "id", "") or getattr(node, "attr", ""))
+
+
+def _text(node: ast.expr, texts: dict[str, ast.expr]) -> str:
+    """A text as far as the code says it."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(_text(one, texts) for one in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _text(left, texts) + _text(right, texts)
+        case ast.Name(id=name) if name in texts and name.isupper():
+            return _text(texts[name], {})
+    return "…"
+
+
+def _plain(text: str) -> str:
+    """Text in which Markdown sees nothing of its own but code."""
+    text = re.sub(r"\s+", " ", text).strip()
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([\\`*_\[\]<>{}#$|])", r"\\\1", part)
+        for part in parts
+    )
+
+
 def python() -> str:
+    import dragoman.apps
     import dragoman.client
 
     first, _, code = (dragoman.client.__doc__ or "").partition("\n\n")
     code, _, rest_of_it = code.partition("\n\n")
     rows = ["# Python", "", "## dragoman.client", "", first, "", "```python", code, "```", ""]
     rows += [rest_of_it, "", "```{eval-rst}"]
-    for name in ("connect", "HostClient", "Plain", "NotRunning", "ConnectionGone"):
+    for name in dragoman.client.__all__:
         rows += _auto("client", name)
     rows += ["```", "", "## dragoman.apps", "", "```{eval-rst}"]
-    for name in ("App", "Channel", "Message", "Block", "Invocation", "Request", "KernelError"):
+    for name in dragoman.apps.__all__:
         rows += _auto("apps", name)
     return "\n".join([*rows, "```", ""])
 

@@ -1,9 +1,14 @@
 """The reference is made from the code: everything that is there is in it."""
 
+import os
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from dragoman.cli.main import main
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,7 +48,12 @@ def test_every_method_is_in_it_and_most_with_an_example(
     where = "verbs" if dialect == "zot" else "hear"
     verbs = import_module(f"dragoman.dialects.{dialect}.{where}").TABLE.verbs
     text = pages[dialect]
-    assert all(f"## `{method}`" in text for method in verbs)
+    described = tomllib.loads((ROOT / "docs" / "protocols" / "methods.toml").read_text())[dialect]
+    assert set(described) <= set(verbs)
+    parts = {part.split("`")[1]: part for part in re.split(r"(?m)^## (?=`)", text)[1:]}
+    assert set(parts) == set(verbs)
+    for method, part in parts.items():  # a sentence stands before its params and its example
+        assert re.match(r"`[^`]+`\n\n[A-Z`][^|]+\.\n", part), method
     assert text.count("C> ") >= 5
     talks = len(list((ROOT / "tests" / "transcripts" / dialect).rglob("*.talk")))
     assert pages[f"{dialect}-transcripts"].count("\n## ") == talks
@@ -54,3 +64,63 @@ def test_every_route_is_in_it(pages: dict[str, str]) -> None:
 
     for route in all_routes():
         assert route.hidden or f"`{route.method} {route.path}`" in pages["rest"]
+
+
+def test_every_event_is_in_it(pages: dict[str, str]) -> None:
+    from typing import get_args
+
+    from dragoman.dialects.humanlayer import speak as humanlayer
+    from dragoman.dialects.zot.speak import EVENTS
+    from dragoman.engine import events
+    from dragoman.engine.points import OBSERVABLE
+
+    shown = {name: set(re.findall(r"(?m)^### `([^`]+)`", text)) for name, text in pages.items()}
+    assert set(EVENTS) == shown["zot"]
+    assert {f"hook:{name}" for name in OBSERVABLE} | {"capability:invoke"} <= shown["openclawos"]
+    assert {humanlayer.STATUS, humanlayer.DROPPED, "heartbeat"} <= shown["humanlayer"]
+    assert "token_update" not in shown["humanlayer"]
+    assert {"session/update agent_message_chunk", "session/request_permission"} <= shown["acp"]
+    assert {"session/update lagged", "dragoman/event", "logs/event"} <= shown["zeroclaw"]
+    bodies = get_args(events.Kept) + get_args(events.Passing)
+    assert {body.__struct_config__.tag for body in bodies} == shown["events"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["sessions", "show", "nobody"],
+        ["sessions", "list", "--cursor", "x"],
+        ["sessions", "list", "--limit", "-1"],
+        ["config", "set", "no.such.key", "1"],
+        ["config", "get", "no.such.key"],
+        ["cron", "add", "never", "hello"],
+        ["run", "hello", "--agent", "nobody"],
+        ["run", "hello", "--model", "nobody/none"],
+        ["run", ""],
+        ["rnu"],
+        ["run", "--frobnicate"],
+        ["replay", "/no/such/file"],
+        ["approve", "ask_nobody"],
+        ["apps", "add", "/no/such/folder"],
+    ],
+    ids=" ".join,
+)
+def test_what_the_program_says_is_found_among_the_messages(
+    pages: dict[str, str],
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert main(words) in (1, 2)
+    said = [row.removeprefix("dragoman: ") for row in capsys.readouterr().err.splitlines()]
+    rows = re.findall(r"(?m)^- \*\*(.+?)\*\*", pages["messages"])
+    texts = [re.sub(r"\\(?=\W)", "", row) for row in rows]
+    telling = [text for text in texts if len(text.replace("…", "").strip()) > 8]
+    known = [".*".join(re.escape(part) for part in text.split("…")) for text in telling]
+    assert any(re.search(pattern, row) for pattern in known for row in said), said

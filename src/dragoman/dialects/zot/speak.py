@@ -310,5 +310,5 @@ EVENTS = (
     "approval_request", "approval_settled", "assistant_message", "assistant_start", "compact_done",
     "done", "error", "lagged", "retry", "text_delta", "tool_call", "tool_progress", "tool_result",
     "tool_use_args", "tool_use_end", "tool_use_start", "turn_end", "turn_start", "usage",
-    "user_message",
+    "user_message", "waiting",
 )  # fmt: skip
