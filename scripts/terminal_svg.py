@@ -1,6 +1,6 @@
 """Runs a command in a terminal of its own and draws what it shows as an SVG.
 
-    python scripts/terminal_svg.py --output docs/demo.svg --answer '[n]o: =y' -- dragoman run --demo
+    python scripts/terminal_svg.py --output docs/pictures/demo.svg --answer '[n]o: =y' -- dragoman run --demo
 
 `--answer TEXT=REPLY` types REPLY and Enter when TEXT appears (once each, in order). The picture
 holds real text: it can be selected, searched and read aloud.

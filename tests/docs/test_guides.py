@@ -103,12 +103,50 @@ def test_commands_in_the_pages_are_understood(page: Path) -> None:
     assert found or page.name in ("clients.md",)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+FOLDERS = ("docs", "packaging", "examples", "src", ".github")
+
+
+def written() -> list[Path]:
+    """Every page of the project, wherever it lies."""
+    below = (page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))
+    return sorted([*ROOT.glob("*.md"), *below])
+
+
+def anchors(page: Path) -> set[str]:
+    """Where a link into a page may lead: its headings, as they are spelled in addresses."""
+    text = re.sub(r"(?ms)^ *```.*?^ *```", "", page.read_text())
+    heads = (
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", one) for one in re.findall(r"(?m)^#+ (.+)$", text)
+    )
+    return {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in heads}
+
+
+@pytest.mark.parametrize("page", written(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'src="([^"]+)"', text):
-        if not target.startswith(("http://", "https://", "mailto:")):
-            assert (page.parent / target).exists(), f"{page}: {target}"
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    found = re.findall(r"\]\(([^)\s]+)[^)]*\)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
+    for target in found:
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        file, _, anchor = target.partition("#")
+        there = page.parent / file if file else page
+        assert there.exists(), f"{page}: {target}"
+        assert not anchor or anchor in anchors(there), f"{page}: {target}"
+
+
+OURS = re.compile(r"(?<![\w/])(?:docs|scripts|examples)/[\w/-]+\.(?:md|py|sh|json|svg)|decision 0\d{3}")
+
+
+def test_what_code_and_pages_name_is_there() -> None:
+    """Paths of ours, and numbers of decisions, in code, comments, scripts and pages."""
+    numbers = {path.name[:4] for path in (ROOT / "docs" / "decisions").glob("0*.md")}
+    code = (page for name in ("src", "scripts") for page in (ROOT / name).rglob("*.[ps]*[yh]"))
+    for page in [*written(), *code, ROOT / "Makefile", ROOT / ".ci" / "run"]:
+        for name in OURS.findall(page.read_text()):
+            if name.startswith("decision "):
+                assert name.removeprefix("decision ") in numbers, f"{page}: {name}"
+            else:
+                assert (ROOT / name).exists() or (page.parent / name).exists(), f"{page}: {name}"
 
 
 def test_json_in_the_guides_is_json() -> None:

@@ -4,7 +4,7 @@ folder.
 A comment before a block says how: `<!-- run: lines -->` each line for itself, for a second when
 it does not end; `<!-- run: terminal -->` the same in a terminal; `<!-- run: never, REASON -->` not
 at all, for one of the reasons below. `<!-- before: ... -->` is shell that makes what the page takes
-for granted. SESSION and TOKEN stand for the ids of real ones.
+for granted. SESSION, TOKEN, ASK, RULE and DIGEST stand for those of real ones.
 """
 
 import os
@@ -24,6 +24,12 @@ PAGES += sorted((ROOT / "docs" / "guides").glob("*.md"))
 PAGES += sorted((ROOT / "docs" / "protocols").glob("*.md"))
 PIECE = re.compile(
     r"<!-- (?P<word>run|before): (?P<rest>.*?) -->|^ *```sh\n(?P<block>.*?)^ *```", re.S | re.M
+)
+NAMES = "SESSION|TOKEN|ASK|RULE|DIGEST"
+# What begins a line that somebody may type.
+TYPED = re.compile(
+    r"^ *(?:\$ )?(?:dragoman|curl|git|jq|make|npm|npx|nc|pip|pipx|printf|python3?|socat|uvx|echo) ",
+    re.M,
 )
 REASONS = {
     "it is what runs this test",
@@ -78,14 +84,12 @@ def script(page: Path) -> str:
         if how == "before":
             rows.append(text)
             continue
-        text = re.sub(r"(?<![$\w{])(SESSION|TOKEN)\b(?![=\w])", r'"$\1"', text)
+        text = re.sub(rf"(?<![$\w{{])({NAMES})\b(?![=\w])", r'"$\1"', text)
         if how in ("lines", "terminal"):
             call = "each" if how == "lines" else "in_terminal"
             for line in re.sub(r"\\\n", " ", text).splitlines():
                 command = re.sub(r"\s+#.*$", "", line).strip()
-                command = re.sub(
-                    r'"\$(SESSION|TOKEN)"', r"'\"$\1\"'", command.replace("'", "'\\''")
-                )
+                command = re.sub(rf'"\$({NAMES})"', r"'\"$\1\"'", command.replace("'", "'\\''"))
                 if command:
                     rows.append(f"{call} '{command}'")
         else:
@@ -102,6 +106,13 @@ def test_only_good_reasons_keep_a_block_from_being_run() -> None:
             how, _, reason = how.partition(", ")
             assert how in ("before", "whole", "lines", "terminal", "never"), (page, how)
             assert how != "never" or reason in REASONS, (page, reason)
+
+
+def test_whatever_somebody_may_type_is_run() -> None:
+    """A block of commands that is not called `sh` would be left out."""
+    for page in PAGES:
+        for kind, block in re.findall(r"(?ms)^ *```(\w*)\n(.*?)^ *```", page.read_text()):
+            assert kind in ("sh", "lua") or not TYPED.search(block), f"{page}: {block}"
 
 
 @pytest.fixture
