@@ -1,8 +1,13 @@
 """Completion scripts: made from the table, and understood by the shells."""
 
+import os
 import shlex
 import shutil
+import sqlite3
 import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +32,7 @@ def test_a_script_has_every_command_and_flag(shell: str) -> None:
         (["conf"], {"config"}),
         (["config", "se"], {"set"}),
         (["config", "get", "--se"], {"--secrets"}),
-        (["completion", ""], {"bash", "zsh", "fish", "--help"}),
+        (["completion", "z"], {"zsh"}),
         (["--config-dir", "x", "config", "unse"], {"unset"}),
         (["sessions", "export", "x", "--format", "h"], {"html"}),
         (["rpc", "--reasoning", "x"], {"xhigh"}),
@@ -48,6 +53,59 @@ def test_bash_completes(words: list[str], expected: set[str]) -> None:
     assert done.stderr == ""
 
 
+KEPT = Path(__file__).parent.parent / "store" / "released" / "schema-3.sql"
+
+
+def asked(shell: str, line: str, place: Path) -> set[str]:
+    """What a real shell offers at the end of a line, the host's answers among it."""
+    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(place)}
+    env |= {"DRAGOMAN_CONFIG_DIR": str(place), "TERM": "dumb"}
+    script = MAKERS[shell](table.commands())
+    if shell == "fish":
+        script += f"\ncomplete -C {shlex.quote(line)}"
+    else:
+        words = ["dragoman", *line.split(" ")[1:]]
+        script += f"\nCOMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}"
+        script += '; _dragoman; printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        [shell, "-c", script], env=env, cwd=place, capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return {row.split("\t")[0] for row in done.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("shell", ["bash", *(one for one in ["fish"] if shutil.which(one))])
+def test_ids_names_and_files_are_offered(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with closing(sqlite3.connect(tmp_path / "data" / "sessions.db")) as base:
+        base.executescript(KEPT.read_text())
+        ids = {row[0] for row in base.execute("SELECT id FROM sessions")}
+    one = min(ids)
+    assert asked(shell, f"dragoman sessions show {one[:8]}", tmp_path) == {one}
+    assert asked(shell, "dragoman config get gateway.po", tmp_path) == {"gateway.port"}
+    (tmp_path / "a talk.talk").touch()
+    assert "a talk.talk" in " ".join(asked(shell, "dragoman replay a", tmp_path)).replace("\\", "")
+    # What takes one of some words takes no file.
+    assert asked(shell, "dragoman run --mode ", tmp_path) == {
+        "readonly",
+        "plan",
+        "supervised",
+        "full",
+    }
+
+
+def test_values_of_an_unknown_place_are_none(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dragoman", "completion", "values"]
+    (tmp_path / "config.toml").write_text("[broken")
+    env = {**os.environ, "DRAGOMAN_CONFIG_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [*command, "session"], env=env, capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and "session, approval, agent, key" in done.stderr
+
+
 def test_zsh_script_is_well_formed() -> None:
     script = MAKERS["zsh"](table.commands())
     shell = "zsh" if shutil.which("zsh") else "bash"  # the script keeps to what both can parse
@@ -60,6 +118,6 @@ def test_fish_script_is_one_complete_command_per_line() -> None:
     for line in script.splitlines()[1:]:
         words = shlex.split(line)
         assert words[:3] == ["complete", "-c", "dragoman"]
-        assert {"-a", "-l", "-f"} & set(words)
+        assert {"-a", "-l", "-f", "-F"} & set(words)
     if shutil.which("fish"):
         subprocess.run(["fish", "-n"], input=script, text=True, check=True, timeout=10)

@@ -1,7 +1,7 @@
 """Commands that set things up."""
 
 from ..parse import Arg, Command, Flag
-from .shared import COMMON, CONFIG_DIR, JSON
+from .shared import COMMON, CONFIG_DIR, JSON, KINDS
 
 GROUP = "Set up"
 
@@ -169,6 +169,14 @@ def commands() -> tuple[Command, ...]:
             "completion",
             "print a completion script for your shell",
             example="dragoman completion bash > ~/.dragoman-completion.bash",
-            args=(Arg("shell", "which one", choices=("bash", "zsh", "fish")),),
+            text=(
+                "`completion values KIND` prints what the scripts ask for while you type: ids of\n"
+                "sessions or of approvals that wait, names of agents, keys of the configuration."
+            ),
+            args=(
+                Arg("shell", "which one", choices=("bash", "zsh", "fish", "values")),
+                Arg("kind", "of values", optional=True, choices=KINDS),
+            ),
+            flags=(CONFIG_DIR,),
         ),
     )

@@ -5,6 +5,8 @@ from ..parse import Flag
 MODES = ("readonly", "plan", "supervised", "full")
 EFFORTS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
+KINDS = ("session", "approval", "agent", "key")  # of values that completions look up
+
 CONFIG_DIR = Flag("config-dir", "directory of config.toml; data goes to its data/", metavar="DIR")
 JSON = Flag("json", "print JSON for programs", kind=bool)
 AGENT = Flag("agent", "the agent to use", metavar="ALIAS")

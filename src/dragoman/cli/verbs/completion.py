@@ -1,17 +1,82 @@
-"""`dragoman completion bash|zsh|fish`: a completion script made from the table."""
+"""`dragoman completion bash|zsh|fish`: a completion script made from the table.
 
-from collections.abc import Iterator
+`completion values KIND` is what the scripts call for ids and names that only the host knows.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from dragoman.engine.faults import Fault
 
 from .. import say, table
-from ..parse import Args, Command, Flag
+from ..commands.shared import KINDS
+from ..parse import Arg, Args, Command, Flag, Usage
+
+_MOST = 100  # values that are offered
+_FILES = "files"
+_APPROVALS = ("approve", "deny", "approvals show")
+_PLACES = ("file", "folder", "source", "target")
 
 
 def run(args: Args) -> int:
-    """Print the script for one shell."""
+    """Print the script for one shell, or values of one kind."""
+    if args.shell == "values":
+        if not args.kind:
+            raise Usage(f"values of which kind? One of: {', '.join(KINDS)}", args.command)
+        for value, text in _known(args):
+            say.out(f"{value}\t{' '.join(say.clean(text).split())[:60]}")
+        return 0
     commands = table.commands()
     script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](commands)
     say.out(script)
     return 0
+
+
+def _known(args: Args) -> Iterator[tuple[str, str]]:
+    """The values of a kind, each with a word about it; none where they cannot be had."""
+    from .. import reach
+
+    try:
+        if args.kind == "key":
+            from dragoman.settings.explain import explain
+            from dragoman.settings.load import load
+
+            yield from ((row.key, row.doc) for row in explain(load("", {})))
+        elif args.kind == "session":
+            found = reach.call(args, "sessions", limit=_MOST)["sessions"]
+            yield from ((row["id"], row["title"] or row["status"]) for row in found)
+        elif args.kind == "approval":
+            found = reach.call(args, "approvals", pending=True)["approvals"]
+            yield from ((row["ask"]["id"], row["ask"]["title"]) for row in found[:_MOST])
+        else:
+            found = reach.call(args, "agents")["agents"]
+            yield from ((row["alias"], row.get("model") or "") for row in found)
+    except Fault:
+        return  # somebody types: a message would be in his way
+
+
+def _kind_of(command: Command, arg: Arg) -> str:
+    """What an argument can be completed with, beside its choices."""
+    if arg.name in _PLACES:
+        return _FILES
+    if arg.name == "id":
+        return "approval" if command.full_name in _APPROVALS else ""
+    return arg.name if arg.name in KINDS else ""
+
+
+def _kinds(command: Command) -> set[str]:
+    return {kind for arg in command.args if (kind := _kind_of(command, arg))}
+
+
+def _taken(flag: Flag) -> str:
+    """The same of what follows a flag."""
+    if flag.metavar in ("DIR", "FILE", "PATH"):
+        return _FILES
+    return flag.name if flag.name in KINDS and flag.takes_value else ""
+
+
+def _asking(kind: str) -> str:
+    """The command that prints the values of a kind."""
+    return f"command dragoman completion values {kind} 2>/dev/null"
 
 
 def walk(commands: tuple[Command, ...]) -> Iterator[Command]:
@@ -44,17 +109,29 @@ def _places(commands: tuple[Command, ...], variable: str) -> Iterator[str]:
         yield f'      "{above} {command.name}") {variable}=" {command.full_name}" ;;'
 
 
-def _values(commands: tuple[Command, ...], one_of: str, path: str) -> Iterator[str]:
-    """What may follow a flag, over all commands: one of some words, or a path."""
-    flags = [flag for command in walk(commands) for flag in command.flags]
-    for name, choices in {flag.name: flag.choices for flag in flags if flag.choices}.items():
-        yield f"    --{name}) {one_of.format(' '.join(choices))}; return ;;"
-    if paths := sorted({f"--{flag.name}" for flag in flags if _is_path(flag)}):
-        yield f"    {'|'.join(paths)}) {path}; return ;;"
+def _values(
+    commands: tuple[Command, ...], one_of: str, path: str, asked: str, none: str
+) -> Iterator[str]:
+    """What may follow a flag: one of some words, a path, what the host knows, or anything."""
+    flags = {flag.name: flag for command in walk(commands) for flag in command.flags}
+    free = {flag.name: flag for flag in flags.values() if flag.takes_value}
+    for name in [name for name, flag in free.items() if flag.choices]:
+        yield f"    --{name}) {one_of.format(' '.join(free.pop(name).choices))}; return ;;"
+    for kind in (_FILES, *KINDS):
+        found = sorted(f"--{name}" for name, flag in free.items() if _taken(flag) == kind)
+        if found:
+            done = path if kind == _FILES else asked.format(_asking(kind))
+            yield f"    {'|'.join(found)}) {done}; return ;;"
+    found = sorted(f"--{name}" for name, flag in free.items() if not _taken(flag))
+    yield f"    {'|'.join(found)}) {none} ;;"
 
 
-def _is_path(flag: Flag) -> bool:
-    return flag.metavar in ("DIR", "FILE")
+def _looked_up(commands: Iterable[Command], asked: str, path: str) -> Iterator[str]:
+    """What the host knows of a command's arguments, for each command that has some."""
+    for command in walk(tuple(commands)):
+        for kind in sorted(_kinds(command)):
+            done = path if kind == _FILES else asked.format(_asking(kind))
+            yield f'    " {command.full_name}") {done} ;;'
 
 
 def bash(commands: tuple[Command, ...]) -> str:
@@ -70,7 +147,11 @@ def bash(commands: tuple[Command, ...]) -> str:
     lines += _places(commands, "path")
     lines += ["    esac", "  done", '  case "$prev" in']
     one_of = "COMPREPLY=($(compgen -W '{}' -- \"$cur\"))"
-    lines += _values(commands, one_of, 'COMPREPLY=($(compgen -f -- "$cur"))')
+    files = (
+        "local IFS=$'\n'; COMPREPLY=($(compgen -f -- \"$cur\")); compopt -o filenames 2>/dev/null"
+    )
+    asked = 'COMPREPLY=($(compgen -W "$({} | cut -f1)" -- "$cur"))'
+    lines += _values(commands, one_of, files, asked, "return")
     lines += ["  esac", "  local words", '  case "$path" in']
     lines.append(f"    \"\") words='{' '.join(_top(commands))}' ;;")
     for command in walk(commands):
@@ -78,6 +159,10 @@ def bash(commands: tuple[Command, ...]) -> str:
     lines += [
         "  esac",
         '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
+        "  [[ $cur == -* ]] && return",
+        '  case "$path" in',
+        *_looked_up(commands, asked.replace("=(", "+=(", 1), files),
+        "  esac",
         "}",
         "complete -F _dragoman dragoman",
     ]
@@ -95,7 +180,11 @@ def zsh(commands: tuple[Command, ...]) -> str:
     ]
     lines += _places(commands, "at")
     lines += ["    esac", "  done", '  case "${words[CURRENT-1]}" in']
-    lines += _values(commands, "compadd -- {}", "_files")
+    asked = (
+        "local -a known shown; known=(${{(f)\"$({})\"}}); shown=(${{known//$'\\t'/ -- }}); "
+        "compadd -l -d shown -- ${{known%%$'\\t'*}}"
+    )
+    lines += _values(commands, "compadd -- {}", "_files", asked, "_default; return")
     lines += ["  esac", "  local -a found", '  case "$at" in']
     rows = [(one.name, one.help) for one in commands]
     rows += [("help", "help of a command"), ("--help", "help"), ("--version", "the version")]
@@ -105,6 +194,10 @@ def zsh(commands: tuple[Command, ...]) -> str:
     lines += [
         "  esac",
         "  _describe dragoman found",
+        "  [[ ${words[CURRENT]} == -* ]] && return",
+        '  case "$at" in',
+        *_looked_up(commands, asked, "_files"),
+        "  esac",
         "}",
         'if [ "$funcstack[1]" = "_dragoman" ]; then _dragoman "$@"; '
         "else compdef _dragoman dragoman; fi",
@@ -155,6 +248,9 @@ def fish(commands: tuple[Command, ...]) -> str:
         for arg in command.args:
             if arg.choices:
                 lines.append(f"complete -c dragoman -n '{condition}' -a '{' '.join(arg.choices)}'")
+        for kind in sorted(_kinds(command)):
+            offered = "-F" if kind == _FILES else f"-a '({_asking(kind)})'"
+            lines.append(f"complete -c dragoman -n '{condition}' {offered}")
         lines += (_fish_flag(flag, condition) for flag in command.flags)
     return "\n".join(lines)
 
@@ -164,9 +260,10 @@ def _fish_flag(flag: Flag, condition: str) -> str:
     if flag.short:
         line += f" -s {flag.short}"
     if flag.takes_value:
-        line += " -r"
-        if _is_path(flag):
-            line += " -F"
+        taken = _taken(flag)
+        line += " -r -F" if taken == _FILES else " -x"
         if flag.choices:
             line += f" -a '{' '.join(flag.choices)}'"
+        elif taken and taken != _FILES:
+            line += f" -a '({_asking(taken)})'"
     return f"{line} -d {_quoted(flag.help)}"
