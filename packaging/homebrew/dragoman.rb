@@ -12,6 +12,8 @@ class Dragoman < Formula
 
   def install
     virtualenv_install_with_resources
+    generate_completions_from_executable(bin/"dragoman", "completion")
+    man1.install_symlink libexec/"share/man/man1/dragoman.1"
   end
 
   service do
