@@ -178,7 +178,7 @@ def test_upgrades_tell_of_a_store_that_cannot_be_written(
         host.call("dragoman/sessions", {"limit": 1})
     store = tmp_path / "data" / "sessions.db"
     if os.geteuid() == 0:  # whom no permission keeps out
-        monkeypatch.setattr(upgrades.os, "access", lambda path, how: path != str(store.parent))
+        monkeypatch.setattr(os, "access", lambda path, how: path != str(store.parent))
     store.parent.chmod(0o500)
     try:
         severity, _, text = upgrades.examine_store(str(store))[0]

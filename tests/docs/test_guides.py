@@ -134,7 +134,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(there), f"{page}: {target}"
 
 
-OURS = re.compile(r"(?<![\w/])(?:docs|scripts|examples)/[\w/-]+\.(?:md|py|sh|json|svg)|decision 0\d{3}")
+OURS = re.compile(
+    r"(?<![\w/])(?:docs|scripts|examples)/[\w/-]+\.(?:md|py|sh|json|svg)|decision 0\d{3}"
+)
 
 
 def test_what_code_and_pages_name_is_there() -> None:
