@@ -1,5 +1,6 @@
 """Looks the installation over: one row per finding, each with its way out. Changes nothing."""
 
+import errno
 import os
 import shutil
 import socket
@@ -171,24 +172,24 @@ def _aside(path: str) -> Iterator[Row]:
 
 
 def _damage(path: str, size: int) -> str:
-    """What is wrong with a database, read without changing it; empty when nothing is."""
-    with open(path, "rb") as file:
-        head = file.read(16)
-    if not head:
-        return ""
-    if head != b"SQLite format 3\x00":
-        return "it is no database"
-    if size > _LOOK_BYTES:
-        return ""
+    """What is wrong with a database, read without changing it; empty when nothing is.
+
+    Only SQLite opens it: a file of one's own, once closed, takes with it the locks that the daemon
+    has on its store, for whom this looks. The next process to leave would take the log away then.
+    """
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     import sqlite3
 
+    look = "PRAGMA quick_check(1)" if size <= _LOOK_BYTES else "SELECT 'ok' FROM sqlite_master"
     try:
         with closing(_looked_at(path)) as opened:
-            said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
+            said = str((opened.execute(look).fetchone() or ("ok",))[0])
     except sqlite3.OperationalError:
         return ""  # somebody holds it just now, or its log cannot be read without writing
     except sqlite3.DatabaseError as problem:
-        return str(problem)
+        wrong = getattr(problem, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB
+        return "it is no database" if wrong else str(problem)
     return "" if said == "ok" else said.splitlines()[-1]
 
 
@@ -227,16 +228,22 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
     if owner is None:
         yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(1.0)
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(1.0)
             sock.connect(path)
-        except OSError as problem:
-            yield Row(
-                "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
-                f"Stop it: kill {owner}",
-            )  # fmt: skip
-            return
+    except PermissionError as problem:
+        yield Row(
+            "error", "daemon", f"process {owner} listens at {path}, which is closed to us: {problem}",
+            "Ask outside of the sandbox, as the user that it runs as.",
+        )  # fmt: skip
+        return
+    except OSError as problem:
+        yield Row(
+            "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
+            f"Stop it: kill {owner}",
+        )  # fmt: skip
+        return
     yield Row("ok", "daemon", f"process {owner} listens at {path}")
 
 
