@@ -1,7 +1,8 @@
 """Names inside the configuration that must lead somewhere."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from .host import McpServer
 from .model import Settings
 from .shape import Path
 
@@ -11,9 +12,15 @@ def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
     for alias, agent in settings.agents.items():
         at = ("agents", alias)
         if agent.risk_profile and agent.risk_profile not in settings.risk_profiles:
-            yield (*at, "risk_profile"), _missing("risk_profiles", agent.risk_profile)
+            yield (
+                (*at, "risk_profile"),
+                _missing("risk_profiles", agent.risk_profile, settings.risk_profiles),
+            )
         if agent.runtime_profile and agent.runtime_profile not in settings.runtime_profiles:
-            yield (*at, "runtime_profile"), _missing("runtime_profiles", agent.runtime_profile)
+            yield (
+                (*at, "runtime_profile"),
+                _missing("runtime_profiles", agent.runtime_profile, settings.runtime_profiles),
+            )
         if agent.backend == "acp" and not agent.command:
             yield (*at, "backend"), f"agents.{alias} has the backend acp and needs a command."
         yield from _servers((*at, "mcp"), agent.mcp, settings)
@@ -39,13 +46,50 @@ def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
         )
 
 
+def doubts(settings: Settings) -> Iterator[tuple[Path, str]]:
+    """What leads nowhere and harms nothing else: it is told, and left out."""
+    if settings.log.levels:
+        from dragoman.observe.areas import AREAS, is_area
+
+        for name in settings.log.levels:
+            if not is_area(name):
+                yield (
+                    ("log", "levels", name),
+                    f"log.levels has {name}, which is no part of the program"
+                    f"{_near(name, AREAS)}. It is ignored. There are: {', '.join(AREAS)}.",
+                )
+    for name, server in settings.mcp.items():
+        if server.command and server.url:
+            yield (
+                ("mcp", name, "url"),
+                f"mcp.{name} has a command and a url: the {_used(server)} is used. Keep one.",
+            )
+        elif server.url and not server.url.lower().startswith(("http://", "https://")):
+            yield (
+                ("mcp", name, "url"),
+                f"mcp.{name}.url does not begin with http:// or https://: it cannot be reached.",
+            )
+
+
+def _used(server: McpServer) -> str:
+    return "command" if server.transport in ("auto", "stdio") else "url"
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name.lower(), tuple(known), n=1, cutoff=0.6)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
 def _servers(
     at: Path, wanted: tuple[str, ...] | None, settings: Settings
 ) -> Iterator[tuple[Path, str]]:
     for name in wanted or ():
         if name not in settings.mcp:
-            yield at, _missing("mcp", name)
+            yield at, _missing("mcp", name, settings.mcp)
 
 
-def _missing(section: str, name: str) -> str:
-    return f"there is no [{section}.{name}]."
+def _missing(section: str, name: str, known: Iterable[str]) -> str:
+    names = ", ".join(known) or "none"
+    return f"there is no [{section}.{name}]{_near(name, known)}; there are: {names}."
