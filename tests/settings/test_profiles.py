@@ -37,6 +37,8 @@ def test_an_unknown_agent_names_those_there_are() -> None:
         ({"a": {}}, "", "a"),
         ({"a": {}, "b": {}}, "", None),
         ({"a": {}, "b": {}}, "b", "b"),
+        ({"a": {}, "default": {}}, "", "default"),
+        ({"a": {}, "default": {}}, "a", "a"),
     ],
 )
 def test_the_default_agent(agents: dict[str, Any], default: str, expected: str | None) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault, GoesOn, StoreFailed, WrongState
+from dragoman.engine.faults import BadInput, Fault, GoesOn, StoreFailed, WrongState, no_agent
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ids import token
 from dragoman.engine.ports.schedules import Job, Run, When
@@ -119,7 +119,7 @@ class Timetable:
         if job.session and not job.agent:
             agent = (await self._door.info(job.session)).agent
         if not agent:
-            raise BadInput("Several agents are configured and none was named.", "Name one.")
+            raise no_agent(self._door.agents())
         made = msgspec.structs.replace(
             job, id=f"job_{token()}", agent=agent, created_at=now, node=self._node
         )

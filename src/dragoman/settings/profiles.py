@@ -77,7 +77,7 @@ def default_alias(settings: Settings) -> str | None:
     known = names(settings)
     if len(known) == 1:
         return known[0]
-    return settings.acp.default_agent or None
+    return settings.acp.default_agent or (DEFAULT if DEFAULT in known else None)
 
 
 def agent(settings: Settings, alias: str) -> Agent:
