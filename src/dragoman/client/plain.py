@@ -31,7 +31,10 @@ class Plain:
         self._greetings: list[int] = []
         if not hasattr(socket, "AF_UNIX"):
             raise not_running(path, "this system has no Unix sockets")
-        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError as problem:  # a sandbox without such sockets
+            raise not_running(path, problem.strerror or str(problem)) from None
         self._sock.settimeout(wait)
         try:
             self._sock.connect(path)

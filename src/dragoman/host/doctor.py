@@ -234,7 +234,7 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
             sock.connect(path)
     except PermissionError as problem:
         yield Row(
-            "error", "daemon", f"process {owner} listens at {path}, which is closed to us: {problem}",
+            "error", "daemon", f"process {owner} has {path}, which is closed to us: {problem}",
             "Ask outside of the sandbox, as the user that it runs as.",
         )  # fmt: skip
         return
