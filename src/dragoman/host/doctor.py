@@ -394,12 +394,14 @@ def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
 def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
     """What a running host knows of its MCP servers."""
     for server in status:
-        said = f"{server['name']} is {server['state']}"
         if server["state"] == "failed":
-            fix = f"See mcp.{server['name']}; it is tried again by itself."
-            yield Row("warn", "mcp", f"{said}: {server['problem']}", fix)
+            soon = server["again_in"]
+            when = "by itself" if soon is None else f"in {soon:.0f} s, or with a new session"
+            fix = f"See mcp.{server['name']}; it is tried again {when}."
+            yield Row("warn", "mcp", f"{server['name']} failed: {server['problem']}", fix)
         elif server["state"] == "connected":
-            yield Row("ok", "mcp", f"{said}, {server['tools']} tools")
+            tools = "1 tool" if server["tools"] == 1 else f"{server['tools']} tools"
+            yield Row("ok", "mcp", f"{server['name']} is connected, {tools}")
 
 
 def _programs(loaded: Loaded) -> Iterator[Row]:

@@ -28,6 +28,7 @@ MOST_JOBS = 1_000
 MOST_RUNS = 50  # that are remembered of one job
 AT_ONCE = 8
 LONGEST_PROMPT = 64 * 1024
+_SHOWN = 5  # schedules of a name that are told
 _OUTPUT = 4_000  # characters of an answer that are remembered
 _LOOK = 30.0  # seconds after which the clock is looked at again: it may be set
 _AGAIN_MS = 5_000  # after a run that could not be written down: the store is away
@@ -107,7 +108,8 @@ class Timetable:
             return found[0]
         if found:
             raise BadInput(
-                f"{len(found)} schedules are meant by {job_id}.", "Write more of the id."
+                f"{len(found)} schedules are meant by {job_id}.",
+                f"Give the id of one: {', '.join(job.id for job in found[:_SHOWN])}.",
             )
         raise BadInput(f"There is no schedule {job_id}.", "See: dragoman cron list.")
 
