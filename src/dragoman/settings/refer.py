@@ -58,6 +58,8 @@ def doubts(settings: Settings) -> Iterator[tuple[Path, str]]:
                     f"log.levels has {name}, which is no part of the program"
                     f"{_near(name, AREAS)}. It is ignored. There are: {', '.join(AREAS)}.",
                 )
+    if settings.dialects or settings.listen.more:
+        yield from _brought(settings)
     for name, server in settings.mcp.items():
         if server.command and server.url:
             yield (
@@ -69,6 +71,37 @@ def doubts(settings: Settings) -> Iterator[tuple[Path, str]]:
                 ("mcp", name, "url"),
                 f"mcp.{name}.url does not begin with http:// or https://: it cannot be reached.",
             )
+
+
+def _brought(settings: Settings) -> Iterator[tuple[Path, str]]:
+    """Settings of dialects that no package brings, and keys that such a dialect does not have."""
+    from dragoman.dialects import descriptor
+
+    named = [(("dialects", name), name) for name in settings.dialects]
+    named += [(("listen", "more", name), name) for name in settings.listen.more]
+    known = {one.name: one for one in descriptor.REGISTRY.all() if one.name not in descriptor.OURS}
+    for path, name in named:
+        if name not in known:
+            names = ", ".join(known) or "none"
+            yield (
+                path,
+                f"{'.'.join(path)} is for a dialect that no installed package brings"
+                f"{_near(name, known)}; there are: {names}. It is ignored.",
+            )
+    for name in settings.dialects.keys() & known:
+        kind = known[name].settings
+        try:
+            keys = descriptor.load(kind).__struct_encode_fields__ if ":" in kind else ()
+        except (ImportError, AttributeError):  # told by who needs it
+            continue
+        for key in settings.dialects[name]:
+            if key not in keys:
+                has = ", ".join(keys) or "none"
+                yield (
+                    ("dialects", name, key),
+                    f"dialects.{name}.{key} is no setting of this dialect{_near(key, keys)}; "
+                    f"there are: {has}. It is ignored.",
+                )
 
 
 def _used(server: McpServer) -> str:
