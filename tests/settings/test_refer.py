@@ -10,7 +10,8 @@ import pytest
 import dragoman
 from dragoman.observe.areas import AREAS
 from dragoman.settings.model import Settings
-from dragoman.settings.refer import doubts, problems
+from dragoman.settings.refer import TOOLS, doubts, problems
+from dragoman.tools.registry import ALIASES, NAMES
 
 
 def told(**sections: Any) -> dict[str, str]:
@@ -72,6 +73,14 @@ def test_all_are_told_not_only_the_first() -> None:
         ({"mcp": {"m": {"command": "c", "url": "http://h", "transport": "sse"}}}, "mcp.m.url",
          "url is used"),
         ({"mcp": {"m": {"url": "ftp://h"}}}, "mcp.m.url", "does not begin with http://"),
+        ({"agents": {"a": {"always_ask": ["writ"]}}}, "agents.a.always_ask", "did you mean write?"),
+        ({"risk_profiles": {"p": {"auto_approve": ["raed"]}}}, "risk_profiles.p.auto_approve",
+         "names raed, which is no tool of ours (did you mean read?)"),
+        ({"autonomy": {"always_ask": ["bsh"]}}, "autonomy.always_ask", "did you mean bash?"),
+        ({"hooks": [{"on": "tool_executing", "run": "x", "tools": ["bsh", "mcp__a__b"]}]}, "hooks",
+         "did you mean bash?"),
+        ({"agents": {"coder": {}}, "hooks": [{"on": "llm_input", "run": "x", "agents": ["codr"]}]},
+         "hooks", "hook number 1 is for an agent that there is not: codr (did you mean coder?)"),
     ],
 )  # fmt: skip
 def test_what_harms_nothing_else_is_told(sections: dict[str, Any], key: str, said: str) -> None:
@@ -89,3 +98,11 @@ def test_every_part_that_has_a_log_may_be_named() -> None:
     assert logs == set(AREAS)
     levels = dict.fromkeys((*AREAS, "dialect", "dialect.of.a.package"), "debug")
     assert not list(doubts(msgspec.convert({"log": {"levels": levels}}, Settings)))
+
+
+def test_names_of_tools_that_others_bring_are_not_doubted() -> None:
+    """Those of hosted agents begin with a capital, those of apps are called as they like."""
+    names = [*NAMES, *ALIASES, "Bash", "Read", "weather", "mcp__tracker__find", "search", "remind"]
+    given = {"agents": {"a": {"always_ask": names}}}
+    assert not list(doubts(msgspec.convert(given, Settings)))
+    assert {*NAMES, *ALIASES} <= set(TOOLS)

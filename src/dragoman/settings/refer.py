@@ -6,6 +6,14 @@ from .host import McpServer
 from .model import Settings
 from .shape import Path
 
+# Our tools, and the kinds by which calls of hosted agents are known.
+TOOLS = (
+    "ask_user", "bash", "bash_kill", "bash_output", "delete", "edit", "escalate_to_human",
+    "execute", "fetch", "glob", "grep", "ls", "memory_export", "memory_forget", "memory_purge",
+    "memory_recall", "memory_store", "move", "other", "plan", "propose_plan", "read", "search",
+    "shell", "skill", "task", "think", "web_fetch", "web_search", "write",
+)  # fmt: skip
+
 
 def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
     """Every name that leads nowhere, with the path of the key that has it."""
@@ -58,6 +66,7 @@ def doubts(settings: Settings) -> Iterator[tuple[Path, str]]:
                     f"log.levels has {name}, which is no part of the program"
                     f"{_near(name, AREAS)}. It is ignored. There are: {', '.join(AREAS)}.",
                 )
+    yield from _rules(settings)
     if settings.dialects or settings.listen.more:
         yield from _brought(settings)
     for name, server in settings.mcp.items():
@@ -71,6 +80,36 @@ def doubts(settings: Settings) -> Iterator[tuple[Path, str]]:
                 ("mcp", name, "url"),
                 f"mcp.{name}.url does not begin with http:// or https://: it cannot be reached.",
             )
+
+
+def _rules(settings: Settings) -> Iterator[tuple[Path, str]]:
+    """Rules about tools and agents that nothing will ever be found to keep."""
+    known = tuple(settings.agents) or ("default",)
+    said = [
+        ((table, name, key), getattr(one, key) or ())
+        for table, entries in (
+            ("agents", settings.agents),
+            ("risk_profiles", settings.risk_profiles),
+        )
+        for name, one in entries.items()
+        for key in ("auto_approve", "always_ask")
+    ]
+    said += [(("autonomy", key), getattr(settings.autonomy, key) or ()) for key in
+             ("auto_approve", "always_ask")]  # fmt: skip
+    for number, hook in enumerate(settings.hooks, 1):
+        said.append((("hooks",), hook.tools))
+        for name in hook.agents:
+            if name not in known:
+                yield (
+                    ("hooks",),
+                    f"hook number {number} is for an agent that there is not: {name}"
+                    f"{_near(name, known)}; there are: {', '.join(known)}.",
+                )
+    for path, tools in said:
+        for name in tools:
+            # Apps, MCP servers and hosted agents bring names that nobody knows here.
+            if name.lower() not in TOOLS and (meant := _near(name, TOOLS, 0.75)):
+                yield path, f"{'.'.join(path)} names {name}, which is no tool of ours{meant}."
 
 
 def _brought(settings: Settings) -> Iterator[tuple[Path, str]]:
@@ -108,10 +147,10 @@ def _used(server: McpServer) -> str:
     return "command" if server.transport in ("auto", "stdio") else "url"
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def _near(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(name.lower(), tuple(known), n=1, cutoff=0.6)
+    found = get_close_matches(name.lower(), tuple(known), n=1, cutoff=cutoff)
     return f" (did you mean {found[0]}?)" if found else ""
 
 
