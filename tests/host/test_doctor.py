@@ -36,6 +36,21 @@ def test_one_word_about_a_program_that_cannot_be_run(kind: str, tmp_path: Path) 
         assert row.severity == "error" and row.message == f"other: {program} {said}"
 
 
+@pytest.mark.parametrize("kind", ENTRY)
+def test_a_program_is_looked_for_where_it_would_be_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `~`, and with a space in its name."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    program = tmp_path / "my agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for name in ("~/my agent", str(program)):
+        assert "error" not in [row.severity for row in rows(tmp_path, kind, name)]
+    (row,) = rows(tmp_path, kind, "~/none")
+    assert row.message.endswith("/none does not exist")
+
+
 def test_a_program_that_is_there_is_told_with_the_keys_that_it_gets(tmp_path: Path) -> None:
     assert [row.severity for row in rows(tmp_path, "agents", "/bin/sh")] == ["ok", "ok"]
     assert [row.severity for row in rows(tmp_path, "mcp", "/bin/sh")] == ["warn"]

@@ -27,6 +27,9 @@ from dragoman.settings.places import Places
 if TYPE_CHECKING:
     import sqlite3
 
+    from dragoman.settings.agents import Agent
+    from dragoman.settings.host import McpServer
+
 Row = DoctorRow
 _LOW_DISK = 200_000_000  # bytes
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
@@ -257,7 +260,7 @@ def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[R
     for alias in profiles.names(loaded.settings):
         own = profiles.agent(loaded.settings, alias)
         if own.backend != "builtin":
-            program = _program(own.command)
+            program = _program(own)
             if lacks := _lacks(program):
                 fix = f"Install {program}, or name its whole path in agents.{alias}.command."
                 if os.path.isabs(program):
@@ -376,7 +379,7 @@ def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
     entries = [("agents", name, one) for name, one in hosted]
     entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]  # type: ignore[misc]
     for kind, name, entry in entries:
-        if _lacks(_program(entry.command)):
+        if _lacks(_program(entry)):
             continue  # one word about it is enough: it cannot be run
         missing = [one for one in entry.pass_env if "*" not in one and one not in env]
         if missing:
@@ -406,7 +409,7 @@ def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
 def _programs(loaded: Loaded) -> Iterator[Row]:
     for name, server in loaded.settings.mcp.items():
-        if server.enabled and (lacks := _lacks(server.command)):
+        if server.enabled and (lacks := _lacks(_program(server))):
             yield Row(
                 "error", "mcp", f"{name}: {server.command} {lacks}",
                 f"Install it, or set mcp.{name}.enabled false.",
@@ -434,8 +437,12 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def _program(command: str | None) -> str:
-    return (command or "").partition(" ")[0]
+def _program(entry: "Agent | McpServer") -> str:
+    from dragoman.settings import agents, profiles
+
+    if isinstance(entry, agents.Agent):
+        return (*profiles.command_of(entry), "")[0]
+    return os.path.expanduser(entry.command)
 
 
 def _lacks(program: str | None) -> str:
