@@ -85,7 +85,7 @@ def doubts(settings: Settings) -> Iterator[tuple[Path, str]]:
 def _rules(settings: Settings) -> Iterator[tuple[Path, str]]:
     """Rules about tools and agents that nothing will ever be found to keep."""
     known = tuple(settings.agents) or ("default",)
-    said = [
+    said: list[tuple[Path, Iterable[str]]] = [
         ((table, name, key), getattr(one, key) or ())
         for table, entries in (
             ("agents", settings.agents),
@@ -116,7 +116,7 @@ def _brought(settings: Settings) -> Iterator[tuple[Path, str]]:
     """Settings of dialects that no package brings, and keys that such a dialect does not have."""
     from dragoman.dialects import descriptor
 
-    named = [(("dialects", name), name) for name in settings.dialects]
+    named: list[tuple[Path, str]] = [(("dialects", name), name) for name in settings.dialects]
     named += [(("listen", "more", name), name) for name in settings.listen.more]
     known = {one.name: one for one in descriptor.REGISTRY.all() if one.name not in descriptor.OURS}
     for path, name in named:
