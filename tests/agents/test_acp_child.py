@@ -56,6 +56,15 @@ async def test_child_knows_what_the_agent_can(child: Child) -> None:
     assert not child.can("promptCapabilities", "image") and not child.can("a", "b", "c")
 
 
+async def test_child_that_speaks_nothing_is_told_with_the_likely_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that would need `--acp` waits at its prompt."""
+    monkeypatch.setattr("dragoman.agents.acp_child._START_SECONDS", 0.2)
+    with pytest.raises(ProviderFailed, match="did not answer initialize in 0.2 .* see `args`"):
+        await Child.start(["sleep", "60"], str(tmp_path), {}, capabilities={})
+
+
 async def test_child_tells_a_refusal_with_the_way_in(child: Child) -> None:
     with pytest.raises(ProviderFailed, match="auth required .sign in.") as found:
         await child.call("session/new", {})

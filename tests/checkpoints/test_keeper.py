@@ -519,3 +519,26 @@ async def test_an_undo_of_a_command_says_that_it_may_have_been_somebody_else(sce
     assert (await scene.keeper.redo(scene.session)).note == ""
     await scene.keeper.undo(scene.session)
     assert (await scene.keeper.undo(scene.session)).note == ""  # that was an edit
+
+
+async def test_files_of_the_host_are_not_opened_by_any_name(tmp_path: Path) -> None:
+    """Closing a database that somebody of this process has open would end its locks."""
+    work = tmp_path / "work"
+    data = work / ".local" / "data"  # of a session in one's home, say
+    scene = Scene(tmp_path, LookLimits(own=(str(data), str(tmp_path / "elsewhere.db"))))
+    data.mkdir(parents=True)
+    (data / "sessions.db").write_text("ours")
+    (tmp_path / "elsewhere.db").write_text("ours, too")
+    os.link(data / "sessions.db", work / "linked")
+    os.link(tmp_path / "elsewhere.db", work / "far")
+    os.link(scene.write("mine", "1"), work / "twin")
+    await scene.bash(
+        "t", "echo 2 > mine; echo 3 > .local/data/sessions.db; echo 4 > far; echo 5 > n"
+    )
+    changed = await scene.keeper.changed(scene.session)
+    assert sorted(Path(one.path).name for one in changed) == ["mine", "n", "twin"]
+    inside = Scene(data, LookLimits(own=(str(data),)))
+    await inside.bash("t", "echo 6 > x")
+    assert not await inside.keeper.changed(inside.session)
+    scene.keeper.close()
+    inside.keeper.close()

@@ -231,6 +231,7 @@ def test_list_show_tail_and_change(living: Living) -> None:
     living.says("sessions", "delete", fork)
     done = living.run("sessions", "show", fork)
     assert done.returncode == 1 and "Session not found" in done.stderr
+    assert done.stderr.endswith(" See: dragoman sessions\n")
 
 
 def test_what_is_not_clear_is_said(living: Living) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman.cli.run import printing, showcase, terminal
-from dragoman.cli.run.printing import Ink, JsonLines, Prose, Screen, cut
+from dragoman.cli.run.printing import Ink, JsonLines, Prose, Screen, Spinner, cut
 from dragoman.cli.run.terminal import Human
 from dragoman.engine import events as ev
 from dragoman.engine.ask import NOBODY, Ask
@@ -121,8 +121,11 @@ def test_printing_small_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert Ink(Terminal())("x", "1") == "\x1b[1mx\x1b[0m"
-    monkeypatch.setenv("TERM", "dumb")
-    assert Ink(Terminal())("x", "1") == "x"
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert Spinner()._on
+    for dumb in ("dumb", ""):
+        monkeypatch.setenv("TERM", dumb)
+        assert Ink(Terminal())("x", "1") == "x" and not Spinner()._on
 
 
 def test_printing_takes_back_what_stands_on_the_screen(capsys: Out) -> None:

@@ -19,9 +19,11 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("env", "terminal", "expected"),
     [
-        ({}, True, True),
-        ({}, False, False),
-        ({"NO_COLOR": "1"}, True, False),
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm"}, False, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": ""}, True, False),
+        ({}, True, False),
         ({"TERM": "dumb"}, True, False),
         ({"FORCE_COLOR": "1"}, False, True),
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),

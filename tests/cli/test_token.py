@@ -26,6 +26,25 @@ def test_a_token_is_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     assert main(["token", "revoke", row["id"], *where]) == 1
 
 
+def test_a_token_is_revoked_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    where = ["--config-dir", str(tmp_path)]
+    ids = []
+    for name in ("laptop", "laptop", "phone", ""):
+        assert main(["token", "new", "--name", name, *where]) == 0
+        ids.append(capsys.readouterr().out.split()[0])
+    assert main(["token", "revoke", "phone", *where]) == 0
+    assert capsys.readouterr().out == f"{ids[2]} is worthless now\n"
+    assert main(["token", "revoke", "laptop", *where]) == 1
+    said = capsys.readouterr().err
+    assert "2 tokens are named laptop" in said and ids[0] in said and ids[1] in said
+    for nothing in ("tablet", ""):
+        assert main(["token", "revoke", nothing, *where]) == 1
+        assert f"(there are: laptop, laptop, {ids[3]})" in capsys.readouterr().err
+    assert main(["token", "revoke", ids[0], *where]) == 0
+    assert main(["token", "revoke", "laptop", *where]) == 0
+    assert capsys.readouterr().out.split()[4:] == [ids[1], "is", "worthless", "now"]
+
+
 def test_a_running_daemon_sees_new_and_revoked_tokens_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

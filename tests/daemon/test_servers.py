@@ -1,6 +1,7 @@
 """MCP servers of the configuration: shared by sessions, tried again, never in the way."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.daemon.running import Daemon
 from tests.engine.tape import ME, Tape
 
+from dragoman.cli.main import main
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
 from dragoman.engine.host import OpenSpec
@@ -119,11 +122,35 @@ async def test_agents_may_use_some_or_none(talks) -> None:
     assert talk.status()["gone"]["state"] == "failed"
 
 
+async def test_a_new_session_has_a_server_that_was_mended(
+    talks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at the next try, which may be minutes away; without reason it is not tried again."""
+    monkeypatch.setattr(module.Shared, "_retry", lambda self: None)  # minutes away
+    monkeypatch.setattr(module, "_QUICK", 60.0)
+    monkeypatch.setattr(module, "_STALE", 60.0)
+    broken = tmp_path / "server"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    talk = await talks(f'[mcp.sums]\ncommand = "{broken}"\n' + GONE)
+    await talk.turn("all")
+    row = talk.status()["sums"]
+    assert row["state"] == "failed" and 0 <= row["again_in"] <= 2
+    broken.write_text(f"#!/bin/sh\nexec {sys.executable} {SERVER}\n")
+    await talk.turn("all")
+    assert talk.status()["sums"]["state"] == "failed"
+    monkeypatch.setattr(module, "_STALE", 0.0)
+    assert "mcp__sums__add" in names(await talk.turn("all"))
+    row = talk.status()["sums"]
+    assert row["state"] == "connected" and row["again_in"] is None and not row["problem"]
+
+
 @pytest.mark.parametrize("back", [False, True])
 async def test_a_server_that_dies_is_noted_and_comes_back(
     talks, monkeypatch: pytest.MonkeyPatch, back: bool
 ) -> None:
     monkeypatch.setattr(module, "_FIRST_DELAY", 0.01 if back else 60.0)
+    monkeypatch.setattr(module, "_STALE", 60.0)
     talk = await talks(SUMS + GONE.replace("command", "enabled = false\ncommand"))
     add = call("mcp__sums__add", a=1, b=1)
     await talk.turn("all")
@@ -158,3 +185,22 @@ async def test_a_name_that_leads_nowhere_is_an_error(talks) -> None:
 
     with pytest.raises(Fault, match="there is no \\[mcp.gone\\]"):
         await talks(SUMS)
+
+
+def test_the_list_of_servers_says_how_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = (
+        '[mcp.here]\ncommand = "x"\n[mcp.off]\nurl = "http://127.0.0.1:1/mcp"\nenabled = false\n'
+    )
+    (tmp_path / "config.toml").write_text(config)
+    assert main(["mcp", "--config-dir", str(tmp_path)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [["here", "x"], ["off", "off", "http://127.0.0.1:1/mcp"]]
+    with Daemon(tmp_path, config=config) as daemon:
+        daemon.wait_ready()
+        assert main(["mcp", "--config-dir", str(tmp_path)]) == 0
+        assert "here    not used yet  x" in capsys.readouterr().out
+        assert main(["mcp", "--json", "--config-dir", str(tmp_path)]) == 0
+        found = json.loads(capsys.readouterr().out)["servers"]
+        assert [one["state"] for one in found] == ["not used yet", "off"]

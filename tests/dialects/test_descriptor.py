@@ -7,6 +7,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.daemon.guests import Guests
@@ -15,6 +16,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.host.desks import Desks
 from dragoman.settings import places
 from dragoman.settings.model import Settings
+from dragoman.settings.refer import doubts
 from dragoman.testing.host import memory_door
 from dragoman.testing.script import Scripted
 from dragoman.transports.memory import Client
@@ -146,6 +148,28 @@ def test_addresses_come_from_descriptors(place: Path, monkeypatch: pytest.Monkey
     assert given == "/e/x"
     with pytest.raises(BadInput, match="no endpoint 'zot'"):
         places.endpoint("zot", {}, where)
+
+
+def test_settings_that_no_dialect_has_are_told(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = GOOD.format(name="known").replace("socket=", 'settings="known:Given", socket=')
+    code += "\nimport msgspec\nclass Given(msgspec.Struct):\n    size: int = 3\n"
+    package(place, "known", "known = known:DIALECT", code)
+    monkeypatch.setattr("dragoman.dialects.descriptor.REGISTRY", Registry([str(place)]))
+    given = {
+        "dialects": {"known": {"size": 1, "sise": 2}, "knwon": {}},
+        "listen": {"more": {"x": "y"}},
+    }
+    told = {".".join(path): said for path, said in doubts(msgspec.convert(given, Settings))}
+    assert told == {
+        "dialects.knwon": "dialects.knwon is for a dialect that no installed package brings "
+        "(did you mean known?); there are: known. It is ignored.",
+        "listen.more.x": "listen.more.x is for a dialect that no installed package brings; "
+        "there are: known. It is ignored.",
+        "dialects.known.sise": "dialects.known.sise is no setting of this dialect "
+        "(did you mean size?); there are: size. It is ignored.",
+    }
 
 
 async def test_desks_are_made_by_descriptors(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

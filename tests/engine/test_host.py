@@ -1,6 +1,7 @@
 """The host: what it refuses while it stops or cannot write, whom it lets go, whom it takes up."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -473,7 +474,7 @@ def test_a_model_is_told_without_whose_variant_it_was(ref: str, plain: str) -> N
     assert plain_model(ref) == plain
 
 
-def test_where_a_session_is_to_work(tmp_path: Path) -> None:
+def test_where_a_session_is_to_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole_path("", "/launch", relative=False) == "/launch"
     assert whole_path("/a/../b", "/launch", relative=False) == "/a/../b"
     assert whole_path("a/../b", "/launch", relative=True) == "/launch/b"
@@ -489,6 +490,9 @@ def test_where_a_session_is_to_work(tmp_path: Path) -> None:
         directory(str(tmp_path / "file"))
     with pytest.raises(BadInput, match="does not exist"):
         directory(str(tmp_path / "nothing"))
+    with monkeypatch.context() as dark, pytest.raises(BadInput, match="may not be entered"):
+        dark.setattr(os, "access", lambda path, how: how != os.X_OK)
+        directory(str(tmp_path))
     odd = tmp_path / "\udcff"
     odd.mkdir()
     with pytest.raises(BadInput, match="no UTF-8"):

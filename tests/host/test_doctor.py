@@ -1,5 +1,8 @@
 """What the doctor says of programs that agents and servers are."""
 
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,21 @@ def test_one_word_about_a_program_that_cannot_be_run(kind: str, tmp_path: Path) 
         assert row.severity == "error" and row.message == f"other: {program} {said}"
 
 
+@pytest.mark.parametrize("kind", ENTRY)
+def test_a_program_is_looked_for_where_it_would_be_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `~`, and with a space in its name."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    program = tmp_path / "my agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for name in ("~/my agent", str(program)):
+        assert "error" not in [row.severity for row in rows(tmp_path, kind, name)]
+    (row,) = rows(tmp_path, kind, "~/none")
+    assert row.message.endswith("/none does not exist")
+
+
 def test_a_program_that_is_there_is_told_with_the_keys_that_it_gets(tmp_path: Path) -> None:
     assert [row.severity for row in rows(tmp_path, "agents", "/bin/sh")] == ["ok", "ok"]
     assert [row.severity for row in rows(tmp_path, "mcp", "/bin/sh")] == ["warn"]
@@ -61,3 +79,38 @@ def test_a_hook_whose_program_is_missing_is_told(
     assert row.severity == severity and run in row.message
     if severity != "ok":
         assert "fail_closed" in row.fix and ("blocked" in row.message) is (severity == "error")
+
+
+_COME_AND_GO = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1])
+print(other.execute("SELECT count(*) FROM t").fetchone()[0])
+other.close()
+"""
+
+
+def test_looking_at_a_store_leaves_it_the_locks_of_whoever_has_it_open(tmp_path: Path) -> None:
+    """The daemon looks at its own: the next process to leave must find that it is not the last."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    path = tmp_path / "data" / "sessions.db"
+    ours = sqlite3.connect(path, isolation_level=None)
+    ours.execute("PRAGMA journal_mode = WAL")
+    ours.execute("CREATE TABLE t (x)")
+    found = examine(places({}, str(tmp_path)), {})
+    assert [row.severity for row in found if row.category == "store"] == ["ok"]
+    for number in range(2):  # the first one to leave takes the log away, the second misses a row
+        said = subprocess.run([sys.executable, "-c", _COME_AND_GO, str(path)],
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        assert said.stdout == f"{number}\n"
+        assert path.with_name("sessions.db-wal").exists()
+        ours.execute("INSERT INTO t VALUES (1)")
+    ours.close()
+
+
+@pytest.mark.parametrize("text", ["", "no database, but long enough to have a header of one"])
+def test_a_file_that_is_no_database_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "sessions.db").write_text(text)
+    (row,) = [one for one in examine(places({}, str(tmp_path)), {}) if one.category == "store"]
+    assert row.severity == ("error" if text else "ok")
+    assert ("it is no database" in row.message) == bool(text)

@@ -1,8 +1,10 @@
 """The boundary: what may be touched, and that nothing swapped in between gets through."""
 
+import fcntl
 import os
 import random
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -217,6 +219,26 @@ def test_a_hard_link_to_a_secret_is_refused(place: Path) -> None:
     _, links = inside.withheld(inside.cwd)
     found = os.stat(real)
     assert (found.st_dev, found.st_ino) in links
+
+
+_TAKE = """
+import fcntl, sys
+with open(sys.argv[1], "r+") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
+
+
+def test_refusing_a_hard_link_leaves_this_process_the_locks_it_has(place: Path) -> None:
+    """Closing any descriptor of a file ends them all: those of our store, too."""
+    ours = place / "data" / "config.toml"
+    os.link(ours, place / "home" / "work" / "ours")
+    inside = boundary(place)
+    with ours.open("r+") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(Refused, match="hard link"):
+            inside.open_inside(inside.resolve("ours"))
+        taken = subprocess.run([sys.executable, "-c", _TAKE, str(ours)], capture_output=True)
+        assert b"BlockingIOError" in taken.stderr
 
 
 def test_an_ordinary_hard_link_is_fine(place: Path) -> None:

@@ -113,7 +113,7 @@ def test_an_unknown_key_warns_with_line_and_nearest_name(tmp_path: Path) -> None
         ("[acp]\nmax_sessions 5\n", ":2: column 14: Expected '=' after a key in a key/value pair."),
         (
             '[agents.a]\nrisk_profile = "x"\n',
-            ":2: there is no [risk_profiles.x].",
+            ":2: there is no [risk_profiles.x]; there are: none.",
         ),
         (
             '[agents.a]\nbackend = "acp"\n',

@@ -37,6 +37,8 @@ def test_an_unknown_agent_names_those_there_are() -> None:
         ({"a": {}}, "", "a"),
         ({"a": {}, "b": {}}, "", None),
         ({"a": {}, "b": {}}, "b", "b"),
+        ({"a": {}, "default": {}}, "", "default"),
+        ({"a": {}, "default": {}}, "a", "a"),
     ],
 )
 def test_the_default_agent(agents: dict[str, Any], default: str, expected: str | None) -> None:
@@ -118,9 +120,16 @@ def test_the_way_of_working_comes_from_agent_then_profile() -> None:
         ({"command": "npx other --acp"}, ("npx", "other", "--acp")),
         ({"command": "/opt/my agent", "args": ["--acp"]}, ("/opt/my agent", "--acp")),
         ({"command": "agent"}, ("agent",)),
+        ({"command": "~/agent"}, ("/home/me/agent",)),
+        ({"command": "~/agent --acp"}, ("/home/me/agent", "--acp")),
+        ({"command": "~/my agent", "args": ["~/x"]}, ("/home/me/my agent", "~/x")),
+        ({"command": "it's an agent"}, ("it's an agent",)),
     ],
 )
-def test_the_command_of_another_agent(agent: dict[str, Any], command: tuple[str, ...]) -> None:
+def test_the_command_of_another_agent(
+    agent: dict[str, Any], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
     made = settings(agents={"a": {"backend": "acp", **agent}})
     assert profiles.profile(made, "a").command == command
 

@@ -125,3 +125,20 @@ def test_every_key_is_read_somewhere() -> None:
     read = names_read()
     unread = [".".join(key.path) for key in leaves() if key.path[-1] not in {*read, "x"}]
     assert not unread, f"these can be set, and nothing happens: {unread}"
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said"),
+    [
+        ([{"on": "tool_executing", "run": "x"}, {"on": "tool_exec", "run": "x"}],
+         'on of number 2 must be one of "'),
+        ([{"on": "tool_executing"}], "number 1 needs run"),
+        ([{"on": "tool_executing", "run": "x", "tool": ["bash"]}],
+         "number 1 has tool, which is none of on,"),
+        ([3], "number 1 is none"),
+        (3, "must be a list of tables"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_list_of_tables_is_told(hooks: object, said: str) -> None:
+    (found,) = shape.check({"hooks": hooks})
+    assert found.fatal and said in found.text and "$[" not in found.text

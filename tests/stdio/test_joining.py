@@ -1,5 +1,6 @@
 """Beside a running daemon: `joining`, `zot_join`, and `places` of an editor."""
 
+import errno
 import json
 import os
 import socket
@@ -10,8 +11,13 @@ from typing import Any
 
 import pytest
 
+from dragoman.client import NotRunning, Plain, plain
+from dragoman.engine.faults import Refused
+from dragoman.host import lock
 from dragoman.stdio import joining, zot_join
+from dragoman.stdio.acp import DaemonWay
 from dragoman.stdio.places import Places
+from dragoman.stdio.relay import NotThere
 from dragoman.stdio.zot_flags import Flags, parse
 from dragoman.stdio.zot_join import Owed
 
@@ -43,6 +49,31 @@ def test_joining_settings_of_the_environment_keep_it_apart(tmp_path: Path) -> No
     assert joining.path_of("acp", str(tmp_path), {}).startswith(str(tmp_path))
     assert joining.path_of("acp", str(tmp_path), {"DRAGOMAN_acp__max_sessions": "1"}) == ""
     assert joining.path_of("acp", str(tmp_path), {"DRAGOMAN_KEYS": "vi"}) != ""
+
+
+def test_joining_nobody_where_unix_sockets_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the sandbox of a hosted agent: the path can be seen there, a socket cannot be made."""
+    path = tmp_path / "s"
+    path.touch()
+    for module in (socket, plain.socket):  # type: ignore[attr-defined]
+        monkeypatch.setattr(module, "socket", closed)
+    assert joining.reached(str(path)) is None
+    with pytest.raises(NotRunning, match="Operation not permitted"):
+        Plain(str(path), "test")
+    with pytest.raises(Refused, match="Operation not permitted"):
+        lock._probe(str(path))
+
+
+async def test_joining_again_where_unix_sockets_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", closed)
+    with pytest.raises(NotThere, match="Operation not permitted"):
+        await DaemonWay("/nowhere/s").connect(lambda link: None, "x")  # type: ignore[arg-type,return-value]
+
+
+def closed(*_: object) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 def test_joining_a_socket_that_was_left_behind_is_nobody(tmp_path: Path) -> None:

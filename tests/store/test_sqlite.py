@@ -426,3 +426,30 @@ async def test_a_file_of_version_1_is_brought_up_and_goes_on(tmp_path: Path) -> 
     store = SqliteStore(path)
     assert [i.id for i in (await store.list(SessionQuery())).sessions] == ["a", "b"]
     await store.close()
+
+
+_COME_AND_GO = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1])
+print(other.execute("SELECT count(*) FROM sessions").fetchone()[0])
+other.close()
+"""
+
+
+async def test_whoever_leaves_leaves_the_log_though_our_process_closed_the_file_once_more(
+    tmp_path: Path,
+) -> None:
+    """That ends SQLite's own locks: by them, the next one to leave would be the last."""
+    path = tmp_path / "s.db"
+    store = SqliteStore(str(path))
+    for number in range(3):
+        for end in ("", "-shm", "-wal"):
+            Path(f"{path}{end}").read_bytes()
+        said = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", _COME_AND_GO, str(path)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert said.stdout == f"{number}\n"
+        await store.create(make_info(f"s{number}"), "me")
+    await store.close()
+    assert os.listdir(tmp_path) == ["s.db"]

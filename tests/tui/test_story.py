@@ -185,5 +185,7 @@ def test_story_facts_around_the_pieces() -> None:
 
 def test_story_noted_does_not_say_its_title_twice() -> None:
     assert noted(ev.Noted("info", "MCP", "mcp server x is back")) == "mcp server x is back"
-    assert noted(ev.Noted("info", "Note", "text")) == "Note text"
+    assert noted(ev.Noted("info", "Note", "text")) == "Note: text"
+    assert noted(ev.Noted("info", "It is so.", "text")) == "It is so. text"
+    assert noted(ev.Noted("info", "Alone")) == "Alone"
     assert noted(ev.Noted("info", "Alone")) == "Alone"

@@ -41,6 +41,7 @@ _GRACE_SECONDS = 2.0
 _LAST_WORDS = 4_096  # bytes of its standard error that a fault may quote
 _PIECE = 1 << 16
 _DEPTH = "ACP_HOST_DEPTH"  # how many hosts are above: an agent must not host itself for ever
+_UNHEARD = "Does it speak ACP on stdin and stdout? Some need an argument for that: see `args`."
 _DEEPEST = 3
 
 _AGAIN = "The next prompt starts it again."
@@ -179,8 +180,9 @@ class Child:
         except LinkLost as lost:
             raise await self.death() from lost
         except TimeoutError as late:
+            silent = f"{self.command[0]} did not answer {method} in {within:g} seconds."
             raise ProviderFailed(
-                f"{self.command[0]} did not answer {method} in {within:g} seconds.", "network"
+                silent, "network", hint=_UNHEARD if method == "initialize" else ""
             ) from late
         value = _decode(raw) if raw else None
         return value if isinstance(value, dict) else {}

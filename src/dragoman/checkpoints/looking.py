@@ -4,6 +4,9 @@ import os
 import stat
 import struct
 import time
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import chain, islice
 from typing import NamedTuple
 
 from dragoman.policy.opening import walk_directory
@@ -13,16 +16,22 @@ from .database import NOTHING, Database, FileChange, Seen, State
 
 _RACY = 20_000_000  # ns: a file changed that lately may change again with the same stamp
 _PIECE = 1 << 16
+_FILES = 4096  # of the host's own that are compared with a file of several names
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class LookLimits(NamedTuple):
-    """`files` of one workspace, bytes of one `file`, `bytes` that one look may read."""
+    """`files` of one workspace, bytes of one `file`, `bytes` that one look may read.
+
+    `own` are folders and files of the host itself, which are not opened by whatever name: closing
+    its databases again would end the locks that the process has on them.
+    """
 
     files: int = 20_000
     file: int = 4 * 1024 * 1024
     bytes: int = 128 * 1024 * 1024
+    own: tuple[str, ...] = ()
 
 
 class WorkspaceLook(NamedTuple):
@@ -44,13 +53,19 @@ def look(db: Database, space: str, limits: LookLimits) -> WorkspaceLook:
     large = 0
     partial = False
     now = time.time_ns()
+    here = os.path.realpath(space)
+    own = [os.path.realpath(path) for path in limits.own]
+    if any(f"{here}/".startswith(f"{path}/") for path in own):
+        return WorkspaceLook({}, now)  # all of it is the host's
+    denied = frozenset(os.path.relpath(path, here) for path in own)
+    links: frozenset[tuple[int, int]] | None = None
     try:
         top = os.open(space, _OPEN)
     except OSError as error:
         return WorkspaceLook({}, note=f"{space} could not be read: {error.strerror}.", partial=True)
     try:
         with db.writing():
-            for entry in walk(top, above=rules_above(space)):
+            for entry in walk(top, denied=denied, above=rules_above(space)):
                 if entry.is_dir:
                     continue
                 if len(found) >= limits.files:
@@ -63,6 +78,10 @@ def look(db: Database, space: str, limits: LookLimits) -> WorkspaceLook:
                     continue
                 if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
                     continue
+                if info.st_nlink > 1:
+                    links = _files(limits.own) if links is None else links
+                    if (info.st_dev, info.st_ino) in links:
+                        continue
                 stamp = _stamp(info)
                 before = known.get(entry.path)
                 if before is not None and before.stamp == stamp:
@@ -88,6 +107,19 @@ def look(db: Database, space: str, limits: LookLimits) -> WorkspaceLook:
         what = "file is" if large == 1 else "files are"
         notes.append(f"{large} {what} too large to be kept.")
     return WorkspaceLook(found, now, partial, " ".join(notes))
+
+
+def _files(places: Iterable[str]) -> frozenset[tuple[int, int]]:
+    """The files in these places that have other names, too, by device and number."""
+    found = set()
+    below = (os.path.join(top, name) for place in places for top, _, names in os.walk(place)
+             for name in names)  # fmt: skip
+    for path in islice(chain(places, below), _FILES):
+        with suppress(OSError):
+            info = os.lstat(path)
+            if info.st_nlink > 1:
+                found.add((info.st_dev, info.st_ino))
+    return frozenset(found)
 
 
 def _stamp(info: os.stat_result) -> bytes:

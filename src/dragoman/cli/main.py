@@ -19,6 +19,10 @@ FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 _EVERYWHERE = {"--config-dir": True, "--json": False}  # whether a value follows
+_SEE = {
+    "unknown_session": "See: dragoman sessions",
+    "unknown_approval": "See: dragoman approvals --all",
+}
 _SHARE = "Start the daemon before the editor: `dragoman acp` then shares its sessions with it."
 
 
@@ -231,6 +235,8 @@ def _run(command: Command, args: object) -> int:
             raise
         if problem.code == "not_running":
             _warn_of_settings(getattr(args, "config_dir", None))
+        if not problem.hint:
+            problem.hint = _SEE.get(problem.code, "")
         _say(f"{problem}")
         if problem.code == "in_use" and command.name not in ("daemon", "fleet", "store"):
             print(_SHARE, file=sys.stderr)

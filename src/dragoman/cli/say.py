@@ -29,8 +29,8 @@ def colours(stream: "TextIO | None" = None) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    try:
-        return (stream or sys.stdout).isatty()
+    try:  # an empty TERM is a dumb one: nothing is known of it
+        return bool(os.environ.get("TERM")) and (stream or sys.stdout).isatty()
     except ValueError:  # closed
         return False
 

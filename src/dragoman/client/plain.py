@@ -33,7 +33,7 @@ class Plain:
             raise not_running(path, "this system has no Unix sockets")
         try:
             self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        except OSError as problem:
+        except OSError as problem:  # a sandbox without such sockets
             raise not_running(path, f"no socket can be made: {problem.strerror}") from None
         self._sock.settimeout(wait)
         try:

@@ -3,6 +3,11 @@
 Dialects map `code` to their own numbers by a table; nobody parses the text.
 """
 
+from dragoman import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class Fault(Exception):
     """Base of every failure that a client may cause or see."""
@@ -39,6 +44,14 @@ class UnknownSession(Fault):
 
 class UnknownAgent(Fault):
     code = "unknown_agent"
+
+
+def no_agent(names: "Iterable[str]") -> BadInput:
+    """Several agents, none of which was named or is the one to take then."""
+    return BadInput(
+        "Several agents are configured and none was named.",
+        f"Name one of: {', '.join(names)}; or configure one that is called default.",
+    )
 
 
 class UnknownModel(Fault):

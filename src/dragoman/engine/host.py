@@ -29,6 +29,7 @@ from .faults import (
     UnknownAgent,
     UnknownSession,
     WrongState,
+    no_agent,
     stopping,
 )
 from .hooks import Hooks, Received
@@ -225,11 +226,7 @@ class Host:
             raise stopping()
         alias = spec.agent or self.agents.default()
         if not alias:
-            names = ", ".join(self.agents.names())
-            raise BadInput(
-                "Several agents are configured and none was named.",
-                f"Name one of: {names}; or choose a default agent.",
-            )
+            raise no_agent(self.agents.names())
         profile = self.agents.profile(alias)
         self.agents.backend(profile)  # raises when it lacks something: no prompt should meet that
         cwd = whole_path(spec.cwd, self._launch_dir, relative=not self.shared)

@@ -61,6 +61,11 @@ def directory(cwd: str) -> str:
         raise BadInput(
             f"cwd is not a usable directory: {cwd} {what}.", "Give an existing directory."
         )
+    if not os.access(path, os.X_OK):
+        raise BadInput(
+            f"cwd is not a usable directory: {cwd} may not be entered.",
+            "Repair its permissions, or give another directory.",
+        )
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -102,3 +102,10 @@ def _spaces(match: "re.Match[str]") -> str:
 
 def _lines(match: "re.Match[str]") -> str:
     return f"\n<{match[0].count(chr(10)) - 1} empty lines>\n"
+
+
+def noted(title: str, text: str) -> str:
+    """A note in words; its title is left out where the text says it, too."""
+    if not text or title.lower() in text.partition("\n")[0].lower():
+        return text or title
+    return f"{title}{' ' if title.endswith(('.', ':', '!', '?')) else ': '}{text}".strip()

@@ -1,5 +1,6 @@
 """Looks the installation over: one row per finding, each with its way out. Changes nothing."""
 
+import errno
 import os
 import shutil
 import socket
@@ -25,6 +26,9 @@ from dragoman.settings.places import Places
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from dragoman.settings.agents import Agent
+    from dragoman.settings.host import McpServer
 
 Row = DoctorRow
 _LOW_DISK = 200_000_000  # bytes
@@ -171,24 +175,24 @@ def _aside(path: str) -> Iterator[Row]:
 
 
 def _damage(path: str, size: int) -> str:
-    """What is wrong with a database, read without changing it; empty when nothing is."""
-    with open(path, "rb") as file:
-        head = file.read(16)
-    if not head:
-        return ""
-    if head != b"SQLite format 3\x00":
-        return "it is no database"
-    if size > _LOOK_BYTES:
-        return ""
+    """What is wrong with a database, read without changing it; empty when nothing is.
+
+    Only SQLite opens it: a file of one's own, once closed, takes with it the locks that the daemon
+    has on its store, for whom this looks. The next process to leave would take the log away then.
+    """
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     import sqlite3
 
+    look = "PRAGMA quick_check(1)" if size <= _LOOK_BYTES else "SELECT 'ok' FROM sqlite_master"
     try:
         with closing(looked_at(path)) as opened:
-            said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
+            said = str((opened.execute(look).fetchone() or ("ok",))[0])
     except sqlite3.OperationalError:
         return ""  # somebody holds it just now, or its log cannot be read without writing
     except sqlite3.DatabaseError as problem:
-        return str(problem)
+        wrong = getattr(problem, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB
+        return "it is no database" if wrong else str(problem)
     return "" if said == "ok" else said.splitlines()[-1]
 
 
@@ -228,16 +232,22 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
     if owner is None:
         yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(1.0)
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(1.0)
             sock.connect(path)
-        except OSError as problem:
-            yield Row(
-                "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
-                f"Stop it: kill {owner}",
-            )  # fmt: skip
-            return
+    except PermissionError as problem:
+        yield Row(
+            "error", "daemon", f"process {owner} has {path}, which is closed to us: {problem}",
+            "Ask outside of the sandbox, as the user that it runs as.",
+        )  # fmt: skip
+        return
+    except OSError as problem:
+        yield Row(
+            "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
+            f"Stop it: kill {owner}",
+        )  # fmt: skip
+        return
     yield Row("ok", "daemon", f"process {owner} listens at {path}")
 
 
@@ -251,7 +261,7 @@ def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[R
     for alias in profiles.names(loaded.settings):
         own = profiles.agent(loaded.settings, alias)
         if own.backend != "builtin":
-            program = _program(own.command)
+            program = _program(own)
             if lacks := _lacks(program):
                 fix = f"Install {program}, or name its whole path in agents.{alias}.command."
                 if os.path.isabs(program):
@@ -370,7 +380,7 @@ def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
     entries = [("agents", name, one) for name, one in hosted]
     entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]  # type: ignore[misc]
     for kind, name, entry in entries:
-        if _lacks(_program(entry.command)):
+        if _lacks(_program(entry)):
             continue  # one word about it is enough: it cannot be run
         missing = [one for one in entry.pass_env if "*" not in one and one not in env]
         if missing:
@@ -388,17 +398,19 @@ def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
 def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
     """What a running host knows of its MCP servers."""
     for server in status:
-        said = f"{server['name']} is {server['state']}"
         if server["state"] == "failed":
-            fix = f"See mcp.{server['name']}; it is tried again by itself."
-            yield Row("warn", "mcp", f"{said}: {server['problem']}", fix)
+            soon = server["again_in"]
+            when = "by itself" if soon is None else f"in {soon:.0f} s, or with a new session"
+            fix = f"See mcp.{server['name']}; it is tried again {when}."
+            yield Row("warn", "mcp", f"{server['name']} failed: {server['problem']}", fix)
         elif server["state"] == "connected":
-            yield Row("ok", "mcp", f"{said}, {server['tools']} tools")
+            tools = "1 tool" if server["tools"] == 1 else f"{server['tools']} tools"
+            yield Row("ok", "mcp", f"{server['name']} is connected, {tools}")
 
 
 def _programs(loaded: Loaded) -> Iterator[Row]:
     for name, server in loaded.settings.mcp.items():
-        if server.enabled and (lacks := _lacks(server.command)):
+        if server.enabled and (lacks := _lacks(_program(server))):
             yield Row(
                 "error", "mcp", f"{name}: {server.command} {lacks}",
                 f"Install it, or set mcp.{name}.enabled false.",
@@ -426,8 +438,12 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def _program(command: str | None) -> str:
-    return (command or "").partition(" ")[0]
+def _program(entry: "Agent | McpServer") -> str:
+    from dragoman.settings import agents, profiles
+
+    if isinstance(entry, agents.Agent):
+        return (*profiles.command_of(entry), "")[0]
+    return os.path.expanduser(entry.command)
 
 
 def _lacks(program: str | None) -> str:

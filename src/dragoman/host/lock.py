@@ -171,22 +171,22 @@ def _read_pid(fd: int) -> int | None:
 
 def _probe(socket_path: str) -> tuple[bool, int | None]:
     """Whether somebody listens there, and its pid."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.setblocking(False)
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.setblocking(False)
             sock.connect(socket_path)
-        except ConnectionRefusedError:
-            return False, None
-        except BlockingIOError:
-            return True, None  # its queue of connections is full: slow, but alive
-        except OSError as trouble:
-            raise Refused(
-                f"Cannot find out who listens at {socket_path}: {trouble.strerror}.",
-                "Remove the socket if its owner is gone.",
-            ) from trouble
-        from dragoman.transports.unix import identified
+            from dragoman.transports.unix import identified
 
-        return True, identified(sock).pid
+            return True, identified(sock).pid
+    except ConnectionRefusedError:
+        return False, None
+    except BlockingIOError:
+        return True, None  # its queue of connections is full: slow, but alive
+    except OSError as trouble:
+        raise Refused(
+            f"Cannot find out who listens at {socket_path}: {trouble.strerror}.",
+            "Remove the socket if its owner is gone.",
+        ) from trouble
 
 
 def _in_use(socket_path: str, pid: int | None) -> InUse:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 log = get_log("mcp")
 
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0  # seconds until a lost server is tried again
+_STALE = 10.0  # seconds after which a new session has it tried again, if that took less than _QUICK
+_QUICK = 5.0
 
 
 class Shared(Holder):
@@ -43,11 +45,18 @@ class Shared(Holder):
     _away: str = ""  # what was said when it was last found to be away
     _delay: float = _FIRST_DELAY
     _again: asyncio.TimerHandle | None = None
+    _tried: float = 0.0  # when, and how long it took until it was known to be away
+    _took: float = 0.0
 
     def enter(self, session: str) -> None:
-        """A session wants it: it is told at once when the server is known to be away."""
+        """A session wants it: it is told at once when the server is known to be away.
+
+        Whoever has just mended it shall not wait for the next try.
+        """
         self.users.add(session)
-        if self.connection is not None and self.connection.over and self._again is not None:
+        away = self.connection is not None and self.connection.over and self._again is not None
+        old = asyncio.get_running_loop().time() - self._tried - self._took
+        if away and self.connection and not (old > _STALE and self._took < _QUICK):
             self._servers.note(session, self._away, self.connection.problem)
         else:
             self.connect()
@@ -68,6 +77,7 @@ class Shared(Holder):
         except BadInput as fault:
             self._noted(f"MCP server {self.name} was left out", str(fault))
             return
+        self._tried = asyncio.get_running_loop().time()
         servers = self._servers
         trust = servers.trust if self.section.trust_with_daemon else servers.brand
         wrap = servers.cells.shared(self.name)
@@ -80,12 +90,14 @@ class Shared(Holder):
         self._away = title
         if title.endswith("was lost"):  # it was there in between
             self._failing, self._delay = False, _FIRST_DELAY
+            self._tried = asyncio.get_running_loop().time()
         if not self._failing:  # sessions are told once, not at every further try
             for session in tuple(self.users):
                 self._servers.note(session, title, text)
         self._failing = True
+        loop = asyncio.get_running_loop()
+        self._took = loop.time() - self._tried
         if not self.closed and self._again is None:
-            loop = asyncio.get_running_loop()
             self._again = loop.call_later(self._delay, self._retry)
             self._delay = min(self._delay * 2, _LONGEST_DELAY)
 
@@ -112,7 +124,14 @@ class Shared(Holder):
             "tools": len(connection.tools) if connection is not None else 0,
             "sessions": len(self.users),
             "problem": connection.problem if connection is not None else "",
+            "again_in": self._again_in(),
         }
+
+    def _again_in(self) -> float | None:
+        """Seconds until it is tried again."""
+        if self._again is None or self.connection is None or not self.connection.over:
+            return None
+        return max(0.0, self._again.when() - asyncio.get_running_loop().time())
 
     async def close(self) -> None:
         self.closed = True

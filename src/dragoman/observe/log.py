@@ -125,7 +125,7 @@ class Log:
 
 
 def get_log(area: str) -> Log:
-    """The log of an area, such as "store" or "gateway.push"."""
+    """The log of an area, such as "store" or "gateway.push"; `areas.py` lists ours."""
     return Log(area)
 
 

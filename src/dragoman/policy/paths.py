@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 
 from dragoman.engine.faults import BadInput, Refused
@@ -295,6 +296,8 @@ class Boundary:
         objection = self.objection(path, bool(flags & _WRITING))
         if objection or os.path.normpath(path) != path:
             raise _refused(path, objection or "The path is not canonical.")
+        with suppress(OSError):  # told by opening it
+            self._check_name(path)
         try:
             fd = open_exact(path, flags)
         except OSError as error:
@@ -302,8 +305,7 @@ class Boundary:
         try:
             found = os.fstat(fd)
             _check_kind(path, found.st_mode)
-            if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
-                self._check_links(path, found)
+            self._check_links(path, found)
         except BaseException:
             os.close(fd)
             raise
@@ -353,8 +355,17 @@ class Boundary:
         secret = [p for p in self.forbidden if p != self.home and within(p, self.home)]
         return [place for place in (*self.protected, *secret) if not within(path, place)]
 
+    def _check_name(self, path: str) -> None:
+        """Refuse a hard link before it is opened.
+
+        Closing another name of our own store would take the locks away that this process has on it.
+        """
+        self._check_links(path, os.lstat(path))
+
     def _check_links(self, path: str, found: os.stat_result) -> None:
         """Refuse a hard link to what the boundary keeps away, as far as that can be seen."""
+        if found.st_nlink < 2 or not stat.S_ISREG(found.st_mode):
+            return
         try:
             owner = os.stat(self.cwd).st_uid
         except OSError:

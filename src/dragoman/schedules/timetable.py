@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
-from dragoman.engine.faults import BadInput, Fault, GoesOn, StoreFailed, WrongState
+from dragoman.engine.faults import BadInput, Fault, GoesOn, StoreFailed, WrongState, no_agent
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ids import token
 from dragoman.engine.ports.schedules import Job, Run, When
@@ -28,6 +28,7 @@ MOST_JOBS = 1_000
 MOST_RUNS = 50  # that are remembered of one job
 AT_ONCE = 8
 LONGEST_PROMPT = 64 * 1024
+_SHOWN = 5  # schedules of a name that are told
 _OUTPUT = 4_000  # characters of an answer that are remembered
 _LOOK = 30.0  # seconds after which the clock is looked at again: it may be set
 _AGAIN_MS = 5_000  # after a run that could not be written down: the store is away
@@ -107,7 +108,8 @@ class Timetable:
             return found[0]
         if found:
             raise BadInput(
-                f"{len(found)} schedules are meant by {job_id}.", "Write more of the id."
+                f"{len(found)} schedules are meant by {job_id}.",
+                f"Give the id of one: {', '.join(job.id for job in found[:_SHOWN])}.",
             )
         raise BadInput(f"There is no schedule {job_id}.", "See: dragoman cron list.")
 
@@ -119,7 +121,7 @@ class Timetable:
         if job.session and not job.agent:
             agent = (await self._door.info(job.session)).agent
         if not agent:
-            raise BadInput("Several agents are configured and none was named.", "Name one.")
+            raise no_agent(self._door.agents())
         made = msgspec.structs.replace(
             job, id=f"job_{token()}", agent=agent, created_at=now, node=self._node
         )

@@ -109,6 +109,8 @@ class _Loading:
             settings: Settings = shape.build(Settings, self.raw)
             for path, text in refer.problems(settings):
                 self.problems.append(f"{self.where(path)}{text}")
+            for path, text in refer.doubts(settings):
+                self.warnings.append(f"{self.where(path)}{text}")
         if self.problems:
             raise BadSettings(self.problems, warnings=self.warnings)
         return Loaded(settings, self.path, self.text, self.sources, tuple(self.warnings))

@@ -77,7 +77,7 @@ def default_alias(settings: Settings) -> str | None:
     known = names(settings)
     if len(known) == 1:
         return known[0]
-    return settings.acp.default_agent or None
+    return settings.acp.default_agent or (DEFAULT if DEFAULT in known else None)
 
 
 def agent(settings: Settings, alias: str) -> Agent:
@@ -161,7 +161,7 @@ def profile(
         append_system_prompt=(extra,) if isinstance(extra, str) else extra,
         approval_timeout=risk.approval_timeout_secs,
         backend=own.backend,
-        command=_command(own),
+        command=command_of(own),
         env=dict(own.env),
         memory=memory,
         **_way(settings, own, _OF_THE_ENGINE),
@@ -240,16 +240,22 @@ def _models(
     return tuple(made)
 
 
-def _command(own: Agent) -> tuple[str, ...]:
+def command_of(own: Agent) -> tuple[str, ...]:
+    """The program of a hosted agent and its arguments; a `~` before it is the user's home."""
     if not own.command:
         return ()
-    if own.args or " " not in own.command:
-        return (own.command, *own.args)
     import os
     import shlex
 
+    whole = os.path.expanduser(own.command)
     # One text with spaces is a command line, unless it is a file of that very name.
-    return (own.command,) if os.path.exists(own.command) else tuple(shlex.split(own.command))
+    if own.args or " " not in whole or os.path.exists(whole):
+        return (whole, *own.args)
+    try:
+        program, *args = shlex.split(own.command)
+    except ValueError:  # quotes without an end: a name that is not there
+        return (whole,)
+    return (os.path.expanduser(program), *args)
 
 
 def _first(*values: Any) -> Any:

@@ -12,7 +12,7 @@ class Acp(Section, frozen=True):
     """`[acp]`"""
 
     default_agent: Annotated[
-        str, says("The agent of a session that names none, when there are several.")
+        str, says("The agent of a session that names none, when there are several; empty: default.")
     ] = ""
     max_sessions: Annotated[Positive, says("How many sessions may be open at once.")] = 10
     session_timeout_secs: Annotated[

@@ -257,8 +257,24 @@ def problem(kind: Any, value: Any) -> str:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         if get_origin(kind) is tuple and is_section(get_args(kind)[0]):
-            return f"must be a list of tables: {error}"
+            return f"must be a list of tables: {_first(get_args(kind)[0], value) or error}"
         return f"must be {allowed(kind)}"
+    return ""
+
+
+def _first(kind: Any, tables: Any) -> str:
+    """What is wrong with the first table of a list that does not fit; nothing: the list is none."""
+    for number, table in enumerate(tables if isinstance(tables, list) else (), 1):
+        if not isinstance(table, dict):
+            return f"number {number} is none"
+        fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        for name, field in fields.items():
+            if name in table and (said := problem(field.type, table[name])):
+                return f"{name} of number {number} {said}"
+            if name not in table and field.required:
+                return f"number {number} needs {name}"
+        for name in table.keys() - fields:
+            return f"number {number} has {name}, which is none of {', '.join(fields)}"
     return ""
 
 

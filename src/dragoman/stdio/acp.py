@@ -71,12 +71,14 @@ class DaemonWay(Way):
         self._path = path
 
     async def connect(self, open: Opener, name: str) -> Link:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.setblocking(False)
+        sock = None
         try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # a sandbox may have none
+            sock.setblocking(False)
             await asyncio.get_running_loop().sock_connect(sock, self._path)
         except OSError as problem:
-            sock.close()
+            if sock is not None:
+                sock.close()
             raise NotThere(f"The daemon at {self._path} does not answer: {problem}.") from None
         return await self._opened(sock, open)
 

@@ -40,10 +40,13 @@ def path_of(dialect: str, config_dir: str | None, env: "Mapping[str, str]") -> s
 
 
 def reached(path: str) -> socket.socket | None:
-    """A connection to the daemon at this path; None when none runs."""
+    """A connection to the daemon at this path; None when none runs, or none may be reached."""
     if not path or not os.path.exists(path):
         return None
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError:  # a sandbox without such sockets: that of a hosted agent, say
+        return None
     try:
         sock.connect(path)
     except OSError:  # left behind by a daemon that is gone

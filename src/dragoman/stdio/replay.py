@@ -119,7 +119,10 @@ async def _serve(args: "Args") -> int:
             raise BadInput(f"There is no connection {args.connection!r} in it.", f"Has: {names}.")
     except OSError as problem:
         raise BadInput(f"{args.file} cannot be read: {problem.strerror}.") from None
-    except (TalkError, UnicodeDecodeError) as problem:
+    except UnicodeDecodeError:
+        said = f"{args.file} is no transcript: it is no text."
+        raise BadInput(said, "Record one with: dragoman tap --record FILE") from None
+    except TalkError as problem:
         raise BadInput(str(problem)) from None
     if args.socket:
         await _on_socket(player, args.socket)

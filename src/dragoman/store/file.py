@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import struct
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 CHECK_BYTES = 512 * 1024 * 1024  # a larger file is looked through only when damage was met in it
 OPEN = b"open"
 DAMAGED = b"hurt"
+# What SQLite locks to say that a file is in use: bytes of the file, and one of its shared memory.
+_IN_USE = (("", 0x40000002, 510), ("-shm", 128, 1))
 
 
 class Damaged(StoreFailed):
@@ -90,6 +93,41 @@ class Claim:
         except BlockingIOError:
             return False
         return True
+
+
+class Anchor:
+    """Says to other processes that the database is in use, whatever this one opens and closes.
+
+    SQLite's own locks end as soon as anybody in the process closes another descriptor of the file:
+    the next process to leave takes the log away then, and all that is written later is lost. These
+    belong to descriptors of their own, where the platform has such locks.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._held: list[tuple[int, int, int]] = []
+        try:
+            for suffix, start, length in _IN_USE if hasattr(fcntl, "F_OFD_SETLK") else ():
+                fd = os.open(path + suffix, os.O_RDWR | os.O_CLOEXEC)
+                self._held.append((fd, start, length))
+                self._set(fcntl.F_RDLCK, fd, start, length)
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def _set(kind: int, fd: int, start: int, length: int) -> None:
+        wanted = struct.pack("hhqqi", kind, os.SEEK_SET, start, length, 0)
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
+
+    def lift(self) -> None:
+        """Let the last one to leave take the log away: that may be us."""
+        for held in self._held:
+            self._set(fcntl.F_UNLCK, *held)
+
+    def close(self) -> None:
+        """Once SQLite has closed the file: this would end its locks."""
+        while self._held:
+            os.close(self._held.pop()[0])
 
 
 def prepare(path: str) -> None:

@@ -165,8 +165,10 @@ class SqliteStore(SqlStore):
         """Write what is queued, fold the log into the file, and let it go."""
         if not self._closed:
             self._closed = True
+            self._anchor.lift()
             await self._reader.stop()
             await self.writer.stop()
+            self._anchor.close()
             self._claim.release(clean=True)
 
     async def rows(self, sql: str, *values: str) -> Rows:
@@ -189,6 +191,7 @@ class SqliteStore(SqlStore):
             write.execute("ROLLBACK")
             file.adjust(read, self.path, synchronous)
             read.execute("PRAGMA query_only = ON")
+            self._anchor = file.Anchor(self.path)
         except BaseException:
             read.close()
             write.close()

@@ -70,7 +70,8 @@ def read_server(given: Mapping[str, Any], cwd: str = "", *, passing: bool = Fals
     Only with `passing` it can name variables of ours: the configuration may, a client may not.
     """
     name = str(given.get("name") or "")
-    command, url = str(given.get("command") or ""), str(given.get("url") or "")
+    command = os.path.expanduser(str(given.get("command") or ""))
+    url = str(given.get("url") or "")
     kind = str(given.get("type") or given.get("transport") or "auto")
     if kind in ("auto", ""):
         kind = "stdio" if command else "http"

@@ -7,6 +7,7 @@ somebody looked.
 from typing import Any
 
 from dragoman.engine import events as ev
+from dragoman.engine import visible
 from dragoman.engine.content import (
     Text,
     Thinking,
@@ -362,7 +363,5 @@ class Story:
 
 
 def noted(body: ev.Noted) -> str:
-    """A note in words; its title is left out where the text says it, too."""
-    if body.title.lower() in body.text.partition("\n")[0].lower():
-        return body.text
-    return f"{body.title} {body.text}".strip()
+    """A note in words."""
+    return visible.noted(body.title, body.text)

@@ -146,8 +146,8 @@ def commands() -> tuple[Command, ...]:
                 Command(
                     "revoke",
                     "make a token worthless",
-                    example="dragoman token revoke tok_1a2b3c4d",
-                    args=(Arg("id", "the token's id"),),
+                    example="dragoman token revoke laptop",
+                    args=(Arg("id", "the token's id, or its name"),),
                 ),
             ),
         ),

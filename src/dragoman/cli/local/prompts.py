@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.agents.prompt import mode_part, system_prompt
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import no_agent
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.ports import AgentProfile
@@ -41,7 +41,7 @@ async def _given(config_dir: str | None, alias: str | None, cwd: str) -> dict[st
         roster = composed.roster
         chosen = alias or roster.default()
         if not chosen:
-            raise BadInput("Several agents are configured.", f"Name one of: {roster.names()}.")
+            raise no_agent(roster.names())
         profile = roster.profile(chosen)
         info = SessionInfo("", chosen, cwd, profile.model, profile.mode, "idle", 0, 0)
         turn = Looked(profile, info)

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
-from dragoman.engine.visible import harmless, visible
+from dragoman.engine.visible import harmless, noted, visible
 
 _RESULT_LINES = 8
 _LIVE_LINES = 200  # of one running command; the rest is counted
@@ -20,12 +20,16 @@ _QUIET = 0.5  # seconds without a word before the spinner says what is waited fo
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
+def is_dumb() -> bool:
+    """Whether the terminal only prints; an empty TERM says nothing of it, so neither do we."""
+    return os.environ.get("TERM", "") in ("", "dumb")
+
+
 class Ink:
     """Colours where the stream is a terminal that wants them."""
 
     def __init__(self, stream: Any) -> None:
-        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        self.on = not plain and stream.isatty()
+        self.on = not os.environ.get("NO_COLOR") and not is_dumb() and stream.isatty()
 
     def __call__(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.on else text
@@ -46,7 +50,7 @@ class Spinner:
     """One line on a terminal that says what is waited for; gone before anything else is said."""
 
     def __init__(self) -> None:
-        self._on = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._on = sys.stderr.isatty() and not is_dumb()
         self._timer: asyncio.TimerHandle | None = None
         self._drawn = False
         self._began = time.monotonic()
@@ -240,7 +244,7 @@ class Screen:
                     mark = {"completed": "x", "in_progress": "~"}.get(entry.status, " ")
                     self.aside(f"  [{mark}] {harmless(entry.content)}", "35")
             case ev.Noted(title=title, text=text):
-                self.aside(f"  {title} {text}", "33")
+                self.aside(f"  {noted(title, text)}", "33")
             case ev.TurnEnded(outcome="failed", error=error):
                 self.aside(f"failed: {error}", "31")
             case ev.TurnEnded(outcome="interrupted", cause="shutdown"):

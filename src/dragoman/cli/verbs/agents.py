@@ -42,7 +42,8 @@ def _show(args: Args) -> int:
         for name in ("alias", "model", "mode", "reasoning", "backend", "max_steps"):
             say.out(f"{name:10} {agent[name]}")
         say.out(f"{'tools':10} {', '.join(tool['name'] for tool in found['tools'])}")
-    size = f"prompt: {found['prompt_tokens']} tokens, {len(found['tools'])} tools: "
+    what = "tool" if len(found["tools"]) == 1 else "tools"
+    size = f"prompt: {found['prompt_tokens']} tokens, {len(found['tools'])} {what}: "
     say.err(f"{size}{found['tool_tokens']} tokens (roughly)")
     for note in found["notes"]:
         say.warn(note)

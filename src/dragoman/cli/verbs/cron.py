@@ -22,6 +22,8 @@ def run(args: Args) -> int:
 
 
 def _add(args: Args) -> int:
+    from dragoman.engine.opening import directory
+
     prompt = " ".join(args.prompt)
     given = {name: getattr(args, name) or "" for name in ("at", "every", "cron", "tz", "name")}
     params = {
@@ -29,7 +31,7 @@ def _add(args: Args) -> int:
         "prompt": prompt,
         "agent": args.agent or "",
         "session": args.session or "",
-        "cwd": os.path.abspath(args.cwd or "."),
+        "cwd": directory(os.path.abspath(os.path.expanduser(args.cwd or "."))),
     }
     job = reach.of_daemon(args, "addSchedule", **params)
     return say.result(args, job, f"{job['id']}  {_next(job)}")

@@ -1,6 +1,8 @@
 """`dragoman mcp list|login`: MCP servers, and signing in to one with a browser."""
 
-from .. import say
+from dragoman.client.problems import NotRunning
+
+from .. import reach, say
 from ..parse import Args
 from ..places import warn
 
@@ -16,13 +18,36 @@ def run(args: Args) -> int:
         text = f"signed in to {say.clean(args.name)}: {tools} {what}"
         return say.result(args, {"server": args.name, "tools": tools}, text)
     found = mcp_login.servers(args.config_dir)
+    known = _known(args)
     if args.json:
-        rows = [{"name": n, "where": where, "enabled": on} for n, where, on in found]
+        rows = [
+            {"name": name, "where": where, "enabled": on, **known.get(name, {})}
+            for name, where, on in found
+        ]
         say.plain_json({"servers": rows})
         return 0
-    shown = [(name, where, "" if on else "off") for name, where, on in found]
-    say.table(("server", "where", ""), shown, empty="no MCP servers are configured")
+    shown = [(name, _state(known.get(name), on), where) for name, where, on in found]
+    say.table(("server", "state", "where"), shown, empty="no MCP servers are configured")
+    for name, one in known.items():
+        if one["problem"]:
+            say.err(f"{name}: {say.clean(one['problem'])}")
     return 0
+
+
+def _known(args: Args) -> dict[str, reach.Row]:
+    """What the running daemon knows of them; nothing when none runs."""
+    try:
+        rows = reach.of_daemon(args, "status").get("mcp") or ()
+    except NotRunning:
+        return {}
+    return {row["name"]: row for row in rows}
+
+
+def _state(known: "reach.Row | None", on: bool) -> str:
+    if known is None or not on:
+        return "" if on else "off"
+    what = "tool" if known["tools"] == 1 else "tools"
+    return f"{known['state']}, {known['tools']} {what}" if known["tools"] else str(known["state"])
 
 
 def _show(address: str) -> None:

@@ -46,7 +46,8 @@ def _rows(found: reach.Row) -> "list[tuple[str, str]]":
         rows.append(("sandbox", found["sandbox"]))
     for server in found.get("mcp") or ():
         problem = f": {server['problem']}" if server["problem"] else ""
-        tools = f", {server['tools']} tools" if server["tools"] else ""
+        what = "tool" if server["tools"] == 1 else "tools"
+        tools = f", {server['tools']} {what}" if server["tools"] else ""
         rows.append((f"mcp {server['name']}", f"{server['state']}{tools}{problem}"))
     if found["gateway"]:
         rows.append(("gateway", str(found["gateway"])))

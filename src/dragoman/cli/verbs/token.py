@@ -4,6 +4,8 @@ from .. import say
 from ..parse import Args
 from ..places import warn
 
+_SHOWN = 10  # names of tokens in an error
+
 
 def run(args: Args) -> int:
     """Run one sub-command."""
@@ -45,11 +47,26 @@ def _list(args: Args) -> int:
 
 def _revoke(args: Args) -> int:
     from dragoman.engine.faults import BadInput
-    from dragoman.host.tokens import revoke_token
+    from dragoman.host.tokens import list_tokens, revoke_token
 
-    if not revoke_token(args.config_dir, args.id):
-        raise BadInput(f"There is no token {args.id}.", "See: dragoman token list")
-    return say.result(args, {"id": args.id, "revoked": True}, f"{args.id} is worthless now")
+    known = list_tokens(args.config_dir)
+    ids = [one.id for one in known if one.id == args.id] or [
+        one.id for one in known if args.id and one.name == args.id
+    ]
+    if len(ids) > 1:
+        raise BadInput(
+            f"{len(ids)} tokens are named {say.clean(args.id)}: {', '.join(ids)}.",
+            "Give the id of the one that you mean; `dragoman token list` says when each was made.",
+        )
+    if not ids or not revoke_token(args.config_dir, ids[0]):
+        names = ", ".join(say.clean(one.name or one.id) for one in known[:_SHOWN]) or "none"
+        more = ", …" if len(known) > _SHOWN else ""
+        raise BadInput(
+            f"There is no token {say.clean(args.id)} (there are: {names}{more}).",
+            "See: dragoman token list",
+        )
+    said = f"{ids[0]} is worthless now"
+    return say.result(args, {"id": ids[0], "revoked": True}, said)
 
 
 _SUBS = {"new": _new, "list": _list, "revoke": _revoke}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.engine.facts import Remembering
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, no_agent
 from dragoman.engine.ports.rows import MemoryEntry
 
 from ..faults import available
@@ -37,7 +37,7 @@ def _memory(conn: "ZeroclawHearer", asked: Wanted) -> tuple[str, Remembering]:
     given = available(conn.door.facts.memory, "Memory subsystem is")
     alias = asked.agent or conn.door.default_agent()
     if not alias:
-        raise BadInput("Several agents are configured and none was named.", "Give `agent`.")
+        raise no_agent(conn.door.agents())
     conn.door.profile(alias)  # raises UnknownAgent
     return alias, given(alias)
 
