@@ -2,13 +2,14 @@
 
 from .. import say
 from ..parse import Args
-from ..places import warn
+from ..places import tell
 
 
 def run(args: Args) -> int:
     """Run one sub-command."""
-    warn(args.config_dir)
-    return int(_SUBS[args.sub](args))
+    done = int(_SUBS[args.sub](args))
+    tell(args.config_dir, "")
+    return done
 
 
 def _new(args: Args) -> int:
