@@ -112,7 +112,7 @@ class Daemon:
         from dragoman.daemon.apps import findings
         from dragoman.host.doctor import examine, servers
 
-        rows = await asyncio.to_thread(examine, self.composed.places)
+        rows = await asyncio.to_thread(examine, self.composed.places, None, self.config.loaded)
         rows += servers(self.composed.door.facts.mcp())
         connected = self.composed.door.facts.connected_apps()
         return rows + findings(self._kept_apps(), connected)

@@ -161,7 +161,7 @@ def profile(
         append_system_prompt=(extra,) if isinstance(extra, str) else extra,
         approval_timeout=risk.approval_timeout_secs,
         backend=own.backend,
-        command=_command(own),
+        command=command_line(own),
         env=dict(own.env),
         memory=memory,
         **_way(settings, own, _OF_THE_ENGINE),
@@ -240,7 +240,8 @@ def _models(
     return tuple(made)
 
 
-def _command(own: Agent) -> tuple[str, ...]:
+def command_line(own: Agent) -> tuple[str, ...]:
+    """The program of a hosted agent and its arguments."""
     if not own.command:
         return ()
     if own.args or " " not in own.command:
