@@ -2,8 +2,11 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
 import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -519,3 +522,23 @@ async def test_an_undo_of_a_command_says_that_it_may_have_been_somebody_else(sce
     assert (await scene.keeper.redo(scene.session)).note == ""
     await scene.keeper.undo(scene.session)
     assert (await scene.keeper.undo(scene.session)).note == ""  # that was an edit
+
+
+async def test_our_own_databases_are_left_alone(tmp_path: Path) -> None:
+    """A look that opened them would take their locks away: a visitor would remove the log."""
+    data = tmp_path / "work" / "data"
+    scene = Scene(tmp_path, LookLimits(spared=(str(data),)))
+    data.mkdir()
+    with closing(sqlite3.connect(data / "sessions.db")) as kept:
+        kept.execute("PRAGMA journal_mode = WAL")
+        kept.execute("CREATE TABLE x (y)")
+        kept.commit()
+        await scene.bash("t", "echo hi > data/own; echo hi > a.txt")
+        visit = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+        visit += "c.execute('SELECT 1 FROM x'); c.close()"
+        where = str(data / "sessions.db")
+        subprocess.run([sys.executable, "-c", visit, where], check=True, timeout=30)
+        assert (data / "sessions.db-wal").exists()
+    await scene.keeper.undo(scene.session, "t")
+    assert (data / "own").exists() and not (scene.work / "a.txt").exists()
+    scene.keeper.close()

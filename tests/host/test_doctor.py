@@ -1,5 +1,11 @@
 """What the doctor says of programs that agents and servers are."""
 
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -119,8 +125,6 @@ def test_data_that_is_a_file_is_told(tmp_path: Path) -> None:
 
 
 def test_a_port_that_somebody_has_is_told(tmp_path: Path) -> None:
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -137,3 +141,42 @@ def test_a_daemon_is_looked_at_with_what_it_goes_on_with(tmp_path: Path) -> None
     found = examine(places({}, str(tmp_path)), {}, kept)
     assert any("goes on with what it had" in row.message for row in found)
     assert any("/no/such" in row.message for row in found)
+
+
+VISIT = """
+import sqlite3, sys
+visitor = sqlite3.connect(sys.argv[1])
+visitor.execute("SELECT 1 FROM x")
+visitor.close()
+"""
+
+
+def test_looking_at_a_store_leaves_its_locks_to_who_has_it(tmp_path: Path) -> None:
+    """Else the next visitor takes it for left, and removes the log that is still written to."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    path = tmp_path / "data" / "sessions.db"
+    with closing(sqlite3.connect(path)) as kept:
+        kept.execute("PRAGMA journal_mode = WAL")
+        kept.execute("CREATE TABLE x (y)")
+        kept.commit()
+        assert [row.severity for row in examine(places({}, str(tmp_path)), {})
+                if row.category == "store"] == ["ok"]  # fmt: skip
+        subprocess.run([sys.executable, "-c", VISIT, str(path)], check=True, timeout=30)
+        assert os.path.exists(f"{path}-wal")
+
+
+@pytest.mark.parametrize("name", ["daemon.sock", "daemon.sock.lock"])
+def test_what_is_in_the_daemons_way_is_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / name).mkdir()
+    (row,) = said(tmp_path, "", "daemon")
+    assert row.severity == "error" and "Move it away" in row.fix
+
+
+def test_another_program_at_the_daemons_socket_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "data" / "daemon.sock"))
+        other.listen()
+        (row,) = said(tmp_path, "", "daemon")
+    assert row.severity == "error" and "another program" in row.message

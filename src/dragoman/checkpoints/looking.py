@@ -23,6 +23,19 @@ class LookLimits(NamedTuple):
     files: int = 20_000
     file: int = 4 * 1024 * 1024
     bytes: int = 128 * 1024 * 1024
+    spared: tuple[str, ...] = ()  # folders and databases of ours, which are not opened
+
+
+def _is_spared(path: str, spared: tuple[str, ...]) -> bool:
+    """Whether it is a file of ours.
+
+    Whoever closes a file loses all locks that its process has on it, SQLite's among them: the next
+    process would take the store for left, and throw away what is still being written.
+    """
+    return any(
+        path == one or path.startswith((f"{one}{os.sep}", f"{one}-wal", f"{one}-shm"))
+        for one in spared
+    )
 
 
 class WorkspaceLook(NamedTuple):
@@ -44,6 +57,7 @@ def look(db: Database, space: str, limits: LookLimits) -> WorkspaceLook:
     large = 0
     partial = False
     now = time.time_ns()
+    whole = os.path.realpath(space)
     try:
         top = os.open(space, _OPEN)
     except OSError as error:
@@ -51,7 +65,7 @@ def look(db: Database, space: str, limits: LookLimits) -> WorkspaceLook:
     try:
         with db.writing():
             for entry in walk(top, above=rules_above(space)):
-                if entry.is_dir:
+                if entry.is_dir or _is_spared(os.path.join(whole, entry.path), limits.spared):
                     continue
                 if len(found) >= limits.files:
                     partial = True

@@ -26,7 +26,7 @@ from dragoman.host.owner import is_alive, this_process
 from dragoman.host.recollection import Recollection
 from dragoman.host.roster import Roster
 from dragoman.host.servers import Servers
-from dragoman.host.stores import open_store
+from dragoman.host.stores import file_of, open_store
 from dragoman.observe.log import get_log
 from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
@@ -287,7 +287,8 @@ def _keeper(
     from dragoman.checkpoints.keeper import Keeper
     from dragoman.checkpoints.looking import LookLimits
 
-    limits = LookLimits(given.max_files, given.max_file_bytes)
+    ours = tuple(map(os.path.realpath, (where.data_dir, file_of(settings, where))))
+    limits = LookLimits(given.max_files, given.max_file_bytes, spared=ours)
     path = os.path.join(where.data_dir, "checkpoints.db")
     keeper = Keeper(path, limits, given.max_bytes)
     closers.append(keeper.close)

@@ -150,12 +150,10 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             "Move it away, or set store.path.",
         )  # fmt: skip
         return
-    try:
-        damage = _damage(path, found.st_size)
-    except OSError as problem:
-        yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield Row("error", "store", f"{path}: Permission denied", "Repair its permissions.")
         return
-    if damage:
+    if damage := _damage(path, found.st_size):
         yield Row(
             "error", "store", f"{path} is damaged: {damage}",
             "Start the daemon: it moves the file aside and begins a new one.",
@@ -186,25 +184,24 @@ def _aside(path: str) -> Iterator[Row]:
 
 
 def _damage(path: str, size: int) -> str:
-    """What is wrong with a database, read without changing it; empty when nothing is."""
-    with open(path, "rb") as file:
-        head = file.read(16)
-    if not head:
-        return ""
-    if head != b"SQLite format 3\x00":
-        return "it is no database"
-    if size > _LOOK_BYTES:
+    """What is wrong with a database, read without changing it; empty when nothing is.
+
+    It is opened by SQLite alone: where the daemon looks, closing a file of its own would take the
+    locks of its store away, and the next process would throw away what the daemon still writes.
+    """
+    if not size:
         return ""
     import sqlite3
 
+    check = "PRAGMA quick_check(1)" if size <= _LOOK_BYTES else "PRAGMA schema_version"
     try:
         with closing(_looked_at(path)) as opened:
-            said = str(opened.execute("PRAGMA quick_check(1)").fetchone()[0])
+            said = str(opened.execute(check).fetchone()[0])
     except sqlite3.OperationalError:
         return ""  # somebody holds it just now, or its log cannot be read without writing
     except sqlite3.DatabaseError as problem:
-        return str(problem)
-    return "" if said == "ok" else said.splitlines()[-1]
+        return str(problem).replace("file is not a database", "it is no database")
+    return "" if said == "ok" or size > _LOOK_BYTES else said.splitlines()[-1]
 
 
 def _looked_at(path: str) -> "sqlite3.Connection":
@@ -240,7 +237,7 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
         return
     owner = lock.owner(path)
     if owner is None:
-        yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
+        yield from _in_the_way(path)
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(1.0)
@@ -253,6 +250,22 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
             )  # fmt: skip
             return
     yield Row("ok", "daemon", f"process {owner} {_RUNS} {path}")
+
+
+def _in_the_way(path: str) -> Iterator[Row]:
+    """No daemon runs: whether one could."""
+    held = lock.lock_path(path)
+    odd = next((one for one in (path, held) if os.path.isdir(one)), "")
+    if not odd and os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+        odd = path
+    if odd:
+        fix = "Move it away, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "daemon", f"{odd} is in the daemon's way: it cannot start", fix)
+    elif lock.is_heard(path):
+        fix = "End it, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "daemon", f"another program listens at {path}", fix)
+    else:
+        yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
 
 
 def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:
