@@ -11,8 +11,12 @@ def examine_store(path: str) -> list[tuple[str, str, str]]:
     """Whether this version can take over a store, without changing it."""
     if path == ":memory:":
         return [("ok", "store", "sessions are kept in memory only")]
-    if not os.path.exists(path):
+    try:
+        os.stat(path)
+    except FileNotFoundError:
         return [("ok", "store", f"{path} is not there; it is made at the first start")]
+    except OSError as problem:
+        return [("error", "store", f"{path} cannot be read: {problem.strerror}")]
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
