@@ -73,14 +73,17 @@ def load_or_defaults(path: str, *about: str) -> Loaded:
     """
     try:
         return load(path)
-    except BadSettings:
+    except BadSettings as bad:
         try:
             text = read_text(path)
         except BadSettings:
             text = ""
         if any(word in text for word in about):
             raise
-        return load()
+        try:
+            return load()
+        except BadSettings:  # the environment is wrong
+            raise bad from None
 
 
 def read_text(path: str) -> str:
