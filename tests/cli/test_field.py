@@ -241,3 +241,28 @@ def test_a_report_shows_what_it_holds_and_hides_what_is_secret(living: Living) -
     assert key not in written and "secret plan" not in written and "***" in written
     again = living.run("bug-report", "--yes")
     assert again.returncode != 0 and "there already" in again.stderr
+
+
+def test_a_report_looks_for_every_secret_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where it stands without a name: in a line of the log, say."""
+    from dragoman.cli.main import main
+
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("OFFICE_API_KEY", "plain-hunter-3")
+    (tmp_path / "config.toml").write_text(
+        '[providers.office]\nkind = "openai-chat"\nbase_url = "http://me:hunter-1@127.0.0.1:1/v1"\n'
+        'api_key = "plain-hunter-2"\n[mcp.x]\ncommand = "sh"\nargs = ["TOKEN=hunter-4"]\n'
+        'env = { THING = "plain-hunter-5" }\n'
+    )
+    (tmp_path / "data").mkdir()
+    said = "office said: plain-hunter-2, plain-hunter-3 and plain-hunter-5"
+    (tmp_path / "data" / "daemon.log").write_text(f"2026-01-01T00:00:00.000Z info x {said}\n")
+    report = tmp_path / "report.txt"
+    assert main(["bug-report", "--yes", "--output", str(report)]) == 0
+    assert "hunter" not in report.read_text() and "hunter" not in capsys.readouterr().out
+    assert main(["mcp"]) == 0 and "hunter" not in capsys.readouterr().out
+    assert main(["config", "get"]) == 0 and "hunter" not in capsys.readouterr().out
+    assert main(["config", "set", "mcp.x.env.THING", "hunter-6"]) == 0
+    assert "hunter" not in capsys.readouterr().out

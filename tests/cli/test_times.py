@@ -12,6 +12,9 @@ from dragoman.markup.story import utc
     ("seconds", "said"),
     [
         (0, "0 s"),
+        (0.004, "0.1 s"),
+        (0.38, "0.3 s"),
+        (0.999, "0.9 s"),
         (59.9, "59 s"),
         (60, "1 min"),
         (3599, "59 min"),

@@ -150,3 +150,17 @@ def test_the_package_gives_what_it_names() -> None:
         assert getattr(dragoman.client, name)
     with pytest.raises(AttributeError):
         dragoman.client.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n", b"\xff\xfe\n", b"[1, 2]\n"])
+def test_somebody_else_at_the_socket_is_told(tmp_path: Path, said: bytes) -> None:
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(path)
+        other.listen()
+        with Plain(path, "test") as host:
+            client, _ = other.accept()
+            with client:
+                client.sendall(said)
+                with pytest.raises(ConnectionGone, match="is not the daemon"):
+                    host.call("dragoman/status")

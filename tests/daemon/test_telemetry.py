@@ -21,12 +21,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind
 from tests.cli.living import Living
 from tests.engine.tape import Tape
+from tests.host.test_tasks import begin
 
 from dragoman.client import connect
 from dragoman.daemon.telemetry import Telemetry, _in_this_process_alone, _providers
 from dragoman.engine import events
+from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.opening import OpenSpec
+from dragoman.store.memory import MemoryStore
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.script import Scripted, call, fail
 
@@ -61,7 +64,7 @@ def test_a_child_on_its_way_to_a_command_has_no_thread_of_the_sdk() -> None:
 async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
     kept = Kept()
     door = memory_door(Scripted([call("echo", text="hidden words"), "done"]), [EchoTool()])
-    kept.telemetry.attach(door)
+    await kept.telemetry.attach(door)
     session = await door.open(OpenSpec(cwd="/", mode="full"))
     await door.prompt(session.id, "my secret words", Who("test"))
     await door.idle(session.id)
@@ -95,7 +98,7 @@ async def test_what_a_turn_left_open_ends_with_it() -> None:
     """A call that never came to an end, a question that nobody answered: no span stays behind."""
     kept = Kept()
     door = memory_door(Scripted([call("echo", text="x"), "done"]), [EchoTool()])
-    kept.telemetry.attach(door)
+    await kept.telemetry.attach(door)
     session = await door.open(OpenSpec(cwd="/", mode="supervised"))
     me = Who("test")
     tape = Tape()
@@ -112,7 +115,7 @@ async def test_what_a_turn_left_open_ends_with_it() -> None:
 async def test_a_call_of_a_model_that_fails_has_its_kind_of_error() -> None:
     kept = Kept()
     door = memory_door(Scripted([fail("no")]))
-    kept.telemetry.attach(door)
+    await kept.telemetry.attach(door)
     session = await door.open(OpenSpec(cwd="/", mode="full"))
     await door.prompt(session.id, "go", Who("test"))
     await door.idle(session.id)
@@ -208,3 +211,83 @@ async def test_a_collector_that_is_away_does_not_hold_up_the_end(tmp_path: Path)
     log = (living.config / "data" / "daemon.log").read_text()
     assert "the collector did not take what was left" in log
     assert "Connection refused" in log  # what the SDK said of it
+
+
+def _figures(kept: Kept) -> dict[str, int]:
+    data = kept.reader.get_metrics_data()
+    if data is None:
+        return {}
+    scopes = json.loads(data.to_json())["resource_metrics"][0]["scope_metrics"]
+    return {
+        one["name"]: sum(point.get("count", 1) for point in one["data"]["data_points"])
+        for scope in scopes
+        for one in scope["metrics"]
+    }
+
+
+async def test_what_an_earlier_process_did_is_not_told_again(tmp_path: Path) -> None:
+    """Neither as traces nor in figures, whichever of its sessions is opened."""
+    store = MemoryStore()
+    door = memory_door(Scripted(["one"]), store=store, mode="full")
+    session = await door.open(OpenSpec(cwd=str(tmp_path)))
+    await door.prompt(session.id, (Text("go"),), Who("test"))
+    await door.idle(session.id)
+    kept = Kept()
+    later = memory_door(Scripted(["two"]), store=store, mode="full")
+    await kept.telemetry.attach(later)
+    await later.load(session.id)
+    await later.prompt(session.id, (Text("on"),), Who("test"))
+    await later.idle(session.id)
+    names = [span.name for span in kept.spans.get_finished_spans()]
+    assert names.count("invoke_agent") == 1 and len(names) == 3, names
+    assert _figures(kept)["gen_ai.client.token.usage"] == 2
+    await kept.telemetry.close()
+
+
+async def test_a_turn_that_goes_on_elsewhere_stays_one_trace(tmp_path: Path) -> None:
+    """The next process has the question that waits, and what follows, in the same trace."""
+    store = MemoryStore()
+    first, second = Kept(), Kept()
+    door = memory_door(Scripted([call("echo", text="x")]), [EchoTool()], store=store)
+    await first.telemetry.attach(door)
+    session = await door.open(OpenSpec(cwd=str(tmp_path), mode="supervised"))
+    tape = Tape()
+    await door.watch(session.id, Who("test"), tape, lambda said: None)
+    await door.prompt(session.id, (Text("go"),), Who("test"))
+    await tape.until(events.Asked)
+    await first.telemetry.close()
+    await second.telemetry.attach(memory_door(Scripted([]), store=store))
+    await second.telemetry.close()
+    (root,) = [one for one in first.spans.get_finished_spans() if one.name == "invoke_agent"]
+    rest = {one.name: one for one in second.spans.get_finished_spans()}
+    assert set(rest) == {"invoke_agent", "approval"}
+    resumed = rest["invoke_agent"]
+    assert resumed.parent is not None and resumed.parent.span_id == root.context.span_id
+    assert {one.context.trace_id for one in rest.values()} == {root.context.trace_id}
+    assert resumed.attributes is not None and resumed.attributes["dragoman.resumed"] is True
+    door.cancel(session.id, Who("test"))
+    await door.idle(session.id)
+
+
+async def test_a_sub_agent_is_below_the_call_that_started_it(tmp_path: Path) -> None:
+    kept = Kept()
+    door, parent = await begin(Scripted([call("task", prompt="look"), "found", "done"]), tmp_path)
+    await kept.telemetry.attach(door)
+    await (await door.prompt(parent, (Text("go"),), Who("test"))).done
+    spans = kept.spans.get_finished_spans()
+    (task,) = [one for one in spans if one.name == "execute_tool task"]
+    below = [one for one in spans if one.parent and one.parent.span_id == task.context.span_id]
+    assert [one.name for one in below] == ["invoke_agent"]
+    assert len({one.context.trace_id for one in spans}) == 1
+    assert not kept.telemetry._open and not kept.telemetry._parents
+    await kept.telemetry.close()
+
+
+async def test_names_that_agents_make_up_are_not_told_apart() -> None:
+    kept = Kept()
+    assert kept.telemetry._tool("mcp__tracker.find") == "mcp__tracker.find"
+    assert kept.telemetry._tool("Read /home/me/secret plans.txt") == "other"
+    for number in range(600):
+        kept.telemetry._tool(f"tool_{number}")
+    assert kept.telemetry._tool("one_more") == "other"
+    await kept.telemetry.close()

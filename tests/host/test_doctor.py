@@ -1,13 +1,17 @@
 """What the doctor says of programs that agents and servers are."""
 
+import os
+import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dragoman.host.doctor import Row, examine
+from dragoman.settings.load import load
 from dragoman.settings.places import places
 
 ENTRY = {
@@ -114,3 +118,115 @@ def test_a_file_that_is_no_database_is_told(text: str, tmp_path: Path) -> None:
     (row,) = [one for one in examine(places({}, str(tmp_path)), {}) if one.category == "store"]
     assert row.severity == ("error" if text else "ok")
     assert ("it is no database" in row.message) == bool(text)
+
+
+HOOK = "[[hooks]]\non = 'tool_executing'\nrun = 'sh'"
+RULES = "[autonomy]\nalways_ask = ['bash']"
+
+
+def said(folder: Path, text: str, category: str, env: dict[str, str] | None = None) -> list[Row]:
+    (folder / "config.toml").write_text(text)
+    found = examine(places({}, str(folder)), env or {})
+    return [row for row in found if row.category == category and row.severity != "ok"]
+
+
+@pytest.mark.parametrize(
+    ("text", "category", "severity", "about"),
+    [
+        ('[gateway]\ntls_cert = "/no/c"\ntls_key = "/no/k"', "gateway", "error", "No such file"),
+        ('[gateway]\nhost = "203.0.113.7"', "gateway", "error", "203.0.113.7 port 42617"),
+        ('[telemetry]\nenabled = true\nendpoint = "localhost:4318"', "telemetry", "error", "http"),
+        ('[mcp.x]\nurl = "search.example"', "mcp", "error", "mcp.x.url"),
+        ('[mcp.x]\ncommand = "sh -c true"', "mcp", "error", "sh -c true"),
+        ('[web_search]\nprovider = "brave"', "web_search", "error", "key"),
+        ('[web_search]\nprovider = "searxng"', "web_search", "error", "SearXNG"),
+        ('[log]\nfile = "/dev/null/x.log"', "log", "warn", "cannot be made"),
+        ('[log]\nfile = "/tmp"', "log", "warn", "is a directory"),
+        ('[store]\npath = "/dev/null/x.db"', "store", "error", "/dev/null"),
+        ('[gateway.webhooks.ci]\nagent = "coder"', "agents", "warn", "coder"),
+        (f"{HOOK}\nagents = ['coder']", "agents", "warn", "coder"),
+        (f"{RULES}\nallowed_commands = ['ls']", "agents", "warn", "no effect"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_and_cannot_be_had_is_told(
+    text: str, category: str, severity: str, about: str, tmp_path: Path
+) -> None:
+    found = [row for row in said(tmp_path, text, category) if about in row.message]
+    assert [row.severity for row in found] == [severity] and found[0].fix
+
+
+def test_the_rest_of_a_server_s_line_belongs_into_its_args(tmp_path: Path) -> None:
+    (row,) = said(tmp_path, '[mcp.x]\ncommand = "sh -c true"', "mcp")
+    assert "mcp.x.args" in row.fix
+
+
+def test_a_program_with_a_space_in_its_name_is_found(tmp_path: Path) -> None:
+    program = tmp_path / "an agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    text = f'[agents.other]\nbackend = "acp"\ncommand = "{program}"\nargs = ["--acp"]'
+    assert not said(tmp_path, text, "agents")
+
+
+def test_data_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    (row,) = said(tmp_path, "", "data")
+    assert row.severity == "error" and "no directory" in row.message
+
+
+def test_a_port_that_somebody_has_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        (row,) = said(tmp_path, f"[gateway]\nport = {port}", "gateway")
+        assert row.severity == "error" and "gateway.port" in row.fix
+
+
+def test_a_daemon_is_looked_at_with_what_it_goes_on_with(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[agents.other]\nbackend = "acp"\ncommand = "/no/such"\n')
+    kept = load(str(file), {})
+    file.write_text("[broken")
+    found = examine(places({}, str(tmp_path)), {}, kept)
+    assert any("goes on with what it had" in row.message for row in found)
+    assert any("/no/such" in row.message for row in found)
+
+
+VISIT = """
+import sqlite3, sys
+visitor = sqlite3.connect(sys.argv[1])
+visitor.execute("SELECT 1 FROM x")
+visitor.close()
+"""
+
+
+def test_looking_at_a_store_leaves_its_locks_to_who_has_it(tmp_path: Path) -> None:
+    """Else the next visitor takes it for left, and removes the log that is still written to."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    path = tmp_path / "data" / "sessions.db"
+    with closing(sqlite3.connect(path)) as kept:
+        kept.execute("PRAGMA journal_mode = WAL")
+        kept.execute("CREATE TABLE x (y)")
+        kept.commit()
+        assert [row.severity for row in examine(places({}, str(tmp_path)), {})
+                if row.category == "store"] == ["ok"]  # fmt: skip
+        subprocess.run([sys.executable, "-c", VISIT, str(path)], check=True, timeout=30)
+        assert os.path.exists(f"{path}-wal")
+
+
+@pytest.mark.parametrize("name", ["daemon.sock", "daemon.sock.lock"])
+def test_what_is_in_the_daemons_way_is_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / name).mkdir()
+    (row,) = said(tmp_path, "", "daemon")
+    assert row.severity == "error" and "Move it away" in row.fix
+
+
+def test_another_program_at_the_daemons_socket_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "data" / "daemon.sock"))
+        other.listen()
+        (row,) = said(tmp_path, "", "daemon")
+    assert row.severity == "error" and "another program" in row.message

@@ -212,3 +212,45 @@ def test_a_command_line_hides_what_follows_a_secrets_flag() -> None:
     given = ["--api-key", "HIDE", "--token=HIDE", "-v", "--max-tokens", "40", "--secret", "-x"]
     shown = ["--api-key", HIDDEN, f"--token={HIDDEN}", *given[3:]]
     assert redact({"args": given}) == {"args": shown}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "office cannot be reached (http://user:HIDE@HIDE@models.example:8000/v1)",
+        "http://:HIDEHIDE@models.example/v1",
+        "https://HIDEHIDEHIDEHIDE@ingest.example/4",
+        "curl -H 'X-Api-Key: HIDEHIDE' https://hook.example",
+        "curl -H 'Authorization: Basic HIDEHIDEHIDE' https://hook.example",
+        "curl -u me:HIDEHIDE https://hook.example",
+        "PGPASSWORD=HIDE psql -h db",
+        "GITHUB_PAT=HIDEHIDE tool",
+        "https://login.example/back?code=HIDEHIDE&state=1",
+    ],
+)
+def test_secrets_of_addresses_headers_and_variables_are_hidden(text: str) -> None:
+    assert "HIDE" not in scrub(text) and HIDDEN in scrub(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh://git@example.org/x.git",
+        "http://localhost:8080?mail=a@b.example",
+        "key=value token: expected a string",
+        "http://127.0.0.1:42617/ and then me@example.org",
+    ],
+)
+def test_addresses_without_a_secret_stay(text: str) -> None:
+    assert scrub(text) == text
+
+
+def test_what_a_library_says_is_searched_for_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    get_log("x").info("cannot export to http://me:hunter22@127.0.0.1:9/v1/traces")
+    assert "hunter22" not in capsys.readouterr().err
+
+
+def test_a_program_gets_its_variables_and_nobody_else_sees_them() -> None:
+    given = {"env": {"THING": "HIDE"}, "args": ["API_KEY=HIDE", "A=1", "--pat=HIDE"]}
+    shown = {"env": {"THING": HIDDEN}, "args": [f"API_KEY={HIDDEN}", "A=1", f"--pat={HIDDEN}"]}
+    assert redact(given) == shown

@@ -258,6 +258,17 @@ async def test_nobody_there() -> None:
     assert url in seen.failure.message and seen.kinds() == ["ModelRetry"] * 3
 
 
+async def test_a_password_in_the_address_is_not_told() -> None:
+    """What fails is kept in the history, and everybody who watches sees it."""
+    provider = Remote(
+        "p", OpenAIChat(), base_url="http://me:hunter22@127.0.0.1:1/v1?code=hunter23", rules=QUICK
+    )
+    seen = await read(provider.stream(request(MODEL)))
+    await provider.close()
+    assert seen.failure is not None and "127.0.0.1:1" in seen.failure.message
+    assert "hunter" not in seen.failure.message
+
+
 async def test_silence_is_a_network_failure() -> None:
     format, stream = STREAMS["chat"]
     reply = Reply([stream[:200]], hold=True)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dragoman.engine.faults import BadInput
 from dragoman.settings import write
+from dragoman.settings.explain import value_of
 from dragoman.settings.lines import line_of, scan
+from dragoman.settings.load import load
 from dragoman.settings.shape import split
 
 TEXT = """\
@@ -263,3 +265,13 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_table_that_became_empty_goes(text: str, key: str, after: str) -> None:
     assert write.remove(text, split(key)) == after
+
+
+@pytest.mark.parametrize("key", ["log.levels.gateway.push", 'log.levels."gateway.push"'])
+def test_a_name_with_dots_needs_no_quotes_in_a_table_of_values(tmp_path: Path, key: str) -> None:
+    file = str(tmp_path / "config.toml")
+    assert write.set_key(file, key, "debug") == "debug"
+    loaded = load(file, {})
+    assert loaded.settings.log.levels == {"gateway.push": "debug"} and not loaded.warnings
+    assert value_of(loaded, key) == "debug"
+    assert write.unset_key(file, key) and not write.unset_key(file, key)

@@ -42,3 +42,16 @@ def warn(config_dir: str | None = None) -> "Loaded":
     for warning in loaded.warnings:
         say.warn(warning)
     return loaded
+
+
+def tell(config_dir: str | None, what: str) -> "Loaded | None":
+    """The same for what can do without: a configuration that cannot be read is told, too."""
+    from dragoman.engine.faults import Fault
+
+    from . import say
+
+    try:
+        return warn(config_dir)
+    except Fault as fault:
+        say.warn(f"{fault}{' ' if what else ''}{what}")
+        return None

@@ -46,10 +46,11 @@ def host(args: Args) -> "Host":
     except NotRunning:
         from dragoman.cli.local.offline import Offline
 
-        from .places import warn
+        from .places import tell
 
-        warn(args.config_dir)
-        return Offline(args.config_dir)
+        found = Offline(args.config_dir)
+        tell(args.config_dir, "")
+        return found
 
 
 def call(args: Args, method: str, **params: "Any") -> "Any":

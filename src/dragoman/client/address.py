@@ -39,7 +39,7 @@ def socket_path(
 
 def _configured(file: str, dialect: str) -> str:
     try:
-        with open(file, "rb") as opened:
+        with open(file, "rb", opener=places.readable) as opened:
             text = opened.read()
     except OSError:
         return ""  # whoever needs the file says what is wrong with it
@@ -48,7 +48,7 @@ def _configured(file: str, dialect: str) -> str:
     import tomllib
 
     try:
-        section = tomllib.loads(text.decode()).get("listen", {})
+        section = tomllib.loads(text.decode().removeprefix("\ufeff")).get("listen", {})
     except (ValueError, UnicodeDecodeError):
         return ""
     if not isinstance(section, dict):

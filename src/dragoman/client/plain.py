@@ -109,7 +109,7 @@ class Plain:
                 line = bytes(self._data[:at])
                 del self._data[: at + 1]
                 self._seen = 0
-                found: dict[str, Any] = json.loads(line) if line else {}
+                found = self._read(line)
                 if found.get("id") in self._greetings and "method" not in found:
                     result_of(found)
                 elif found:
@@ -129,6 +129,18 @@ class Plain:
             if not data:
                 raise self._gone(None)
             self._data += data
+
+    def _read(self, line: bytes) -> "dict[str, Any]":
+        try:
+            found = json.loads(line) if line else {}
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise ConnectionGone(
+                f"What listens at {self.path} is not the daemon.",
+                "End it, or choose another folder: DRAGOMAN_DATA_DIR.",
+            )
+        return found
 
     def _gone(self, problem: OSError | None) -> ConnectionGone:
         why = f": {problem.strerror}" if problem is not None and problem.strerror else ""

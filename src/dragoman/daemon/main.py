@@ -112,7 +112,7 @@ class Daemon:
         from dragoman.daemon.apps import findings
         from dragoman.host.doctor import examine, servers
 
-        rows = await asyncio.to_thread(examine, self.composed.places)
+        rows = await asyncio.to_thread(examine, self.composed.places, None, self.config.loaded)
         rows += servers(self.composed.door.facts.mcp())
         connected = self.composed.door.facts.connected_apps()
         return rows + findings(self._kept_apps(), connected)
@@ -141,7 +141,7 @@ class Daemon:
             await self._open_gateway()
         await self._start_apps()
         if self.composed.settings.telemetry.enabled:
-            self._begin_telemetry()
+            await self._begin_telemetry()
         tidy = keep_tidy(self.composed.places.data_dir)
         works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._timetable()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
@@ -151,11 +151,12 @@ class Daemon:
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
 
-    def _begin_telemetry(self) -> None:
+    async def _begin_telemetry(self) -> None:
         try:
             from dragoman.daemon.telemetry import Telemetry
 
-            self._telemetry = Telemetry.begin(self.composed.door, self.composed.settings.telemetry)
+            given = self.composed.settings.telemetry
+            self._telemetry = await Telemetry.begin(self.composed.door, given)
         except ImportError as problem:
             hint = "Install it: pip install 'dragoman[telemetry]'"
             said = "Telemetry needs a package that is not installed."

@@ -7,21 +7,35 @@ answers and results never leave.
 
 import asyncio
 import contextlib
+import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Span, TracerProvider
-from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
 
 from dragoman import __version__
 from dragoman.engine import events
+from dragoman.engine.ask import Ask
 from dragoman.engine.events import Event, Who
 from dragoman.observe.log import capture, get_log
+from dragoman.observe.redact import scrub
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
@@ -32,6 +46,9 @@ _MOST = 10_000  # spans that are open at once; more are not traced
 _NANO = 1_000_000  # nanoseconds of a millisecond
 _FAREWELL_SECONDS = 2.0  # a collector that is away does not hold up the end any longer
 _WHO = Who("telemetry")
+_TASK = "task"  # who a sub-agent's turn is of
+_MOST_TOOLS = 500  # names of tools that figures tell apart
+_TOOL = re.compile(r"[\w.:/@-]{1,80}")
 log = get_log("telemetry")
 
 
@@ -57,21 +74,29 @@ class Telemetry:
             "dragoman.approval.wait", "s", "How long a question waited for its answer"
         )
         self._cost = meter.create_counter("dragoman.cost", "USD", "Spent on models")
+        self._ids = _Ids()
+        self._tracer.id_generator = self._ids  # type: ignore[attr-defined]
+        self._tool_names: set[str] = set()
+        self._parents: dict[str, str] = {}  # of sub-agents' sessions
         self._open: dict[tuple[str, str], tuple[Span, int]] = {}
         self._below: dict[tuple[str, str], dict[str, None]] = {}  # what is open below a turn
         self._watch: Watch | None = None
 
     @classmethod
-    def begin(cls, door: "Door", settings: "Settings") -> "Telemetry":
+    async def begin(cls, door: "Door", settings: "Settings") -> "Telemetry":
         """Send to the configured collector."""
         made = cls(*_providers(settings.endpoint), contents=settings.contents)
         capture()  # what the SDK says of a collector that is away
-        made.attach(door)
+        await made.attach(door)
         return made
 
-    def attach(self, door: "Door") -> None:
-        """Hear of every session from now on."""
+    async def attach(self, door: "Door") -> None:
+        """Hear of every session from now on, and of questions that waited already."""
+        await door.reached()  # else all that was ever said would be told and counted again
         self._watch = door.watch_all(_WHO, self, lambda said: None)
+        for row in await door.asks():
+            ask = row.ask
+            self._question(ask.session, ask.at, ask)
 
     async def close(self) -> None:
         """Send what is left, as far as the collector takes it soon."""
@@ -93,13 +118,41 @@ class Telemetry:
 
     # What each event means. A span is known by its session and what it is about.
 
+    def _opened(self, event: Event, body: events.Opened) -> None:
+        if body.parent and body.by is not None and body.by.dialect == _TASK:
+            if len(self._parents) < _MOST:
+                self._parents[event.session] = body.parent
+
     def _turn_began(self, event: Event, body: events.TurnBegan) -> None:
-        self._begin(event, body.turn, "invoke_agent", None, {
+        about = {"dragoman.client": body.by.dialect if body.by else ""}
+        above = None
+        if body.by is not None and body.by.dialect == _TASK:  # a sub-agent: below its call
+            parent = self._parents.get(event.session, "")
+            above = self._open.get((parent, f"call {body.by.id}"))
+        self._turn(event.session, event.at, body.turn, about, above[0] if above else None)
+
+    def _turn(
+        self, session: str, at: int, turn: str, about: dict[str, Any], above: Span | None = None
+    ) -> tuple[Span, int] | None:
+        """Begin the span of a turn, or of the rest of one that an earlier process began.
+
+        Both are of one trace, because its id is made of the turn's.
+        """
+        trace, root = _ids_of(session, turn)
+        context = set_span_in_context(above) if above else None
+        if "dragoman.resumed" in about:
+            before = SpanContext(trace, root, is_remote=True, trace_flags=TraceFlags(1))
+            context = set_span_in_context(NonRecordingSpan(before))
+        elif above is None:
+            self._ids.chosen = [trace, root]
+        self._add(session, at, turn, "invoke_agent", context, {
             "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.conversation.id": event.session,
-            "dragoman.turn": body.turn,
-            "dragoman.client": body.by.dialect if body.by else "",
+            "gen_ai.conversation.id": session,
+            "dragoman.turn": turn,
+            **about,
         })  # fmt: skip
+        self._ids.chosen = []
+        return self._open.get((session, turn))
 
     def _step_began(self, event: Event, body: events.StepBegan) -> None:
         self._end(event, f"step {body.turn}", "", {})  # the one before
@@ -133,9 +186,10 @@ class Telemetry:
             self._cost.add(body.cost, shared)
 
     def _call_started(self, event: Event, body: events.CallStarted) -> None:
+        name = self._tool(body.name)
         about: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": body.name,
+            "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": body.call_id,
         }
         if self._contents:
@@ -143,7 +197,7 @@ class Telemetry:
                 if isinstance(value := (body.args or {}).get(name), str):
                     about[f"dragoman.tool.{name}"] = value[:1_000]
         key = f"call {body.call_id}"
-        self._begin(event, key, f"execute_tool {body.name}", body.turn, about)
+        self._begin(event, key, f"execute_tool {name}", body.turn, about)
 
     def _call_ended(self, event: Event, body: events.CallEnded) -> None:
         problem = str(body.outcome) if body.is_error else ""
@@ -152,15 +206,14 @@ class Telemetry:
             about["error.type"] = str(body.outcome)
         seconds = self._end(event, f"call {body.call_id}", problem, about)
         if seconds is not None:
-            self._tools.record(seconds, {"gen_ai.tool.name": body.name, **about})
+            self._tools.record(seconds, {"gen_ai.tool.name": self._tool(body.name), **about})
 
     def _asked(self, event: Event, body: events.Asked) -> None:
-        ask = body.ask
-        turn = getattr(ask, "turn", "") or ""
-        self._begin(event, f"ask {ask.id}", "approval", turn, {
-            "dragoman.approval": ask.id,
-            "gen_ai.tool.name": getattr(ask, "tool", "") or "",
-        })  # fmt: skip
+        self._question(event.session, event.at, body.ask)
+
+    def _question(self, session: str, at: int, ask: Ask) -> None:
+        about = {"dragoman.approval": ask.id, "gen_ai.tool.name": self._tool(ask.tool)}
+        self._below_turn(session, at, f"ask {ask.id}", "approval", ask.turn, about)
 
     def _settled(self, event: Event, body: events.Settled) -> None:
         about = {"dragoman.verdict": str(body.verdict)}
@@ -178,24 +231,44 @@ class Telemetry:
         if body.outcome == "failed":
             about["error.type"] = str(body.outcome)
         self._end(event, body.turn, problem, about)
+        self._parents.pop(event.session, None)
+
+    def _tool(self, name: str) -> str:
+        """A tool's name as figures may have it: one of not too many, and no sentence."""
+        if name not in self._tool_names:
+            if len(self._tool_names) >= _MOST_TOOLS or not _TOOL.fullmatch(name):
+                return "other" if name else ""
+            self._tool_names.add(name)
+        return name
 
     def _begin(
-        self, event: Event, key: str, name: str, turn: str | None, about: dict[str, Any],
+        self, event: Event, key: str, name: str, turn: str, about: dict[str, Any],
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:  # fmt: skip
-        """Begin a span: of a turn, or below a turn's newest step."""
-        if len(self._open) >= _MOST or (event.session, key) in self._open:
-            return
-        above = None
-        if turn:
-            step = self._open.get((event.session, f"step {turn}"))
-            above = step or self._open.get((event.session, turn))
+        self._below_turn(event.session, event.at, key, name, turn, about, kind)
+
+    def _below_turn(
+        self, session: str, at: int, key: str, name: str, turn: str, about: dict[str, Any],
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> None:  # fmt: skip
+        """Begin a span below a turn's newest step, or below the turn."""
+        above = self._open.get((session, f"step {turn}")) or self._open.get((session, turn))
+        if above is None and turn:  # it began before we listened
+            above = self._turn(session, at, turn, {"dragoman.resumed": True})
         context = set_span_in_context(above[0]) if above else None
-        span = self._tracer.start_span(name, context, kind, about, start_time=event.at * _NANO)
+        if self._add(session, at, key, name, context, about, kind) and above:
+            self._below.setdefault((session, turn), {})[key] = None
+
+    def _add(
+        self, session: str, at: int, key: str, name: str, context: Context | None,
+        about: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL,
+    ) -> bool:  # fmt: skip
+        if len(self._open) >= _MOST or (session, key) in self._open:
+            return False
+        span = self._tracer.start_span(name, context, kind, about, start_time=at * _NANO)
         if isinstance(span, Span):  # not when sampled out
-            self._open[(event.session, key)] = (span, event.at)
-            if turn and above:
-                self._below.setdefault((event.session, turn), {})[key] = None
+            self._open[(session, key)] = (span, at)
+        return isinstance(span, Span)
 
     def _end(
         self, event: Event, key: str, problem: str, about: dict[str, Any], name: str = ""
@@ -208,12 +281,32 @@ class Telemetry:
         if name:
             span.update_name(name)
         if problem:
-            span.set_status(Status(StatusCode.ERROR, problem[:200]))
+            span.set_status(Status(StatusCode.ERROR, scrub(problem)[:200]))
         span.end(end_time=event.at * _NANO)
         return max(0, event.at - began) / 1_000
 
 
+class _Ids(RandomIdGenerator):
+    """Random ids, but for a turn's own."""
+
+    def __init__(self) -> None:
+        self.chosen: list[int] = []  # trace and span
+
+    def generate_trace_id(self) -> int:
+        return self.chosen[0] if self.chosen else super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return self.chosen[1] if self.chosen else super().generate_span_id()
+
+
+def _ids_of(session: str, turn: str) -> tuple[int, int]:
+    """The ids of a turn's trace and of its root: whoever goes on with it makes the same."""
+    made = hashlib.sha256(f"{session}\n{turn}".encode()).digest()
+    return int.from_bytes(made[:16], "big"), int.from_bytes(made[16:24], "big")
+
+
 _TAKES: dict[type, Any] = {
+    events.Opened: Telemetry._opened,
     events.TurnBegan: Telemetry._turn_began,
     events.StepBegan: Telemetry._step_began,
     events.Spoke: Telemetry._spoke,

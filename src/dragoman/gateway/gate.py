@@ -183,8 +183,9 @@ class Gate:
             except OSError as trouble:
                 if last or ("gateway", "port") in sources or trouble.errno != errno.EADDRINUSE:
                     raise BadInput(
-                        f"The gateway cannot listen on {given.host}:{port}: {trouble.strerror}.",
-                        "Set gateway.port to another one, or use --no-gateway.",
+                        f"The gateway cannot listen on {given.host}, port {port}: "
+                        f"{trouble.strerror}.",
+                        f"Set gateway.{_to_change(trouble)}, or use --no-gateway.",
                     ) from None
                 self._say(f"port {port} is taken; the gateway listens on a free one")
                 port = 0
@@ -487,3 +488,10 @@ def _plain(data: dict[str, Any]) -> dict[str, Any]:
         except TypeError:
             found[name] = str(value)
     return found
+
+
+def _to_change(trouble: OSError) -> str:
+    """What of the address was wrong, and what to put there."""
+    if trouble.errno in (errno.EADDRINUSE, errno.EACCES, errno.EPERM):
+        return "port to another one"
+    return "host to an address of this machine (127.0.0.1; 0.0.0.0 for all)"

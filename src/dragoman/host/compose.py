@@ -31,7 +31,7 @@ from dragoman.observe.log import get_log
 from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
 from dragoman.settings import profiles
-from dragoman.settings.load import BadSettings, load
+from dragoman.settings.load import BadSettings, Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
 
@@ -91,14 +91,16 @@ async def compose(
     providers: Mapping[str, ProviderConfig] | None = None,
     for_daemon: bool = False,
     repair: bool = True,
+    loaded: Loaded | None = None,
 ) -> Composed:
     """A host from the configuration, environment and flags.
 
     `flags` are dotted keys of the configuration; `providers` add to those of the configuration.
-    `store` is "file" or "memory"; without `repair`, a damaged file is left alone. Raises Fault.
+    `store` is "file" or "memory"; without `repair`, a damaged file is left alone. `loaded` is the
+    configuration where it was read already. Raises Fault.
     """
     where = places(os.environ, config_dir)
-    loaded = load(where.config_file, flags=flags)
+    loaded = loaded or load(where.config_file, flags=flags)
     config = LiveConfig(loaded, where, dict(flags or {}))
     notices = [*loaded.warnings, *given_away(loaded.settings)]
     if for_daemon or loaded.settings.log.file:

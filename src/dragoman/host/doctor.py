@@ -16,10 +16,10 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
-from dragoman.host import installed, lock
+from dragoman.host import installed, lock, wanted
 from dragoman.host.hook_programs import program_of
 from dragoman.host.stores import database_of, file_of
-from dragoman.settings import places
+from dragoman.settings import places, profiles
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dragoman.settings.host import McpServer
 
 Row = DoctorRow
+_RUNS = "listens at"
 _LOW_DISK = 200_000_000  # bytes
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
 
@@ -40,8 +41,13 @@ _MEND = (
 )
 
 
-def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
-    """Everything that can be said without changing anything."""
+def examine(
+    where: Places, env: Mapping[str, str] | None = None, kept: Loaded | None = None
+) -> list[Row]:
+    """Everything that can be said without changing anything.
+
+    `kept` is what a running daemon goes on with where the configuration cannot be read.
+    """
     env = os.environ if env is None else env
     rows = [Row("ok", "program", f"dragoman {__version__}, Python {sys.version.split()[0]}")]
     rows += _loop()
@@ -49,17 +55,19 @@ def examine(where: Places, env: Mapping[str, str] | None = None) -> list[Row]:
         loaded = load(where.config_file, env)
     except Fault as fault:
         fix = fault.hint or f"Edit {where.config_file}."
-        rows.append(Row("error", "configuration", fault.message, fix))
-        loaded = Loaded(Settings(), where.config_file, "", {}, ())
+        rest = "The daemon goes on with what it had." if kept else "The rest is of the defaults."
+        rows.append(Row("error", "configuration", f"{fault.message} {rest}", fix))
+        loaded = kept or Loaded(Settings(), where.config_file, "", {}, ())
     else:
         rows += _configuration(loaded, where)
     rows += _directory(where)
     rows += _store(loaded, where)
-    rows += _sockets(loaded, where, env)
+    daemon = list(_sockets(loaded, where, env))
+    rows += daemon
     rows += _models(loaded, where, env)
     rows += _keys(loaded, env)
     rows += _sandbox(loaded)
-    rows += _gateway(loaded)
+    rows += wanted.look(loaded, where, env, any(_RUNS in row.message for row in daemon))
     rows += _hooks(loaded)
     rows += _trusting(loaded)
     rows += _programs(loaded)
@@ -87,18 +95,19 @@ def _directory(where: Places) -> Iterator[Row]:
     try:
         found = os.stat(data)
     except FileNotFoundError:
-        parent = data
-        while not os.path.exists(parent):
-            parent = os.path.dirname(parent)
-        if os.access(parent, os.W_OK):
-            yield Row("ok", "data", f"{data} will be made at the first start")
+        if why := wanted.lacks_place(data):
+            yield Row("error", "data", f"{data} {why}", "Set DRAGOMAN_DATA_DIR.")
         else:
-            yield Row("error", "data", f"{data} cannot be made", "Set DRAGOMAN_DATA_DIR.")
+            yield Row("ok", "data", f"{data} will be made at the first start")
         return
     except OSError as problem:
         yield Row("error", "data", f"{data}: {problem.strerror}", "Set DRAGOMAN_DATA_DIR.")
         return
-    if not os.access(data, os.W_OK):
+    if not stat.S_ISDIR(found.st_mode):
+        fix = "Move it away, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "data", f"{data} is no directory", fix)
+        return
+    if not os.access(data, os.W_OK | os.X_OK):
         yield Row(
             "error", "data", f"{data} is not writable: sessions will not survive",
             "Repair its permissions, or set DRAGOMAN_DATA_DIR.",
@@ -127,7 +136,13 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        yield Row("ok", "store", f"{path} does not exist yet")
+        if (why := wanted.lacks_place(path)) and loaded.settings.store.path:
+            yield Row(
+                "error", "store", f"{path} {why}: sessions will not survive",
+                "Make its directory writable, or choose another with store.path.",
+            )  # fmt: skip
+        else:
+            yield Row("ok", "store", f"{path} does not exist yet")
         return
     except OSError as problem:
         yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
@@ -139,12 +154,10 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             "Move it away, or set store.path.",
         )  # fmt: skip
         return
-    try:
-        damage = _damage(path, found.st_size)
-    except OSError as problem:
-        yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield Row("error", "store", f"{path}: Permission denied", "Repair its permissions.")
         return
-    if damage:
+    if damage := _damage(path, found.st_size):
         yield Row(
             "error", "store", f"{path} is damaged: {damage}",
             "Start the daemon: it moves the file aside and begins a new one.",
@@ -230,7 +243,7 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
         return
     owner = lock.owner(path)
     if owner is None:
-        yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
+        yield from _in_the_way(path)
         return
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -248,14 +261,29 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
             f"Stop it: kill {owner}",
         )  # fmt: skip
         return
-    yield Row("ok", "daemon", f"process {owner} listens at {path}")
+    yield Row("ok", "daemon", f"process {owner} {_RUNS} {path}")
+
+
+def _in_the_way(path: str) -> Iterator[Row]:
+    """No daemon runs: whether one could."""
+    held = lock.lock_path(path)
+    odd = next((one for one in (path, held) if os.path.isdir(one)), "")
+    if not odd and os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+        odd = path
+    if odd:
+        fix = "Move it away, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "daemon", f"{odd} is in the daemon's way: it cannot start", fix)
+    elif lock.is_heard(path):
+        fix = "End it, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "daemon", f"another program listens at {path}", fix)
+    else:
+        yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
 
 
 def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     from dragoman.host.account import Account
     from dragoman.host.compose import provider_configs
     from dragoman.providers.registry import ModelRegistry
-    from dragoman.settings import profiles
 
     models = ModelRegistry(Account(where).over(provider_configs(loaded.settings, None)), env=env)
     for alias in profiles.names(loaded.settings):
@@ -319,27 +347,6 @@ def beside() -> Iterator[Row]:
         yield Row(
             "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
             "Install it apart from the project: pipx install dragoman",
-        )  # fmt: skip
-
-
-def _gateway(loaded: Loaded) -> Iterator[Row]:
-    from dragoman.gateway.origin import is_loopback
-
-    given = loaded.settings.gateway
-    if not given.enabled:
-        return
-    if not (given.tls_cert or given.tls_self_signed) and not is_loopback(given.host):
-        yield Row(
-            "warn", "gateway",
-            f"{given.host}:{given.port} can be reached from other machines without TLS: tokens and "
-            "all that is said can be read on the way",
-            "Set gateway.tls_self_signed true (or tls_cert and tls_key), or gateway.host "
-            "127.0.0.1.",
-        )  # fmt: skip
-    if not given.require_pairing:
-        yield Row(
-            "warn", "gateway", "every program of this user is let in without a token",
-            "Set gateway.require_pairing true.",
         )  # fmt: skip
 
 
@@ -411,10 +418,10 @@ def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 def _programs(loaded: Loaded) -> Iterator[Row]:
     for name, server in loaded.settings.mcp.items():
         if server.enabled and (lacks := _lacks(_program(server))):
-            yield Row(
-                "error", "mcp", f"{name}: {server.command} {lacks}",
-                f"Install it, or set mcp.{name}.enabled false.",
-            )  # fmt: skip
+            fix = f"Install it, or set mcp.{name}.enabled false."
+            if " " in server.command and not _lacks(server.command.split()[0]):
+                fix = f"Name the program alone, and the rest of the line in mcp.{name}.args."
+            yield Row("error", "mcp", f"{name}: {server.command} {lacks}", fix)
 
 
 def _extras(loaded: Loaded) -> Iterator[Row]:

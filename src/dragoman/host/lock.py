@@ -81,6 +81,11 @@ def owner(socket_path: str) -> int | None:
     return None
 
 
+def is_heard(socket_path: str) -> bool:
+    """Whether somebody listens there, whoever it is."""
+    return os.path.exists(socket_path) and _probe(socket_path)[0]
+
+
 def clear(socket_path: str) -> bool:
     """Remove a socket that nobody listens at; True when there was one.
 
@@ -145,7 +150,8 @@ def _no_room(what: str, trouble: OSError) -> Refused:
             f"{what}: the file system is read-only.",
             f"A daemon needs a place for its sockets: {elsewhere}",
         )
-    return Refused(f"{what}: {trouble.strerror}.", f"Repair its permissions, or {elsewhere}")
+    mend = "Move it away" if trouble.errno == errno.EISDIR else "Repair its permissions"
+    return Refused(f"{what}: {trouble.strerror}.", f"{mend}, or {elsewhere}")
 
 
 def _lock(fd: int, socket_path: str) -> None:

@@ -7,6 +7,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Store
 from dragoman.observe.log import get_log
 from dragoman.settings.host import Fleet
+from dragoman.settings.load import Loaded, load, load_or_defaults
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
 
@@ -23,6 +24,17 @@ def database_of(settings: Settings) -> str:
 
 def file_of(settings: Settings, where: Places) -> str:
     return settings.store.path or os.path.join(where.data_dir, "sessions.db")
+
+
+def kept_at(where: Places) -> Loaded:
+    """The settings, or where they cannot be read, the defaults: enough to find the store.
+
+    Raises BadSettings where the sessions may be elsewhere, or there are none.
+    """
+    found = load_or_defaults(where.config_file, "store", "fleet")
+    if not found.path and not os.path.exists(file_of(found.settings, where)):
+        load(where.config_file)  # an empty answer would be a lie
+    return found
 
 
 def named(given: Fleet) -> "Node":

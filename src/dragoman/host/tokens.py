@@ -9,7 +9,7 @@ from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Shelf, Store
 from dragoman.gateway import tokens
 from dragoman.gateway.tokens import Token
-from dragoman.host.stores import database_of, file_of, open_store
+from dragoman.host.stores import database_of, file_of, kept_at, open_store
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, places
@@ -60,7 +60,8 @@ def read(config_dir: str | None) -> tuple[Places, Loaded]:
 
 
 def _with_store(config_dir: str | None, work: Callable[[Shelf], Awaitable[T]]) -> T:
-    where, settings = read_settings(config_dir)
+    where = places(os.environ, config_dir)
+    settings = kept_at(where).settings
     if settings.store.path == ":memory:" and not database_of(settings):
         raise BadInput(
             "The store is in the daemon's memory, so only the daemon can change its tokens.",

@@ -219,7 +219,7 @@ def _write(level: str, area: str, event: str, pairs: dict[str, Any]) -> None:
     if _sink.as_json:
         _sink.write(_json_line(stamp, level, area, event, items))
         return
-    words = [stamp, level, area, word(event)]
+    words = [stamp, level, area, word(scrub(event))]
     words += (f"{name}={word(_shown(name, value))}" for name, value in items)
     _sink.write(" ".join(words) + "\n")
 

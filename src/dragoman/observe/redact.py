@@ -7,7 +7,7 @@ HIDDEN = "***"
 # Whole words inside a name (split at _ - and .): `max_tokens` is no secret, `auth_token` is.
 _SECRET_WORDS = frozenset(
     "key apikey secret secrets password passwd passphrase token authorization auth cookie "
-    "credential credentials bearer private signature".split()
+    "credential credentials bearer private signature pat pgpassword".split()
 )
 _PLAIN_NAMES = frozenset({"key", "idempotency_key", "public_key", "tls_key", "require_token"})
 
@@ -20,10 +20,19 @@ _PATTERNS = (
     r"\bAKIA[A-Z0-9]{16}\b",
     r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}",
     r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # JSON web tokens
-    r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",  # user:password in an address
+    # user:password in an address (the password may hold an @), and a long name, which is a key
+    r"(?<=://)[^/\s:@?#\"']*:[^/\s?#\"']+(?=@)",
+    r"(?<=://)[^/\s:@?#\"']{16,}(?=@)",
+    # A header, and a variable of the environment, by their names; of curl also -u.
+    r"(?i)\b(?:proxy-)?authorization\\?[\"']?\s*[:=]\s*\\?[\"']?(?:\w+\s+)?[A-Za-z0-9._~+/=:-]{6,}",
+    r"(?i)(?<![\w-])(?:x-[\w-]+-(?:key|token|secret)|(?:x-)?api[-_]?key|x-(?:auth|token)|(?:set-)?cookie)"
+    r"[\"']?:\s*[^\s\"']{6,}",
+    r"\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT)=[^\s\"']+",
+    r"(?<![\w-])(?:-u|--user)[= ]\s*[^\s:]+:\S+",
     # A parameter of an address, and a flag of a command line, by their names.
-    r"(?i)(?<=[?&])[\w.-]*(?:key|token|secret|passw(?:or)?d|auth|sig(?:nature)?)=[^&#\s\"']+",
-    r"(?i)(?<![\w-])--(?:\w+-)*(?:api-?key|token|secret|passw(?:or)?d|passphrase)(?:=|\s+)[^\s-]\S*",
+    r"(?i)(?<=[?&])[\w.-]*(?:key|token|secret|passw(?:or)?d|auth|code|sig(?:nature)?)=[^&#\s\"']+",
+    r"(?i)(?<![\w-])--(?:\w+-)*"
+    r"(?:api-?key|access-?key|token|secret|passw(?:or)?d|passphrase|pat|credentials?)(?:=|\s+)[^\s-]\S*",
 )
 _compiled = None
 
@@ -70,7 +79,7 @@ def redact(value: object, name: str = "") -> object:
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, Mapping):
-        if name == "headers":
+        if name in ("headers", "env"):  # often a secret, whatever its name is
             return {key: HIDDEN if item else item for key, item in value.items()}
         return {key: redact(item, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -84,7 +93,8 @@ def _list(items: list[object]) -> list[object]:
     follows = False
     for item in items:
         flag, equals, given = item.partition("=") if isinstance(item, str) else ("", "", "")
-        secret = flag.startswith("-") and " " not in flag and is_secret(flag.lstrip("-"))
+        named = flag.startswith("-") or flag.isidentifier() and equals  # a flag, or a variable
+        secret = bool(named) and " " not in flag and is_secret(flag.lstrip("-"))
         if follows and not flag.startswith("-"):
             made.append(HIDDEN)
         else:

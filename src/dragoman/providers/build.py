@@ -102,7 +102,11 @@ def _base_url(preset: Preset, config: "ProviderConfig", env: Mapping[str, str]) 
         url = PRESETS["openai"].base_url
     scheme, _, rest = url.partition("://")
     if scheme not in ("http", "https") or not rest[:1].strip("/ "):
-        raise BadInput(f'base_url "{url}" is no http address', "Write it as http://host:port/v1.")
+        from dragoman.observe.redact import scrub
+
+        raise BadInput(
+            f'base_url "{scrub(url)}" is no http address', "Write it as http://host:port/v1."
+        )
     url = url.rstrip("/")
     if preset.kind in ("anthropic", "google"):
         return url.removesuffix("/v1").removesuffix("/v1beta")

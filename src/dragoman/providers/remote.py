@@ -126,7 +126,7 @@ class Remote:
             raise self._failure(error) from error
         except Silent as error:
             raise ProviderFailed(
-                f"{self.name} did not answer in time ({self.base_url}): {error}", "network"
+                f"{self.name} did not answer in time ({self._place}): {error}", "network"
             ) from error
         except (msgspec.DecodeError, EventTooLong, RecursionError) as error:
             raise ProviderFailed(
@@ -160,10 +160,17 @@ class Remote:
             )
         raise failures.from_response(self.name, status, headers, body, self._key)
 
+    @property
+    def _place(self) -> str:
+        """The address as everybody who watches the session may see it."""
+        from dragoman.observe.redact import scrub
+
+        return scrub(self.base_url)
+
     def _failure(self, error: "HttpFault") -> ProviderFailed:
         from dragoman.http import port
 
-        where = f"({self.base_url}): {error}"
+        where = f"({self._place}): {error}"
         if isinstance(error, port.BadRequest):
             return ProviderFailed(f"{self.name} cannot be asked {where}", "bad_request")
         if isinstance(error, port.Untrusted):

@@ -24,7 +24,7 @@ def explain(loaded: Loaded, key: str = "") -> list[Explained]:
     except ValueError as problem:
         raise BadInput(f"{problem}.") from None
     found: list[Explained] = []
-    _walk(loaded, start, _value(loaded, path), found)
+    _walk(loaded, start, _value(loaded, start.path), found)
     return found
 
 
@@ -40,7 +40,7 @@ def schema() -> dict[str, Any]:
 def value_of(loaded: Loaded, key: str) -> Any:
     """The value of a key or section as plain data, secrets included. Raises BadInput."""
     explain(loaded, key)  # says what is wrong with the key
-    return msgspec.to_builtins(_value(loaded, shape.split(key)))
+    return msgspec.to_builtins(_value(loaded, shape.key(shape.split(key)).path))
 
 
 def _value(loaded: Loaded, path: Path) -> Any:

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.engine.faults import BadInput
 
+from . import places
 from .model import Settings
 
 if TYPE_CHECKING:
@@ -64,13 +65,34 @@ def load(
     return _Loading(path, text).run(env, sorted(named), given)
 
 
+def load_or_defaults(path: str, *about: str) -> Loaded:
+    """What was loaded, or what holds without a file that cannot be read.
+
+    For whoever needs little of it, and has said what is wrong. Raises BadSettings where the file
+    speaks of one of those words: what it means is not known.
+    """
+    try:
+        return load(path)
+    except BadSettings as bad:
+        try:
+            text = read_text(path)
+        except BadSettings:
+            text = ""
+        if any(word in text for word in about):
+            raise
+        try:
+            return load()
+        except BadSettings:  # the environment is wrong
+            raise bad from None
+
+
 def read_text(path: str) -> str:
     """The file's text; empty when there is no file. Raises BadSettings."""
     if not path:
         return ""
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        with open(path, encoding="utf-8", opener=places.readable) as file:
+            return file.read().removeprefix("\ufeff")  # some editors mark the encoding by it
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as problem:
@@ -78,9 +100,10 @@ def read_text(path: str) -> str:
             [f"{path} is not UTF-8 text (byte {problem.start})."], "Save it as UTF-8."
         ) from None
     except OSError as problem:
+        what = "Move it away" if os.path.exists(path) and not os.path.isfile(path) else ""
         raise BadSettings(
             [f"{path} cannot be read: {problem.strerror}."],
-            "Repair its permissions, or choose another directory with --config-dir.",
+            f"{what or 'Repair its permissions'}, or choose another directory with --config-dir.",
         ) from None
 
 

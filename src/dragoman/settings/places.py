@@ -4,6 +4,7 @@ Pure functions of an environment. Thin commands import this, so it imports next 
 """
 
 import os
+import stat
 import sys
 
 from dragoman import TYPE_CHECKING
@@ -37,6 +38,15 @@ class Places:
     def bridge_token(self) -> str:
         """Where `dragoman acp-bridge` keeps its key to the gateway."""
         return os.path.join(self.config_dir, "acp-bridge-token")
+
+
+def readable(path: str, flags: int) -> int:
+    """Opens a file, and no pipe: nobody may ever write to it."""
+    opened = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if stat.S_ISFIFO(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(29, "It is a pipe", path)  # ESPIPE
+    return opened
 
 
 def places(

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.observe.redact import HIDDEN
+from dragoman.observe.redact import HIDDEN as HIDDEN
 from dragoman.observe.redact import redact as redact_plain
 
 from .model import Settings
@@ -18,18 +18,6 @@ def plain(settings: Settings) -> dict[str, Any]:
 
 def redact(settings: Settings) -> dict[str, Any]:
     """What differs from the defaults, with keys, tokens, headers and variables hidden."""
-    hidden = _without_variables(redact_plain(plain(settings)))
+    hidden = redact_plain(plain(settings))
     assert isinstance(hidden, dict)
     return hidden
-
-
-def _without_variables(value: Any) -> Any:
-    """What programs get by their environment is often a secret, whatever it is called."""
-    if isinstance(value, dict):
-        return {
-            name: dict.fromkeys(below, HIDDEN)
-            if name == "env" and isinstance(below, dict)
-            else _without_variables(below)
-            for name, below in value.items()
-        }
-    return [_without_variables(one) for one in value] if isinstance(value, list) else value

@@ -138,12 +138,17 @@ def _bare(kind: Any) -> tuple[Any, str, bool]:
 
 
 def key(path: Path) -> Key:
-    """The key at a path. Raises UnknownKey."""
-    here = ROOT
+    """The key at a path. Raises UnknownKey.
+
+    What follows the name of a table of plain values is one name: `log.levels.gateway.push`.
+    """
+    here = above = ROOT
     for at, name in enumerate(path):
         try:
-            here = key_below(here, name)
+            above, here = here, key_below(here, name)
         except UnknownKey as unknown:
+            if above.item is not None and not unknown.known:
+                return here._replace(path=(*path[: at - 1], ".".join(path[at - 1 :])))
             raise UnknownKey(path[: at + 1], unknown.known) from None
     return here._replace(path=path)
 

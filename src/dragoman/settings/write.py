@@ -53,7 +53,10 @@ def unset_key(file: str, key: str) -> bool:
 def split_key(key: str) -> Path:
     """A dotted key as its parts. Raises BadInput."""
     try:
-        return shape.split(key)
+        path = shape.split(key)
+        return shape.key(path).path
+    except shape.UnknownKey:
+        return path  # of another version, or a slip: it can be taken out all the same
     except ValueError as problem:
         raise BadInput(f"{problem}.") from None
 

@@ -89,13 +89,9 @@ def wants(manifest: Manifest) -> dict[str, tuple[str, ...]]:
     return {kind: names for kind, names in found.items() if names}
 
 
-def entries(where: Places) -> dict[str, App]:
-    """The apps of the configuration."""
-    return load(where.config_file).settings.openclawos.apps
-
-
 def entry(where: Places, id: str) -> App:
-    found = entries(where).get(id)
+    """The app as the configuration has it. Raises BadInput."""
+    found = load(where.config_file).settings.openclawos.apps.get(id)
     if found is None:
         raise BadInput(f"There is no app {id}.", "See: dragoman apps")
     return found

@@ -2,20 +2,25 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from dragoman.engine.faults import BadInput
+from dragoman.observe.redact import redact, scrub
+from dragoman.settings.host import McpServer
 from dragoman.settings.load import load
 from dragoman.settings.places import places
 from dragoman.transports.loop import run
 
 
 def servers(config_dir: str | None) -> list[tuple[str, str, bool]]:
-    """Name, command or address, and whether it is used."""
+    """Name, command or address without what is secret in it, and whether it is used."""
     found = load(places(os.environ, config_dir).config_file).settings.mcp
-    return [
-        (name, one.url or " ".join((one.command, *one.args)), one.enabled)
-        for name, one in found.items()
-    ]
+    return [(name, _shown(one), one.enabled) for name, one in found.items()]
+
+
+def _shown(server: McpServer) -> str:
+    words: Any = redact([server.command, *server.args])
+    return scrub(server.url or " ".join(words))
 
 
 def login(config_dir: str | None, name: str, show: Callable[[str], None]) -> int:

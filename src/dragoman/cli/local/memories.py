@@ -10,13 +10,20 @@ from msgspec.structs import asdict
 from dragoman.agents.memory import Memories, Memory
 from dragoman.engine.faults import UnknownAgent
 from dragoman.settings import profiles
-from dragoman.settings.load import load
+from dragoman.settings.load import BadSettings, load
 from dragoman.settings.places import Places, places
 
 
 def _agents(where: Places, agent: str | None) -> list[str]:
-    """The agents that have a memory; all of them when none is named."""
-    names = list(profiles.names(load(where.config_file).settings))
+    """The agents that have a memory; all of them when none is named.
+
+    Where the configuration cannot be read, those whose files are there.
+    """
+    try:
+        names = list(profiles.names(load(where.config_file).settings))
+    except BadSettings:
+        files = sorted(os.listdir(os.path.join(where.data_dir, "memory")))
+        names = [name.removesuffix(".db") for name in files if name.endswith(".db")]
     if agent is None:
         return names
     if agent not in names:

@@ -4,6 +4,7 @@ For commands that read, or change a row, while no daemon runs. No turn is run he
 """
 
 import asyncio
+import os
 from typing import Any, Self
 
 import msgspec
@@ -12,10 +13,14 @@ from dragoman.client.problems import fault_of, no_text
 from dragoman.dialects.zeroclaw import Desk
 from dragoman.engine.faults import StoreFailed
 from dragoman.host.compose import Composed, compose
+from dragoman.host.stores import kept_at
+from dragoman.settings.load import BadSettings, load
+from dragoman.settings.places import places
 from dragoman.transports import memory
 
 _WITHIN = 30.0
 _WITHOUT_STORE = ("dragoman/agents", "dragoman/models")
+_BY_SETTINGS = (*_WITHOUT_STORE, "dragoman/undo", "dragoman/redo", "dragoman/endWorktree")
 
 
 class Offline:
@@ -25,6 +30,7 @@ class Offline:
         self._runner = asyncio.Runner()
         self._composed: Composed | None = None
         self._client: memory.Client | None = None
+        self._unread: BadSettings | None = None  # why the defaults hold
         self._next = 0
         try:
             self._runner.run(self._open(config_dir))
@@ -33,7 +39,12 @@ class Offline:
             raise
 
     async def _open(self, config_dir: str | None) -> None:
-        self._composed = await compose(config_dir=config_dir, repair=False)
+        where = places(os.environ, config_dir)
+        try:
+            loaded = load(where.config_file)
+        except BadSettings as bad:
+            self._unread, loaded = bad, kept_at(where)
+        self._composed = await compose(config_dir=config_dir, repair=False, loaded=loaded)
         await self._composed.host.recover()  # what a dead process left is not shown as running
         desk = Desk(self._composed.door, self._composed.settings.zeroclaw)
         self._client = memory.Client(desk.hearer)
@@ -57,8 +68,13 @@ class Offline:
             await self._composed.close()
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """The result of one method. Raises the host's Fault, StoreFailed without a store."""
+        """The result of one method. Raises the host's Fault, StoreFailed without a store.
+
+        Raises BadSettings where it is asked for what the configuration says.
+        """
         assert self._composed is not None
+        if self._unread and method in _BY_SETTINGS:
+            raise self._unread
         problem = self._composed.host.store.problem
         if problem and method not in _WITHOUT_STORE:  # an empty answer would be a lie
             raise StoreFailed(problem, "See: dragoman doctor")

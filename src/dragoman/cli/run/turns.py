@@ -277,7 +277,10 @@ async def _apart(host: "HostClient", wish: Wish, env: Mapping[str, str]) -> str:
     from dragoman.settings.places import places
 
     where = places(env, wish.config_dir)
-    settings = load(where.config_file, env).settings
+    try:
+        settings = load(where.config_file, env).settings
+    except Fault:
+        return ""  # the daemon goes on with what it had
     models = ModelRegistry(Account(where).over(provider_configs(settings, None)), env=env)
     there = ""  # the model that the daemon would use, if it is not the wished one
     alias = wish.agent or profiles.default_alias(settings) or ""

@@ -7,7 +7,7 @@ from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..parse import Args
-from ..places import find, warn
+from ..places import find, tell, warn
 
 if TYPE_CHECKING:
     from typing import Any
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 def run(args: Args) -> int:
     """Do what the second word says."""
-    warn(args.config_dir)
     verbs = {"list": _list, "add": _add, "remove": _remove, "logs": _logs, "restart": _restart}
+    if args.sub not in ("list", "logs", "restart"):
+        warn(args.config_dir)
     return verbs.get(args.sub, _permissions)(args)
 
 
@@ -31,10 +32,12 @@ def _states(args: Args) -> "dict[str, Any]":
 
 
 def _list(args: Args) -> int:
-    from dragoman.cli.local import app_folders
 
-    found = app_folders.entries(find(args.config_dir))
+    loaded = tell(args.config_dir, "What is installed is not known.")
+    found = loaded.settings.openclawos.apps if loaded else {}
     said = _states(args)
+    if loaded is None and not said["kept"] and not said["connected"]:
+        return 1
     kept = {row["id"]: row for row in said["kept"]}
     connected = {row["id"]: row for row in said["connected"]}
     rows = []

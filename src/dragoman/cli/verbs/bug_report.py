@@ -3,17 +3,22 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.observe.redact import HIDDEN, is_secret, scrub
 
 from .. import say
 from ..parse import Args
 from ..places import find
 from .logs import log_file, newest
 
+if TYPE_CHECKING:
+    from dragoman.settings.places import Places
+
 _OURS = ("dragoman", "msgspec", "uvloop", "httptools", "textual", "websockets", "mcp")
 _CELL = 64 * 1024  # characters of one part
+_SHORTEST = 6  # characters of a secret that is looked for everywhere; "yes" would hide too much
 
 
 def run(args: Args) -> int:
@@ -49,8 +54,6 @@ def _agreed(path: str) -> bool:
 
 def parts(args: Args) -> Iterator[tuple[str, str]]:
     """Titles and texts, without secrets."""
-    from dragoman.observe.redact import scrub
-
     where = find(args.config_dir)
     makers: dict[str, Callable[[], str]] = {
         "versions": _versions,
@@ -59,13 +62,43 @@ def parts(args: Args) -> Iterator[tuple[str, str]]:
         "running": lambda: _running(args),
         f"log, the newest {args.lines} lines": lambda: _log(args),
     }
-    home = os.path.expanduser("~")
+    home, known = os.path.expanduser("~"), _secrets(where)
     for title, make in makers.items():
         try:
             body = make()
         except (Fault, OSError) as problem:
             body = f"cannot be read: {problem}"
-        yield title, scrub(body.replace(home, "~"))[-_CELL:]
+        for secret in known:
+            body = body.replace(secret, HIDDEN)
+        if len(home) > 1:
+            body = body.replace(home, "~")
+        body = scrub(body)
+        if len(body) > _CELL:
+            body = f"({len(body) - _CELL} characters before this are left out)\n{body[-_CELL:]}"
+        yield title, body
+
+
+def _secrets(where: "Places") -> list[str]:
+    """What this environment and the configuration call a secret, the longest first."""
+    from dragoman.settings.load import load
+    from dragoman.settings.redact import plain
+
+    found = set(_named(dict(os.environ)))
+    try:
+        found.update(_named(plain(load(where.config_file).settings)))
+    except Fault:
+        pass  # the report says so
+    return sorted(found, key=len, reverse=True)
+
+
+def _named(value: Any, name: str = "") -> Iterator[str]:
+    """Values below a name that is a secret's; of programs all that they are given."""
+    if isinstance(value, dict):
+        given = name in ("env", "headers") or is_secret(name)
+        for key, below in value.items():
+            yield from _named(below, "secret" if given else str(key))
+    elif isinstance(value, str) and len(value) >= _SHORTEST and is_secret(name):
+        yield value
 
 
 def _versions() -> str:

@@ -4,7 +4,7 @@ import os
 
 from .. import reach, say
 from ..parse import Args
-from ..places import find, warn
+from ..places import find, tell, warn
 
 
 def run(args: Args) -> int:
@@ -55,16 +55,18 @@ def _word(value: object) -> str:
 
 
 def _set(args: Args) -> int:
-    from dragoman.observe.redact import HIDDEN, is_secret
+    from dragoman.observe.redact import redact
     from dragoman.settings.write import render, set_key
 
     file = find(args.config_dir).config_file
     value = set_key(file, args.key, args.value)
-    shown = HIDDEN if is_secret(args.key.rpartition(".")[2]) else render(value)
+    above, _, name = args.key.rpartition(".")
+    shown = redact(value, "secret" if above.rpartition(".")[2] in ("env", "headers") else name)
     if args.json:
-        say.json({"key": args.key, "value": shown if shown == HIDDEN else value, "file": file})
+        say.json({"key": args.key, "value": shown, "file": file})
     else:
-        say.out(f"{args.key} = {shown}  ({file})")
+        said = render(value) if shown == value else shown
+        say.out(f"{args.key} = {said}  ({file})")
     _warn(args)
     reach.reload(args)
     return 0
@@ -85,9 +87,11 @@ def _unset(args: Args) -> int:
 
 def _explain(args: Args) -> int:
     from dragoman.settings.explain import explain
+    from dragoman.settings.load import load
     from dragoman.settings.write import render
 
-    found = explain(warn(args.config_dir), args.key or "")
+    loaded = tell(args.config_dir, "Values of the file are not shown.")
+    found = explain(loaded or load(), args.key or "")
     if args.json:
         say.json(found)
     elif len(found) == 1:

@@ -4,11 +4,11 @@ import os
 import sys
 
 from dragoman.client.problems import ConnectionGone
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput
 
 from .. import reach, say
 from ..parse import Args
-from ..places import find, warn
+from ..places import find, tell
 
 _CHUNK = 65536
 
@@ -41,11 +41,8 @@ def run(args: Args) -> int:
 
 def log_file(args: Args) -> str:
     """Where the daemon writes its log. A configuration that cannot be read is told, no obstacle."""
-    chosen = ""
-    try:
-        chosen = warn(args.config_dir).settings.log.file
-    except Fault as fault:
-        say.warn(f"{fault} The log is looked for where it is by default.")
+    loaded = tell(args.config_dir, "The log is looked for where it is by default.")
+    chosen = loaded.settings.log.file if loaded else ""
     return chosen or os.path.join(find(args.config_dir).data_dir, "daemon.log")
 
 

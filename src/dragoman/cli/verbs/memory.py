@@ -4,7 +4,7 @@ from dragoman.engine.faults import BadInput
 
 from .. import say
 from ..parse import Args
-from ..places import warn
+from ..places import tell
 from ..times import ago
 
 
@@ -12,7 +12,7 @@ def run(args: Args) -> int:
     """Read the memories; they are files that several processes may share."""
     from dragoman.cli.local import memories
 
-    warn(args.config_dir)
+    tell(args.config_dir, "")
     if args.sub == "forget":
         gone = memories.forget(args.config_dir, args.id, args.agent)
         if not gone:

@@ -4,7 +4,7 @@ from dragoman.client.problems import NotRunning
 
 from .. import reach, say
 from ..parse import Args
-from ..places import warn
+from ..places import find, tell
 
 
 def new_code(args: Args) -> reach.Row:
@@ -13,10 +13,12 @@ def new_code(args: Args) -> reach.Row:
         return dict(reach.of_daemon(args, "pair"))
     except NotRunning:
         from dragoman.host import tokens
+        from dragoman.settings.load import load_or_defaults
 
-        warn(args.config_dir)
-        where, settings = tokens.read_settings(args.config_dir)
+        where = find(args.config_dir)
+        settings = load_or_defaults(where.config_file, "gateway").settings
         code = tokens.new_code(args.config_dir)
+        tell(args.config_dir, "")
         say.warn("No daemon runs. Start it while the code is good: dragoman daemon --background")
         return {"code": code, "address": tokens.address(where, settings), "expires_in": 600}
 

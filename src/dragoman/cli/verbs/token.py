@@ -2,15 +2,16 @@
 
 from .. import say
 from ..parse import Args
-from ..places import warn
+from ..places import tell
 
 _SHOWN = 10  # names of tokens in an error
 
 
 def run(args: Args) -> int:
     """Run one sub-command."""
-    warn(args.config_dir)
-    return int(_SUBS[args.sub](args))
+    done = int(_SUBS[args.sub](args))
+    tell(args.config_dir, "")
+    return done
 
 
 def _new(args: Args) -> int:

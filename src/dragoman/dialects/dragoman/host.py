@@ -83,7 +83,10 @@ async def restart_app(conn: "Caller", params: OneApp) -> dict[str, str]:
 async def pair(conn: "Caller", params: Pair) -> dict[str, Any]:
     pairing = conn.door.facts.pairing
     if pairing is None:
-        raise BadInput("The daemon runs without its gateway.", "Start it without --no-gateway.")
+        raise BadInput(
+            "The daemon runs without its gateway.",
+            "Start it without --no-gateway, and with gateway.enabled true (dragoman config set).",
+        )
     return await pairing(link=params.link)
 
 
