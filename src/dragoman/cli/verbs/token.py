@@ -60,8 +60,9 @@ def _revoke(args: Args) -> int:
             "Give the id of the one that you mean; `dragoman token list` says when each was made.",
         )
     if not ids or not revoke_token(args.config_dir, ids[0]):
-        names = ", ".join(say.clean(one.name or one.id) for one in known[:_SHOWN]) or "none"
-        more = ", …" if len(known) > _SHOWN else ""
+        named = sorted({say.clean(one.name or one.id) for one in known})
+        names = ", ".join(named[:_SHOWN]) or "none"
+        more = ", …" if len(named) > _SHOWN else ""
         raise BadInput(
             f"There is no token {say.clean(args.id)} (there are: {names}{more}).",
             "See: dragoman token list",
