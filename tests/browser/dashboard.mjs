@@ -170,6 +170,12 @@ try {
   await page.waitForSelector("a.session");
   await page.keyboard.press("Escape");
   await page.keyboard.press("j");
+  // Somebody renames it meanwhile: its row is drawn anew, and the keyboard stays there.
+  const stands = await page.evaluate(() => document.activeElement.dataset.id);
+  await page.evaluate((id) => fetch(`/api/sessions/${encodeURIComponent(id)}`, { method: "PATCH", headers: { "x-dragoman": "1", "content-type": "application/json" }, body: JSON.stringify({ title: "Renamed meanwhile" }) }), stands);
+  await page.waitForFunction((id) => document.querySelector(`a.session[data-id="${CSS.escape(id)}"]`)?.textContent.includes("Renamed meanwhile"), stands);
+  const goes = await page.evaluate(() => document.activeElement.dataset.id);
+  if (goes !== stands) throw new Error(`the keyboard was at ${stands}, and is at ${goes}`);
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/sessions\//);
   await page.waitForSelector(".said");

@@ -198,9 +198,10 @@ class Terminal(App[int]):
         if isinstance(event, events.Key):
             self._typed_at = asyncio.get_running_loop().time()
             self.asking.typed(event.key)
-            if self._due and self._typed_at >= self._drawn_at + _FRAME:
-                self.call_after_refresh(self._draw_due)
         await super().on_event(event)
+        if isinstance(event, events.Key) and self._due and self._typed_at >= self._drawn_at + _FRAME:
+            # Behind the key, which waits for whoever has the focus.
+            (self.focused or self).call_after_refresh(self._draw_due)
 
     def _draw(self) -> None:
         self._due = False

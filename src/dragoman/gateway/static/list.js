@@ -21,6 +21,13 @@ export function row(app, one, kind = "") {
   h("span.when", null, ago(one.updated_at)));
 }
 
+// Whatever is drawn anew, the keyboard stays at its row.
+function kept(place, act) {
+  const held = place.contains(document.activeElement) ? document.activeElement.dataset.id : null;
+  act();
+  if (held && !place.contains(document.activeElement)) place.querySelector(`[data-id="${CSS.escape(held)}"]`)?.focus();
+}
+
 class Block {
   constructor(list, cursor) {
     this.list = list;
@@ -53,7 +60,7 @@ class Block {
     if (!this.rows) return;
     this.node.style.height = "";
     const rows = this.list.text ? this.rows : this.rows.filter((one) => !this.list.app.above(one.id));
-    fill(this.node, rows.map((one) => row(this.list.app, one)));
+    kept(this.node, () => fill(this.node, rows.map((one) => row(this.list.app, one))));
     if (!this.rows.length && this.list.blocks.length === 1) fill(this.node, h("p.empty", null, this.list.text ? "Nothing fits." : "No sessions yet."));
   }
 
@@ -142,20 +149,18 @@ export class SessionList {
   }
 
   draw() {
-    const held = this.list.contains(document.activeElement) ? document.activeElement.dataset.id : null;
     const text = this.search.value.trim();
     const { needs, works } = this.app.now();
     const part = (name, rows) => (rows.length && !text ? h("section", null, h("h2", null, name, h("span", null, rows.length)), rows.map((one) => row(this.app, one))) : null);
-    fill(this.now, part("Needs you", needs), part("Working", works));
+    kept(this.list, () => fill(this.now, part("Needs you", needs), part("Working", works)));
     const total = this.app.overview ? this.app.overview.sessions - this.app.overview.archived - needs.length - works.length : 0;
     fill(this.head, text ? "Found" : "Recent", !text && total > 0 ? h("span", null, total.toLocaleString()) : null);
     this.head.hidden = !text && total <= 0 && needs.length + works.length > 0;
-    if (held) this.list.querySelector(`[data-id="${CSS.escape(held)}"]`)?.focus();
   }
 
-  update(one) { this.pages.update(one); this.draw(); }
-  gone(id) { this.pages.gone(id); this.draw(); }
-  redraw() { this.pages.draw(); this.draw(); }
+  update(one) { kept(this.list, () => { this.pages.update(one); this.draw(); }); }
+  gone(id) { kept(this.list, () => { this.pages.gone(id); this.draw(); }); }
+  redraw() { kept(this.list, () => { this.pages.draw(); this.draw(); }); }
   focus() { this.search.focus(); this.search.select(); }
 
   step(by) {
