@@ -199,7 +199,11 @@ class Terminal(App[int]):
             self._typed_at = asyncio.get_running_loop().time()
             self.asking.typed(event.key)
         await super().on_event(event)
-        if isinstance(event, events.Key) and self._due and self._typed_at >= self._drawn_at + _FRAME:
+        if (
+            isinstance(event, events.Key)
+            and self._due
+            and self._typed_at >= self._drawn_at + _FRAME
+        ):
             # Behind the key, which waits for whoever has the focus.
             (self.focused or self).call_after_refresh(self._draw_due)
 
