@@ -2,11 +2,8 @@
 
 import asyncio
 import os
-import sqlite3
 import stat
 import subprocess
-import sys
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -545,23 +542,3 @@ async def test_files_of_the_host_are_not_opened_by_any_name(tmp_path: Path) -> N
     assert not await inside.keeper.changed(inside.session)
     scene.keeper.close()
     inside.keeper.close()
-
-
-async def test_our_own_databases_are_left_alone(tmp_path: Path) -> None:
-    """A look that opened them would take their locks away: a visitor would remove the log."""
-    data = tmp_path / "work" / "data"
-    scene = Scene(tmp_path, LookLimits(own=(str(data),)))
-    data.mkdir()
-    with closing(sqlite3.connect(data / "sessions.db")) as kept:
-        kept.execute("PRAGMA journal_mode = WAL")
-        kept.execute("CREATE TABLE x (y)")
-        kept.commit()
-        await scene.bash("t", "echo hi > data/own; echo hi > a.txt")
-        visit = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
-        visit += "c.execute('SELECT 1 FROM x'); c.close()"
-        where = str(data / "sessions.db")
-        subprocess.run([sys.executable, "-c", visit, where], check=True, timeout=30)
-        assert (data / "sessions.db-wal").exists()
-    await scene.keeper.undo(scene.session, "t")
-    assert (data / "own").exists() and not (scene.work / "a.txt").exists()
-    scene.keeper.close()

@@ -154,10 +154,12 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             "Move it away, or set store.path.",
         )  # fmt: skip
         return
-    if not os.access(path, os.R_OK | os.W_OK):
-        yield Row("error", "store", f"{path}: Permission denied", "Repair its permissions.")
+    try:
+        damage = _damage(path, found.st_size)
+    except OSError as problem:
+        yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
         return
-    if damage := _damage(path, found.st_size):
+    if damage:
         yield Row(
             "error", "store", f"{path} is damaged: {damage}",
             "Start the daemon: it moves the file aside and begins a new one.",

@@ -105,9 +105,8 @@ def _unheard(host: str, port: int) -> str:
 
 def _addresses(given: Settings) -> Iterator[Row]:
     """Addresses that lead nowhere for want of their beginning."""
-    wanted = {f"mcp.{name}.url": one.url for name, one in given.mcp.items() if one.enabled}
-    wanted |= {f"gateway.callbacks.{name}.url": one.url for name, one in
-               given.gateway.callbacks.items()}  # fmt: skip
+    wanted = {f"gateway.callbacks.{name}.url": one.url for name, one in
+              given.gateway.callbacks.items()}  # fmt: skip
     if given.telemetry.enabled:
         wanted["telemetry.endpoint"] = given.telemetry.endpoint
     for key, address in wanted.items():
@@ -122,11 +121,10 @@ def _addresses(given: Settings) -> Iterator[Row]:
 
 
 def _names(given: Settings) -> Iterator[Row]:
-    """Names of agents that there are not."""
+    """Names of agents that there are not, as far as the settings do not warn of them."""
     known = profiles.names(given)
     asked = [(f"gateway.webhooks.{name}.agent", one.agent)
              for name, one in given.gateway.webhooks.items() if one.enabled]  # fmt: skip
-    asked += [("agents of [[hooks]]", name) for one in given.hooks for name in one.agents]
     for key, name in asked:
         if name and name not in known:
             yield Row(
