@@ -183,6 +183,8 @@ def test_approvals_watching_ends_with_the_daemon(host: Host, capsys: Out) -> Non
     host.answers["approvals"] = {"approvals": [{"ask": ASK}]}
     settled = {"type": "settled", "ask_id": "ask-1", "verdict": "allow", "by": None}
     host.told = [
+        # It came while the list was made: shown once.
+        {"method": "dragoman/event", "params": {"event": {"type": "asked", "ask": ASK}}},
         {"method": "dragoman/event", "params": {"event": settled}},
         {"method": "other", "params": None},
     ]

@@ -118,8 +118,12 @@ def _watch(args: Args) -> int:
         host.call("dragoman/watch", {})
         questions = QuestionQueue(host)
         typing = sys.stdin.isatty() and not args.json
-        for one in host.call("dragoman/approvals", {"pending": True})["approvals"]:
-            _came(args, questions, one["ask"], typing)
+        listed = [
+            one["ask"] for one in host.call("dragoman/approvals", {"pending": True})["approvals"]
+        ]
+        for ask in listed:
+            _came(args, questions, ask, typing)
+        told = {ask["id"] for ask in listed}  # what came between the two calls is told by both
         if typing and not questions.count:
             say.err(say.style("waiting for approvals; Ctrl-C ends", "dim", stream=sys.stderr))
         while True:
@@ -131,7 +135,7 @@ def _watch(args: Args) -> int:
                 say.err(f"dragoman: {gone}")
                 return 1
             event = (message.get("params") or {}).get("event", {})
-            if event.get("type") == "asked":
+            if event.get("type") == "asked" and event["ask"]["id"] not in told:
                 _came(args, questions, event["ask"], typing)
             elif event.get("type") == "settled":
                 _went(args, questions, event, typing)
