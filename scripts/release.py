@@ -30,6 +30,8 @@ def main() -> int:
         parser.error(f"{args.version} is no version: MAJOR.MINOR.PATCH")
     if _run("git", "status", "--porcelain", at=ROOT) and not args.trying:
         raise SystemExit("There are changes that were not committed.")
+    if _run("git", "tag", "--list", f"v{args.version}", at=ROOT):
+        raise SystemExit(f"There is a tag v{args.version} already: take the next version.")
     with tempfile.TemporaryDirectory(prefix="release-") as folder:
         # Everything happens in a copy: what fails on the way leaves nothing behind here.
         copy = Path(folder) / "copy"
