@@ -193,9 +193,9 @@ class Telemetry:
             "gen_ai.tool.call.id": body.call_id,
         }
         if self._contents:
-            for name in ("command", "path", "url", "pattern"):
-                if isinstance(value := (body.args or {}).get(name), str):
-                    about[f"dragoman.tool.{name}"] = value[:1_000]
+            for arg in ("command", "path", "url", "pattern"):
+                if isinstance(value := (body.args or {}).get(arg), str):
+                    about[f"dragoman.tool.{arg}"] = value[:1_000]
         key = f"call {body.call_id}"
         self._begin(event, key, f"execute_tool {name}", body.turn, about)
 
