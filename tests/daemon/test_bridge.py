@@ -354,6 +354,27 @@ def test_no_token_is_made_for_somebody_elses_port(tmp_path: Path):
     assert [one.name for one in tmp_path.iterdir()] == ["config.toml"]
 
 
+@pytest.mark.parametrize("more", [{}, {"ZEROCLAW_DATA_DIR": "z"}], ids=["own", "zeroclaw"])
+def test_the_platforms_own_directory_leads_to_the_daemon_that_was_told_none(tmp_path: Path, more):
+    env = {name: "" for name in os.environ if name.startswith(("XDG_", "DRAGOMAN_", "ZEROCLAW_"))}
+    env |= {name: str(tmp_path / value) for name, value in more.items()} | {"HOME": str(tmp_path)}
+    folder = tmp_path / ".config" / "dragoman"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(CONFIG)
+
+    def dragoman(*words: str) -> None:
+        subprocess.run([sys.executable, "-m", "dragoman", *words], env={**os.environ, **env},
+                       cwd=tmp_path, check=True, capture_output=True, timeout=20)  # fmt: skip
+
+    dragoman("daemon", "--background")
+    try:
+        for _ in ("makes a token", "takes it again"):
+            with Bridge(folder, **env) as bridge:
+                assert bridge.ended() == (0, "")
+    finally:
+        dragoman("stop")
+
+
 def test_it_trusts_the_configured_certificate_and_leaves_with_streams_open(tmp_path: Path):
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(

@@ -65,6 +65,30 @@ def test_given_tells_a_chosen_place_from_the_platforms_own():
     assert places(HOME, "/flag").given
 
 
+@pytest.mark.parametrize("name", ["--config-dir", "DRAGOMAN_CONFIG_DIR", "ZEROCLAW_CONFIG_DIR"])
+@pytest.mark.parametrize(
+    "env",
+    [{}, {"XDG_DATA_HOME": "/x"}, {"XDG_CONFIG_HOME": "/x/../c/"}, {"DRAGOMAN_DATA_DIR": "/y"},
+     {"ZEROCLAW_DATA_DIR": "/z"}],
+)  # fmt: skip
+def test_the_platforms_own_directory_by_its_name_is_no_other_installation(env, name):
+    env = {**HOME, **env}
+    unnamed = places(env, platform="linux")
+    flag = unnamed.config_dir if name == "--config-dir" else None
+    env |= {} if flag else {name: unnamed.config_dir}
+    named = places(env, flag, platform="linux")
+    assert (named.data_dir, named.given) == (unnamed.data_dir, unnamed.given)
+    assert named.config_file == unnamed.config_file
+
+
+def test_the_platforms_own_directory_by_its_name_is_not_zeroclaws(tmp_path):
+    (tmp_path / "config.toml").touch()
+    env = {**HOME, "ZEROCLAW_DATA_DIR": str(tmp_path)}
+    own = places(HOME, platform="linux")
+    named = places(env, own.config_dir, platform="linux")
+    assert (named.config_dir, named.data_dir) == (own.config_dir, own.data_dir)
+
+
 def test_other_platforms():
     mac = places(HOME, platform="darwin")
     assert mac.config_dir == "/home/ann/Library/Application Support/dragoman"

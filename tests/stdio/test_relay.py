@@ -1,9 +1,12 @@
 """Between an editor and a host that comes and goes: `relay`, `acp`, `bridge`."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
+import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.settings.host import Gateway
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
 from dragoman.stdio import acp, bridge, relay
@@ -346,21 +350,76 @@ async def test_acp_daemon_way_says_that_nobody_is_there(tmp_path: Path) -> None:
 # --- bridge ---
 
 
+def note(where: Places, address: str, pid: int | None = None) -> None:
+    os.makedirs(where.data_dir, exist_ok=True)
+    row = {"address": address, "pid": os.getpid() if pid is None else pid}
+    Path(where.data_dir, "gateway.json").write_text(json.dumps(row))
+
+
 async def test_bridge_finds_the_gateway_anew_for_every_connection(
-    monkeypatch: pytest.MonkeyPatch,
+    where: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    addresses = iter(("http://a:1", "http://b:2"))
 
     async def connect(address: str, token: str, open: Any, **more: Any) -> None:
         asked.append((address, token, more["query"]))
 
     monkeypatch.setattr(bridge, "connect", connect)
-    way = bridge.GatewayWay(lambda: next(addresses), "tok", None, "agent")
+    note(where, "http://a:1")
+    way = bridge.GatewayWay(where, Settings(), "tok", None, "agent")
     await way.connect(nobody, "n1")
+    note(where, "http://b:2")
     await way.connect(nobody, "n1")
     assert asked[0] == ("http://a:1", "tok", {"agent": "agent", "connection": "n1"})
     assert asked[1][0] == "http://b:2" and way.busy() is False and not way.half_closes
+    os.unlink(Path(where.data_dir, "gateway.json"))
+    with pytest.raises(NotThere, match="is away"):  # its usual port may be a stranger's meanwhile
+        await way.connect(nobody, "n1")
+    assert len(asked) == 2
+    note(where, "http://c:3")
+    await way.connect(nobody, "n1")
+    assert asked[2][0] == "http://c:3"
+
+
+@pytest.fixture
+async def stranger() -> AsyncIterator[int]:
+    """The port of a gateway that knows nobody."""
+
+    served: list[Any] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\n\r\n")
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+    await asyncio.gather(*served)
+
+
+async def test_bridge_that_is_not_let_in_says_whom_it_asked(where: Places, stranger: int) -> None:
+    settings = Settings(gateway=Gateway(port=stranger))
+    way = bridge.GatewayWay(where, settings, "tok", None, "")
+    with pytest.raises(BadInput, match="may be another daemon.*does not run here") as told:
+        await way.connect(nobody, "n")
+    assert where.data_dir in str(told.value) and "acp-bridge-token" not in str(told.value)
+
+    note(where, f"http://127.0.0.1:{stranger}")
+    with pytest.raises(BadInput, match="does not know the bridge's token"):
+        await way.connect(nobody, "n")
+    way = bridge.GatewayWay(where, settings, "", None, "")
+    with pytest.raises(BadInput, match="require_pairing is false") as told:
+        await way.connect(nobody, "n")
+    assert "acp-bridge-token" not in str(told.value)
+
+    gone = subprocess.Popen(["true"])
+    gone.wait(10)
+    note(where, f"http://127.0.0.1:{stranger}", gone.pid)
+    with pytest.raises(NotThere, match="may be another daemon.*has ended"):  # it is waited for
+        await way.connect(nobody, "n")
 
 
 def test_bridge_without_a_gateway_says_so(

@@ -35,18 +35,29 @@ def new_code(config_dir: str | None) -> str:
 
 def address(where: Places, settings: Settings) -> str:
     """Where the gateway listens: as the running daemon noted it, else as it is configured."""
-    import json
+    return noted(where)[0] or configured(settings)
 
-    try:
-        with open(os.path.join(where.data_dir, "gateway.json"), encoding="utf-8") as file:
-            return str(json.load(file)["address"])
-    except (OSError, ValueError, KeyError):
-        given = settings.gateway
+
+def configured(settings: Settings) -> str:
+    """Where the gateway listens when nothing else has its port."""
+    given = settings.gateway
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(given.host, given.host)
     host = f"[{host}]" if ":" in host else host
     scheme = "https" if given.tls_cert or given.tls_self_signed else "http"
     prefix = given.path_prefix.strip("/")
     return f"{scheme}://{host}:{given.port}" + (f"/{prefix}" if prefix else "")
+
+
+def noted(where: Places) -> tuple[str, int]:
+    """The address that a daemon has noted for as long as it runs, and its process, if any has."""
+    import json
+
+    try:
+        with open(os.path.join(where.data_dir, "gateway.json"), encoding="utf-8") as file:
+            row = json.load(file)
+        return str(row["address"]), int(row.get("pid") or 0)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "", 0
 
 
 def read_settings(config_dir: str | None) -> tuple[Places, Settings]:

@@ -56,16 +56,17 @@ def places(
     data = _path(env, "DRAGOMAN_DATA_DIR")
     chosen = absolute(config_dir, env) if config_dir else ""
     chosen = chosen or _path(env, "DRAGOMAN_CONFIG_DIR") or _path(env, "ZEROCLAW_CONFIG_DIR")
-    if chosen:
-        return Places(chosen, data or os.path.join(chosen, "data"), True)
     config, own = _platform_dirs(env, platform)
+    if chosen and chosen != os.path.abspath(config):
+        return Places(chosen, data or os.path.join(chosen, "data"), True)
+    # The platform's own directory by its name is no other installation: its data stay its own.
     if data:
         return Places(config, data, True)
     theirs = _path(env, "ZEROCLAW_DATA_DIR")
-    if theirs:
-        if os.path.isfile(os.path.join(theirs, "config.toml")):
-            return Places(theirs, os.path.join(theirs, "data"), True)
+    if theirs and not os.path.isfile(os.path.join(theirs, "config.toml")):
         return Places(config, _zeroclaw_data(theirs), True)
+    if theirs and not chosen:
+        return Places(theirs, os.path.join(theirs, "data"), True)
     return Places(config, own, False)
 
 

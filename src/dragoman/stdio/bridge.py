@@ -6,7 +6,6 @@ First comes the way into the gateway: its address, our token, and the WebSocket 
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +13,7 @@ import msgspec
 
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.host import tokens
+from dragoman.host.owner import is_alive
 from dragoman.host.stores import database_of
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _PATIENCE = 60.0  # seconds that a gateway which was there may be away
 _WITHIN = 10.0
 _LONGEST_HEAD = 32 * 1024
+_START = "Start it with: dragoman daemon"
+
+
+class Unknown(BadInput):
+    """Who listens there does not let us in with what we have."""
 
 
 def check_there(address: str) -> None:
@@ -47,8 +52,7 @@ def check_there(address: str) -> None:
 
 def _silent(address: str, problem: BaseException) -> NotThere:
     return NotThere(
-        f"The gateway at {address} does not answer: {problem or 'it took too long'}.",
-        "Start it with: dragoman daemon",
+        f"The gateway at {address} does not answer: {problem or 'it took too long'}.", _START
     )
 
 
@@ -110,7 +114,7 @@ def _asked_code(where: Places) -> str:
         with Plain(socket_path(where.config_dir), "dragoman acp-bridge") as host:
             return str(host.call("dragoman/pair")["code"])
     except NotRunning as problem:
-        raise NotThere(str(problem), "Start it with: dragoman daemon") from None
+        raise NotThere(str(problem), _START) from None
 
 
 def _keep(path: str, token: str) -> None:
@@ -218,7 +222,7 @@ def _check(head: bytes, handshake: "ClientProtocol", transport: asyncio.Transpor
         first = f"{first}: {handshake.handshake_exc}"
     transport.abort()
     if status == "401":
-        raise BadInput(
+        raise Unknown(
             "The gateway does not know the bridge's token.",
             "Remove the file acp-bridge-token from the configuration directory to make a new one,"
             " or set DRAGOMAN_ACP_BRIDGE_TOKEN.",
@@ -256,15 +260,46 @@ class GatewayWay(Way):
 
     label = "the gateway"
 
-    def __init__(self, find: Callable[[], str], token: str, context: Any, agent: str) -> None:
-        self._find = find  # where the gateway listens: a host that comes back may have moved
+    def __init__(
+        self, where: Places, settings: Settings, token: str, context: Any, agent: str
+    ) -> None:
+        self._where = where
+        self._settings = settings
         self._token = token
         self._context = context
         self._agent = agent
+        self._noted = bool(tokens.noted(where)[0])
 
     async def connect(self, open: Opener, name: str) -> Link:
         query = {"agent": self._agent, "connection": name}
-        return await connect(self._find(), self._token, open, context=self._context, query=query)
+        address, pid = tokens.noted(self._where)  # one that comes back may have moved
+        if self._noted and not address:  # whoever has its usual port meanwhile is a stranger
+            raise NotThere(f"The daemon of {self._where.config_dir} is away.", _START)
+        self._noted = bool(address)
+        address = address or tokens.configured(self._settings)
+        try:
+            return await connect(address, self._token, open, context=self._context, query=query)
+        except Unknown as unknown:
+            raise self._explained(unknown, address, pid) from None
+
+    def _explained(self, unknown: Unknown, address: str, pid: int) -> Fault:
+        """Why we are not let in, as far as it can be told from here."""
+        daemon = f"that of {self._where.config_dir}, with its data in {self._where.data_dir},"
+        stranger = f"What listens at {address} does not let the bridge in, and may be another"
+        if pid and not is_alive(str(pid)):
+            return NotThere(f"{stranger} daemon: {daemon} has ended.", _START)
+        if not self._noted:
+            return Unknown(
+                f"{stranger} daemon: {daemon} does not run here.",
+                f"{_START}; for one elsewhere, set DRAGOMAN_ACP_BRIDGE_TOKEN to a token of its.",
+            )
+        if not self._token:
+            return Unknown(
+                "The gateway wants a token; the bridge has none, as gateway.require_pairing is"
+                " false.",
+                "Restart a daemon that is older than this setting, or set it to true.",
+            )
+        return unknown
 
 
 def main(args: "Args") -> int:
@@ -278,7 +313,7 @@ def main(args: "Args") -> int:
         check_there(tokens.address(where, settings))  # before a token is made for nobody
         token = find_token(where, settings, args.pair_code or "")
         context = tls(tokens.address(where, settings), where, settings)
-        way = GatewayWay(lambda: tokens.address(where, settings), token, context, args.agent or "")
+        way = GatewayWay(where, settings, token, context, args.agent or "")
         return run(_serve(wire, way))
     except Fault as fault:
         print(f"dragoman acp-bridge: {fault}", file=sys.stderr)
