@@ -15,6 +15,7 @@ import pytest
 from tests.dialects.acp.oracle import check
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))
+HANG = 60  # seconds: of what takes a moment, or as long as a library takes to load
 SERVER = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
 
 
@@ -38,7 +39,7 @@ class Wire:
         return id
 
     async def next(self) -> dict[str, Any]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             line = await self.reader.readline()
         if not line:
             raise EOFError
@@ -92,7 +93,7 @@ class Process(Wire):
 
     async def exit(self) -> int:
         self.writer.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             return await self.process.wait()
 
 
@@ -262,7 +263,7 @@ async def test_two_clients_on_the_daemons_socket(tmp_path: Path) -> None:
     )
     try:
         assert daemon.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             while b"ready" not in await daemon.stderr.readline():
                 continue
         path = str(tmp_path / "c/data/acp.sock")

@@ -13,7 +13,7 @@ from dragoman.engine.faults import Refused
 from dragoman.sandbox import enter
 from dragoman.sandbox.attacks import driver
 from dragoman.sandbox.attacks.kernel import KERNEL, _calls
-from dragoman.sandbox.launch import Launch
+from dragoman.sandbox.launch import Launch, Sign
 from dragoman.sandbox.powers import renounce
 
 WANTED: dict[str, Any] = {
@@ -69,6 +69,35 @@ def test_enter_puts_the_walls_up_before_it_becomes_the_program(become: Any) -> N
         "walls for /tmp/x", "preexec", "prog ('prog', '-x') ['A', 'TMPDIR']",
     ]  # fmt: skip
     assert confine.limits.groups is False  # nobody would be left to remove a control group
+
+
+def test_enter_lists_anew_what_was_gone_and_ends_as_the_program_did(
+    become: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Listing(Confine):
+        said = iter(("", '{ "exit-code": 1 }'))  # the second one ran, and failed by itself
+
+        def confine(self, launch: Launch, env: Any, walls: Any) -> Launch:
+            sign = Sign()
+            words = ("sh", "-c", f"echo '{next(self.said)}' > /proc/self/fd/{sign.fd}; exit 1")
+            self.order.append("listed")
+            return Launch(words, "/", launch.env, keep=(sign.fd,), sign=sign, listed=True,
+                          again=lambda: self.confine(launch, env, walls))  # fmt: skip
+
+    def end(status: int) -> None:
+        raise Stop(status)
+
+    def run(launch: Launch, wanted: dict[str, Any]) -> None:
+        os.set_inheritable(launch.keep[0], True)
+        os.execv("/bin/sh", launch.argv)
+
+    monkeypatch.setattr(enter, "_exec", run)
+    monkeypatch.setattr(enter, "_end_as", end)
+    monkeypatch.setattr(enter.signal, "signal", lambda *words: None)
+    confine = Listing()
+    with pytest.raises(Stop, match="1"):
+        become(confine)
+    assert confine.order == ["listed", "listed"]
 
 
 def test_enter_reads_what_is_wanted_from_numbered_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,8 @@ class Env:
 
 
 async def ready(tools: McpTools) -> None:
-    async with asyncio.timeout(30):
-        await tools.ready(30)
+    async with asyncio.timeout(90):
+        await tools.ready(60)
 
 
 async def test_a_server_on_stdio() -> None:

@@ -102,9 +102,11 @@ async def test_a_token_is_fetched_kept_and_used_again(office: Office, tmp_path: 
     for _ in range(2):
         one = McpConnection(read_server(given), lambda *note: notes.append(note), tokens=tokens)
         tools = McpTools([one], None)
-        await tools.ready(20)
-        assert [spec.name for spec in tools.specs()] == ["mcp__office__hello"], notes
-        await tools.close()
+        try:
+            await tools.ready(60)
+            assert [spec.name for spec in tools.specs()] == ["mcp__office__hello"], notes
+        finally:
+            await tools.close()
     (grant,) = office.grants  # the second connection used what the first had kept
     assert grant["grant_type"] == ["client_credentials"] and grant["scope"] == ["mcp.read"]
     (file,) = os.listdir(tokens)
@@ -116,9 +118,11 @@ async def test_without_a_client_the_door_stays_shut_and_it_is_noted(office: Offi
     notes: list[Any] = []
     tools = connect([{"name": "office", "url": f"{office.base}/mcp"}],
                     lambda *note: notes.append(note))  # fmt: skip
-    await tools.ready(20)
-    assert tools.specs() == [] and "office could not be reached" in notes[0][0]
-    await tools.close()
+    try:
+        await tools.ready(60)
+        assert tools.specs() == [] and "office could not be reached" in notes[0][0]
+    finally:
+        await tools.close()
 
 
 async def test_odd_token_files_and_settings(tmp_path: Path) -> None:

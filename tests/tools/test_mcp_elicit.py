@@ -37,7 +37,7 @@ async def test_forms_are_asked_field_by_field_and_pages_are_shown() -> None:
     given = {"name": "shop", "command": sys.executable, "args": [SERVER]}
     tools = McpTools([McpConnection(read_server(given), lambda title, text: None)], None)
     try:
-        await tools.ready(30)
+        await tools.ready(60)
         human = Human("many", "3", "Yes", "(leave empty)")
         said = await called(tools, human, "order")
         assert said.startswith("accept") and "count=3" in said and "gift=True" in said

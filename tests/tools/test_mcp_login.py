@@ -79,9 +79,11 @@ async def test_a_human_signs_in_once_and_the_host_goes_on_with_it(desk: Desk, tm
     server = read_server({"name": "desk", "url": f"{desk.base}/mcp"})
     one = McpConnection(server, lambda *note: notes.append(note), tokens=tokens)
     tools = McpTools([one], None)
-    await tools.ready(20)
-    assert [spec.name for spec in tools.specs()] == ["mcp__desk__hello"], notes
-    await tools.close()
+    try:
+        await tools.ready(60)
+        assert [spec.name for spec in tools.specs()] == ["mcp__desk__hello"], notes
+    finally:
+        await tools.close()
     assert len(desk.grants) == 1
 
 
@@ -94,9 +96,11 @@ async def test_a_token_that_went_bad_asks_for_a_human(desk: Desk, tmp_path: Path
     server = read_server({"name": "desk", "url": f"{desk.base}/mcp"})
     one = McpConnection(server, lambda *note: notes.append(note), tokens=tokens)
     tools = McpTools([one], None)
-    await tools.ready(20)
-    assert tools.specs() == [] and "dragoman mcp login desk" in notes[0][1]
-    await tools.close()
+    try:
+        await tools.ready(60)
+        assert tools.specs() == [] and "dragoman mcp login desk" in notes[0][1]
+    finally:
+        await tools.close()
 
 
 async def test_a_refusal_and_a_server_without_an_address_are_told(desk: Desk, tmp_path: Path):

@@ -11,9 +11,11 @@ from dragoman.engine.ports import ToolEnv
 from dragoman.observe.programs import find
 
 from . import room, seccomp
-from .launch import Launch, Sandbox, Walls
+from .launch import Launch, Sandbox, Sign, Walls
 from .reach import Rule, covers, rules
 from .veil import hidden
+
+File = tuple[int, int]  # device and inode
 
 
 class Bubblewrap(Sandbox):
@@ -36,6 +38,10 @@ class Bubblewrap(Sandbox):
         return ", ".join(parts)
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
+        return self._put_up(launch, walls, None)
+
+    def _put_up(self, launch: Launch, walls: Walls, steady: dict[str, File] | None) -> Launch:
+        """The launch; `steady` is what an earlier try found, empty for the second one."""
         if not self.program:
             raise Refused("bwrap is not installed.", "Install bubblewrap, or choose landlock.")
         argv = [self.program, "--die-with-parent", "--unshare-pid", "--unshare-ipc"]
@@ -46,6 +52,11 @@ class Bubblewrap(Sandbox):
             argv.append("--unshare-net")
         scratch = launch.env.get("TMPDIR", "")
         made = rules(walls, launch.env, veiled=True, whole=True)
+        if steady is not None:  # names were removed before bubblewrap came to them
+            now = _listed(made)
+            made = [rule for rule in made if not steady
+                    or now.get(rule.path) == steady.get(rule.path)]  # fmt: skip
+            steady = steady or now
         # The whole first, then what is below it; what can be written over what can be read.
         whole = any(rule.path == "/" and rule.kind != "list" for rule in made)
         written = {rule.path for rule in made if rule.kind == "write" and rule.path != "/"}
@@ -89,7 +100,8 @@ class Bubblewrap(Sandbox):
         fd = seccomp.as_file(program) if program else -1
         if program:
             argv += ["--seccomp", str(fd)]
-        argv += ["--", *launch.argv]
+        sign = Sign()
+        argv += ["--json-status-fd", str(sign.fd), "--", *launch.argv]
         before = launch.preexec
 
         def preexec() -> None:
@@ -101,7 +113,24 @@ class Bubblewrap(Sandbox):
                 outlet.enter()
 
         confined = self.opened(launch, fd, bounded, outlet)
-        return replace(confined, argv=tuple(argv), preexec=preexec, locks=True)
+        return replace(
+            confined, argv=tuple(argv), preexec=preexec, locks=True, keep=(*confined.keep, sign.fd),
+            again=lambda: self._put_up(launch, walls, steady or {}), sign=sign,
+            listed=any(rule.kind == "list" for rule in made),
+        )  # fmt: skip
+
+
+def _listed(made: Sequence[Rule]) -> dict[str, File]:
+    """Which files the names are that were found in folders that are taken apart."""
+    apart = {rule.path for rule in made if rule.kind == "list"}
+    found: dict[str, File] = {}
+    for path in {rule.path for rule in made if os.path.dirname(rule.path) in apart}:
+        try:
+            it = os.lstat(path)
+            found[path] = (it.st_dev, it.st_ino)
+        except OSError:
+            found[path] = (0, 0)  # gone already
+    return found
 
 
 def _covered(walls: Walls, tops: Sequence[str]) -> tuple[str, ...]:

@@ -114,6 +114,7 @@ class Landlock(Sandbox):
         return replace(
             self.opened(launch, fd, bounded, outlet), preexec=preexec, locks=inside is not None,
             exposes=() if inside is not None else tuple(walls.protected),
+            again=lambda: self.confine(launch, env, walls),
         )  # fmt: skip
 
     def _hiding(self, walls: Walls) -> bool:

@@ -13,6 +13,25 @@ if TYPE_CHECKING:
     from .outlet import CommandProxy
 
 
+class Sign:
+    """A file in which a program that puts walls up says how the command inside of them ended.
+
+    Bubblewrap does so, in `--json-status-fd`, of one that it ran, and of no other.
+    """
+
+    __slots__ = ("fd",)
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("sign", os.MFD_CLOEXEC)
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+    def ran(self) -> bool:
+        """Whether the command has run; asked when the program is over."""
+        return b'"exit-code"' in os.pread(self.fd, 4096, 0)
+
+
 class Launch(msgspec.Struct, frozen=True):
     """How a child process is going to be started.
 
@@ -21,6 +40,9 @@ class Launch(msgspec.Struct, frozen=True):
     beforehand, its descriptor is in `keep`), or both. `done` runs in the parent once the child has
     started or failed to: the place to close what was opened for it. `counted`: nothing but the
     parent bounds the number of its processes; with more than this it is to be ended.
+
+    Walls are made of names that were listed beforehand, and somebody may remove or exchange what
+    they lead to before the walls stand. `again` is the launch with walls of what is there now.
     """
 
     argv: tuple[str, ...]
@@ -32,6 +54,9 @@ class Launch(msgspec.Struct, frozen=True):
     counted: int = 0
     locks: bool = False  # what the walls call locked is read-only for it
     exposes: tuple[str, ...] = ()  # what is ours, whose modes are within its reach (`modes`)
+    again: "Callable[[], Launch] | None" = None
+    sign: Sign | None = None  # where another program puts the walls up
+    listed: bool = False  # folders of everybody's were taken apart: names may well be gone
 
 
 class Walls(Protocol):

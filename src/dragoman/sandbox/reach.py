@@ -155,6 +155,7 @@ def _needed() -> frozenset[str]:
 
 _known: dict[tuple[object, ...], tuple[tuple[tuple[str, int], ...], tuple[Rule, ...]]] = {}
 _KNOWN = 16
+SETTLED = 1_000_000_000  # nanoseconds
 
 
 def _to_run(
@@ -166,6 +167,7 @@ def _to_run(
     known = _known.get(key)
     if known is not None and all(_stamp(path) == stamp for path, stamp in known[0]):
         return known[1]
+    began = time.time_ns()
     found: list[Rule] = []
     bases: tuple[tuple[Kind, tuple[str, ...]], ...] = (
         ("run", _RUN), ("read", _READ), ("write", _WRITE),
@@ -184,9 +186,11 @@ def _to_run(
         or not (_covered(rule.path, whole) or (rule.kind == "read" and rule.path in whole))
     )  # fmt: skip
     stamps = tuple((rule.path, _stamp(rule.path)) for rule in made if rule.kind == "list")
-    if len(_known) >= _KNOWN:
-        _known.pop(next(iter(_known)))
-    _known[key] = (stamps, made)
+    # A change as fresh as this may have come after the listing, or be followed by one unseen.
+    if all(stamp < began - SETTLED for _, stamp in stamps):
+        if len(_known) >= _KNOWN:
+            _known.pop(next(iter(_known)))
+        _known[key] = (stamps, made)
     return made
 
 

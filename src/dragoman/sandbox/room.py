@@ -8,6 +8,7 @@ users can wherever the system lets them have user namespaces.
 """
 
 import ctypes
+import errno
 import os
 import struct
 import threading
@@ -20,6 +21,7 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND = 1, 2, 4, 8, 32, 4096
 _REC, _PRIVATE = 16384, 1 << 18
 _SETATTR = 442  # mount_setattr, the same on every architecture
 _HERE, _RECURSIVE = -100, 0x8000
+_GONE = (errno.ENOENT, errno.ENOTDIR)
 _MOST = 64  # paths that can be written: with more, only what is forbidden is made read-only
 
 SEPARATING = "unshare"
@@ -84,12 +86,11 @@ def enter(
         if locked != ["/"]:
             for path in locked:
                 mount(libc, path, path, "", BIND | _REC)
-        for path in outer:
-            mount(libc, path, path, "", BIND | _REC)
+        there = [path for path in outer if _unless_gone(mount, libc, path, path, "", BIND | _REC)]
         for path in locked:
             _set(libc, path, RDONLY, 0, _RECURSIVE)
-        for path in outer:
-            _set(libc, path, 0, RDONLY, 0)
+        for path in there:
+            _unless_gone(_set, libc, path, 0, RDONLY, 0)
         for path in between:
             mount(libc, path, path, "", BIND | _REC)
         for path, whole in pinned:
@@ -171,6 +172,20 @@ def _map(uid: int, gid: int) -> None:
     ):  # fmt: skip
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
+
+
+def _unless_gone(work: Callable[..., None], *words: Any) -> bool:
+    """Do this to what can be written; False when it is gone since it was listed.
+
+    Its mount goes with it, and what has its name then is part of what is read-only.
+    """
+    try:
+        work(*words)
+    except OSError as problem:
+        if problem.errno not in _GONE and not (work is _set and problem.errno == errno.EINVAL):
+            raise
+        return False
+    return True
 
 
 def _devices(libc: Any) -> list[str]:

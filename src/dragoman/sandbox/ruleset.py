@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from dragoman.engine.faults import Refused
 
+from .reach import SETTLED as _SETTLED
 from .reach import Kind, Rule
 
 _CREATE, _ADD = 444, 445  # the same on every architecture
@@ -45,7 +46,6 @@ _ACCESS: dict[Kind, int] = {
 _KEPT = 8  # sets
 _USES = 64
 _SECONDS = 60.0
-_SETTLED = 1_000_000_000  # nanoseconds: a change this fresh could be followed by one unseen
 
 _libc: Any = None
 
@@ -75,21 +75,28 @@ def make(made: Sequence[Rule], handled: Handled) -> int:
     if fd < 0:
         raise _refused("create a rule set")
     try:
+        apart = {rule.path for rule in made if rule.kind == "list"}
         for rule in made:
-            add(fd, rule, handled.files)
+            add(fd, rule, handled.files, listed=os.path.dirname(rule.path) in apart)
     except BaseException:
         os.close(fd)
         raise
     return fd
 
 
-def add(fd: int, rule: Rule, handled: int) -> None:
-    """Put one rule into a set. Raises Refused."""
+def add(fd: int, rule: Rule, handled: int, *, listed: bool = False) -> None:
+    """Put one rule into a set. Raises Refused.
+
+    A name that was `listed` was no link, with none on its way; where it leads elsewhere by now,
+    it may lead to what is forbidden.
+    """
     try:
         parent = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # gone since it was listed, or not ours to see
     try:
+        if listed and os.readlink(f"/proc/self/fd/{parent}") != rule.path:
+            return
         access = _ACCESS[rule.kind] & handled
         if access & ~_ON_FILES and not stat.S_ISDIR(os.fstat(parent).st_mode):
             access &= _ON_FILES

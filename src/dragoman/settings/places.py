@@ -57,9 +57,10 @@ def places(
     chosen = absolute(config_dir, env) if config_dir else ""
     chosen = chosen or _path(env, "DRAGOMAN_CONFIG_DIR") or _path(env, "ZEROCLAW_CONFIG_DIR")
     config, own = _platform_dirs(env, platform)
-    if chosen and chosen != os.path.abspath(config):
-        return Places(chosen, data or os.path.join(chosen, "data"), True)
-    # The platform's own directory by its name is no other installation: its data stay its own.
+    beside = os.path.join(chosen, "data")
+    if chosen and (chosen != os.path.abspath(config) or os.path.isdir(beside)):
+        return Places(chosen, data or beside, True)
+    # The platform's own directory by its name is no other installation, unless it was one before.
     if data:
         return Places(config, data, True)
     theirs = _path(env, "ZEROCLAW_DATA_DIR")

@@ -30,6 +30,8 @@ CONNECT_SECONDS = 30.0
 SIGN_IN_SECONDS = 300.0  # a human is at it
 PATIENCE_SECONDS = 5.0  # how long a first turn waits for servers that are on their way
 _CALL_SECONDS = 60.0
+_GOODBYE_SECONDS = 2.0
+_INSIST_SECONDS = 10.0  # a busy machine needs some of them, an idle one next to none
 _NAME = 64  # what model providers accept
 _MOST_TOOLS = 500
 _LAST_WORDS = 400  # characters of a server's standard error
@@ -258,13 +260,17 @@ class McpConnection:
             alive.calls -= 1
 
     async def close(self) -> None:
-        """Say goodbye, then insist."""
+        """Say goodbye, then insist.
+
+        The library ends its own tasks in order; who stops the loop before that leaves coroutines
+        behind that nobody has awaited.
+        """
         self._closed = True
         self._stop.set()
-        await asyncio.wait({self._task}, timeout=2.0)
+        await asyncio.wait({self._task}, timeout=_GOODBYE_SECONDS)
         if not self._task.done():
             self._task.cancel()
-            await asyncio.wait({self._task}, timeout=2.0)
+            await asyncio.wait({self._task}, timeout=_INSIST_SECONDS)
         self.tools = {}
 
 

@@ -21,6 +21,9 @@ _DRAIN = 1.0  # seconds for output that is still in the pipe when everything has
 _PIECE = 1 << 16
 _TRIES = 3  # a library may have begun a thread in the child, now and then (see `room`)
 _WORDS = 1000  # bytes of why a child could not become the command
+_LISTINGS = 8  # times that walls are put up where somebody removes what they are made of
+_BWRAP = b"bwrap: Can't "  # how it begins to say what it could not mount, and where
+_MOVED = tuple(f"[Errno {number}]" for number in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
 _LOOK = 0.1  # seconds between two looks at how many processes there are
 
 
@@ -43,6 +46,8 @@ class CommandRun:
         self._group: Group | None = None
         self._brand = 0
         self._pipe = -1
+        self._words = ""  # of a child that could not become the command
+        self._held = b""  # output that may be of the walls, not of the command
 
     async def run(self, limit: float | None) -> bool:
         """Run to the end; True when the time was over. A cancelled caller finds all ended."""
@@ -69,6 +74,29 @@ class CommandRun:
             log.warning("a command changed who may open what is ours alone", paths=found)
 
     async def _run(self, limit: float | None) -> bool:
+        for left in range(_LISTINGS - 1, -1, -1):
+            again = self.launch.again if left else None
+            try:
+                timed_out = await self._once(limit)
+            except Refused:
+                if again is None or not self._words.startswith(_MOVED):
+                    raise
+            else:
+                if again is None or timed_out or not self._never_began():
+                    self._release()
+                    self.progress.take(b"", final=True)
+                    return timed_out
+            self._held = b""
+            log.info("what the sandbox had listed has changed; it is listed again", left=left)
+            self.launch = again()
+        raise AssertionError("the last try raises or returns")
+
+    def _never_began(self) -> bool:
+        """Whether the walls could not be put up, and so nothing of the command has run."""
+        sign = self.launch.sign
+        return sign is not None and self.code == 1 and bool(self._held) and not sign.ran()
+
+    async def _once(self, limit: float | None) -> bool:
         try:
             await insist(self._start())
         except asyncio.CancelledError:
@@ -84,6 +112,7 @@ class CommandRun:
             await asyncio.wait({reading}, timeout=_DRAIN)
         except asyncio.CancelledError:
             await settled(asyncio.ensure_future(self._end(process, GRACE)))
+            self._release()
             raise
         finally:
             for task in (reading, counting):
@@ -148,7 +177,7 @@ class CommandRun:
                     pass_fds=launch.keep,
                 )
             except subprocess.SubprocessError as error:
-                why = _last_words(self._pipe)
+                self._words = why = _last_words(self._pipe)
                 if not left or room.SEPARATING not in why:
                     raise subprocess.SubprocessError(why) from error
         raise AssertionError("the last try raises or returns")
@@ -208,12 +237,24 @@ class CommandRun:
         )
         try:
             while data := await reader.read(_PIECE):
-                self.progress.take(data)
-                if self.capture.take(data):
+                self._held += data
+                if self.launch.sign is not None and _of_walls(self._held):
+                    continue
+                if self._release():
                     await insist(asyncio.to_thread(self.capture.flush))
-            self.progress.take(b"", final=True)
         finally:
             transport.close()
+
+    def _release(self) -> bool:
+        """Let output through; True when the capture is to be flushed."""
+        data, self._held = self._held, b""
+        self.progress.take(data)
+        return self.capture.take(data)
+
+
+def _of_walls(said: bytes) -> bool:
+    """Whether this may be all that is said, and why the walls could not be put up."""
+    return len(said) < _WORDS and (said.startswith(_BWRAP) or _BWRAP.startswith(said))
 
 
 def _last_words(pipe: int) -> str:
