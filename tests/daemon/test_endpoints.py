@@ -190,3 +190,12 @@ def test_an_empty_home_is_the_one_the_system_knows() -> None:
         where = places(env, platform="linux")
         assert where.config_dir == f"{home}/.config/dragoman"
         assert where.data_dir == f"{home}/.local/share/dragoman"
+
+
+def test_what_was_kept_beside_the_platforms_own_configuration_is_found_again(tmp_path):
+    own = tmp_path / ".config" / "dragoman"
+    env = {"HOME": str(tmp_path)}
+    assert places(env, str(own), "linux").data_dir == str(tmp_path / ".local/share/dragoman")
+    (own / "data").mkdir(parents=True)
+    assert places(env, str(own), "linux").data_dir == str(own / "data")
+    assert places(env, None, "linux").data_dir == str(tmp_path / ".local/share/dragoman")
