@@ -21,6 +21,7 @@ from dragoman.engine.faults import (
 )
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.ports import Batch, Entry, Store
+from dragoman.store.old_extra import OLD
 
 
 def dead(owner: str) -> bool:
@@ -624,12 +625,14 @@ async def test_a_closed_store_says_so(store: Store) -> None:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+# What fields were called before traits is regrouped when it is read (test_old_extra.py).
+NAME = TEXT.filter(lambda text: text not in OLD)
 
 
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(batches=st.lists(st.lists(TEXT, max_size=5), max_size=6), title=TEXT, more=TEXT)
+@given(batches=st.lists(st.lists(TEXT, max_size=5), max_size=6), title=NAME, more=TEXT)
 async def test_whatever_is_appended_is_read_back(
     store: Store, batches: list[list[str]], title: str, more: str
 ) -> None:
