@@ -17,11 +17,15 @@ LONG = os.environ.get("LONG", "") not in ("", "0")
 
 TESTS = Path(__file__).parent
 
-# Where it can matter who runs them: processes, sandboxes, sockets and files with rights.
-AS_USER = (
-    "apps browser checkpoints cli cross daemon docs faults fleet fuzz gateway host interop "
-    "packaging policy sandbox settings stdio store testing tools transports"
+# Where root and others differ: processes, sandboxes, sockets and files with rights. CI, where it is
+# root, runs them as both.
+BOTH = (
+    "checkpoints daemon faults fleet gateway host policy sandbox store tools transports"
 ).split()
+# Whole days of people and their programs, who are seldom root. CI, where it is, leaves them to
+# `make test-user`; the parts they use run as both.
+BY_USER = "apps browser cli cross docs fuzz interop packaging settings stdio testing".split()
+AS_USER = [*BOTH, *BY_USER]
 # What CI runs once, as whoever runs it: there root can do nothing that others cannot.
 ONCE = {
     "agents": "hosted agents played in this process",
@@ -38,18 +42,8 @@ ONCE = {
     "tui": "an app without a terminal; those at a real one run as everybody",
     "wire": "bytes made of messages and back",
 }
-# The same of long tests in the other folders, whose short ones show what a user minds.
+# The same of long tests in the folders that run as both, whose short ones show what a user minds.
 ONCE_LONG = {
-    "browser/test_fleet.py": "one page of the dashboard",
-    "browser/test_hostile.py": "one page of the dashboard",
-    "browser/test_questions.py": "questions in a page; test_dashboard.py runs as everybody",
-    "browser/test_rooms.py": "pages that test_tour.py goes through as well",
-    "browser/test_tour.py": "pages of the dashboard; test_dashboard.py runs as everybody",
-    "browser/test_worktree.py": "one page of the dashboard",
-    "cross/test_acknowledged.py": "what a daemon keeps; test_one_session.py runs as everybody",
-    "cross/fire/test_fire.py": "random clients: what they ask for, not who they are",
-    "cross/test_soak.py": "memory of a daemon",
-    "cross/test_whole_questions.py": "what a question shows on every surface",
     "daemon/test_acp_join.py": "what editors are told; test_acp.py runs as everybody",
     "daemon/test_bridge.py": "what editors are told; test_acp.py runs as everybody",
     "daemon/test_rpc_edges.py": "odd lines; test_rpc.py runs as everybody",
@@ -57,9 +51,7 @@ ONCE_LONG = {
     "faults/test_kill.py": "a writer that is killed again and again",
     "fleet/test_nodes.py": "what nodes tell each other; test_commands.py runs as everybody",
     "fleet/test_proofs.py": "what must hold of a fleet, not who runs it",
-    "fuzz/test_zot_lines.py": "many lines",
     "gateway/test_openapi.py": "requests and answers, in this process",
-    "interop/test_acp_acpx.py": "what one of the clients asks for; the others run as everybody",
     "policy/test_shells.py": "what the judge reads and what shells run",
     "store/test_conformance.py": "rows in and out",
     "store/test_crash.py": "a writer that is killed again and again",
@@ -68,42 +60,28 @@ ONCE_LONG = {
 }
 # The same of short ones that read text, or look at answers alone.
 ONCE_SHORT = {
-    "cli/test_args.py": "what code reads and declares",
-    "cross/test_overlong.py": "long lines in each protocol",
-    "fuzz/test_fields.py": "lines, in this process",
     "policy/test_commands.py": "commands read, none run",
     "policy/test_reading.py": "commands read, none run",
-    "settings/test_guide.py": "what pages say of keys",
-    "settings/test_refer.py": "what keys refer to",
-    "settings/test_retired.py": "keys that went",
-    "settings/test_shape.py": "what keys may hold",
-    "settings/test_write.py": "keys written and read back",
-    "testing/test_ends.py": "talks played in this process",
-    "testing/test_play.py": "talks played in this process",
-    "testing/test_score.py": "talks judged in this process",
     "tools/test_mcp_alive.py": "servers that say nothing",
     "tools/test_search_random.py": "what is found; test_search.py runs as everybody",
     "transports/test_idle.py": "memory of silent connections",
-}
-# The other way round: whole days of people and their programs, who are seldom root. CI, where it
-# is, leaves them to `make test-user`; the parts they use run as both.
-BY_USER = {
-    "apps/test_examples.py": "whole apps",
-    "apps/test_installing.py": "whole apps",
-    "cli/test_everyday.py": "days of work, command by command",
-    "cli/test_field.py": "whole reports",
-    "cli/test_odd_streams.py": "every command with odd streams",
-    "docs/test_pages.py": "every command of every page",
-    "interop/test_acp_python.py": "an editor's day",
-    "interop/test_acp_typescript.py": "an editor's day",
-    "interop/test_gateway.py": "editors through the bridge",
-    "interop/test_humanlayer_cli.py": "a command that asks humans",
-    "interop/test_humanlayer_rest.py": "generated clients",
 }
 # What a run of the whole suite leaves to CI: much of its time, for what others show in short.
 # A run that names a folder or a file has all of it (`make test T=tests/cli`).
 LATER = {
     **ONCE_LONG,
+    "browser/test_fleet.py": "one page of the dashboard; test_dashboard.py runs",
+    "browser/test_hostile.py": "one page of the dashboard; test_dashboard.py runs",
+    "browser/test_questions.py": "questions in a page; test_dashboard.py runs",
+    "browser/test_rooms.py": "pages that test_tour.py goes through as well",
+    "browser/test_tour.py": "pages of the dashboard; test_dashboard.py runs",
+    "browser/test_worktree.py": "one page of the dashboard; test_dashboard.py runs",
+    "cross/test_acknowledged.py": "what a daemon keeps; test_one_session.py runs",
+    "cross/fire/test_fire.py": "random clients; test_one_session.py runs",
+    "cross/test_soak.py": "memory of a daemon",
+    "cross/test_whole_questions.py": "what a question shows on every surface",
+    "fuzz/test_zot_lines.py": "many lines",
+    "interop/test_acp_acpx.py": "what one of the clients asks for; the others run",
     "agents/test_hosted.py": "an SDK in a process of its own each time; test_hosted_odd.py runs",
     "apps/test_examples.py": "whole apps; test_sdk.py and test_declaring.py run",
     "apps/test_installing.py": "whole apps; test_sdk.py and test_declaring.py run",
