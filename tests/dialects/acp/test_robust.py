@@ -149,13 +149,17 @@ async def test_a_process_whose_input_ends_does_not_wait_for_its_human(
 
 
 @pytest.mark.parametrize(
-    ("script", "stop"),
-    [([turn("x", hang())], "cancelled"), (["done"], "end_turn"), ([call("echo")], "cancelled")],
+    ("script", "stop", "grace"),
+    [
+        ([turn("x", hang())], "cancelled", 0.05),
+        (["done"], "end_turn", 60),
+        ([call("echo")], "cancelled", 0.05),
+    ],
 )
 async def test_a_turn_of_version_2_ends_before_its_process(
-    monkeypatch: pytest.MonkeyPatch, script: Any, stop: str
+    monkeypatch: pytest.MonkeyPatch, script: Any, stop: str, grace: float
 ) -> None:
-    monkeypatch.setattr("dragoman.dialects.acp.hear.GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("dragoman.dialects.acp.hear.GRACE_SECONDS", grace)
     desk = desk_of(memory_door(Scripted(script), [EchoTool()]))
     client = Talker(desk, "stdio", "stdio")
     await client.greet2()
