@@ -32,7 +32,7 @@ ifeq ($(CI),true)
   endif
 endif
 
-.PHONY: fleet proofs help setup docs wheel packages run test test-again test-user test-pythons test-local coverage covered check bench tasks fire soak shells clean setup-node setup-browser setup-docs setup-local setup-release setup-tools pictures
+.PHONY: fleet proofs help setup docs wheel packages run test test-again test-user test-pythons test-local coverage covered check bench timed tasks fire soak shells clean setup-node setup-browser setup-docs setup-local setup-release setup-tools pictures
 
 help:
 	@echo "make setup          a .venv with everything in it (.venv/bin/dragoman)"
@@ -42,7 +42,8 @@ help:
 	@echo "make test-pythons   the tests of the core with every other Python found"
 	@echo "make coverage       branch coverage of engine, wire, store and policy; at least 95 % each"
 	@echo "make check          lint, types, import rules"
-	@echo "make bench          figures, as ratios"
+	@echo "make bench          figures, as ratios, and make timed"
+	@echo "make timed          promises with a number of seconds, on a quiet machine (T=tests/tools for an area)"
 	@echo "make tasks          small repositories with a failing test (MODEL=provider/model)"
 	@echo "make fire           random clients of all protocols, with kills (SEEDS=… SECONDS=…)"
 	@echo "make soak           steady mixed load; fails when memory grows (MINUTES=… LEFT=…)"
@@ -149,7 +150,7 @@ proofs: $(STAMP)
 # The dashboard of a host with 100,000 sessions, and one of 50,000 messages.
 .PHONY: crowd
 crowd: $(STAMP)
-	CROWD=100000 $(PYTEST) -q -s tests/browser/test_crowd.py
+	CROWD=100000 $(PYTEST) -q -s --timed tests/browser/test_crowd.py
 
 # Random clients of all protocols on shared sessions, with kills and stops.
 SEEDS ?= 10
@@ -175,7 +176,13 @@ tasks: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run --json docs/figures.json --svg docs/figures.svg --hundred docs/hundred.svg; code=$$?; \
-	$(BIN)/python -m bench.guard --runs 3 && exit $$code
+	$(BIN)/python -m bench.guard --runs 3 || code=1; \
+	$(MAKE) timed || code=1; exit $$code
+
+# What judges how long something takes, one by one and by nothing else. That none is found is an error.
+timed: $(STAMP)
+	@$(BIN)/python scripts/prepare_tests.py $(T)
+	$(PYTEST) -q -rs -m "not local" --timed $(T)
 
 setup-node: $(STAMP_NODE)
 

@@ -38,7 +38,7 @@ if [ -d "$cache" ]; then mkdir -p "$home/.cache" && cp -r "$cache" "$home/.cache
 own=.local/state/dragoman-commands/go-build
 if [ -d "$HOME/$own" ]; then mkdir -p "$home/${own%/*}" && cp -r "$HOME/$own" "$home/$own"; fi
 chown -R "$user:" "$home"
-# What has the machine for itself measures time and memory elsewhere, whoever runs it. At a terminal it
+# What has the machine for itself elsewhere is the same whoever runs it. At a terminal it
 # matters where files and sockets are, who may have them, and how it is begun and left.
 [ $# -gt 0 ] || set -- test SPARED="$(.venv/bin/python -m tests.lane)" TERMINALS="tests/tui/test_opening.py tests/tui/test_run.py tests/tui/test_ends.py tests/tui/test_typing.py tests/tui/test_clipboard.py tests/tui/test_undoing.py" ALONE="tests/daemon tests/gateway tests/sandbox tests/tools"
 as_user make -C "$clone" PYTHON="$python" "$@" </dev/null ||

@@ -43,6 +43,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--having", help="only files that have tests with this mark")
     parser.addoption(
+        "--timed", action="store_true",
+        help="only tests that judge how long something takes, which nothing else runs",
+    )  # fmt: skip
+    parser.addoption(
         "--measured", action="append", default=[],
         help="a folder whose tests have run, but for those that are slow or bare",
     )  # fmt: skip
@@ -51,30 +55,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
         return None
-    if not _ALL and is_later(collection_path, config.args):
+    timed = config.getoption("--timed")
+    if not _ALL and not timed and is_later(collection_path, config.args):
         return True
     wanted = [config.getoption("--having")] if config.getoption("--having") else []
+    wanted += ["timed"] if timed else []
     if is_below(collection_path, config.getoption("--measured")):
         wanted = list(_UNMEASURED)
     return True if wanted and not any(has(collection_path, one) for one in wanted) else None
 
 
 _UNMEASURED = ("slow", "bare")
-_KEPT_APART = (*_UNMEASURED, "terminal", "alone")
+_KEPT_APART = (*_UNMEASURED, "terminal", "alone", "timed")
 
 
-def _is_out_of_reach(item: pytest.Item, measured: list[str]) -> bool:
+def _is_out_of_reach(item: pytest.Item, measured: list[str], timed: bool) -> bool:
     marks = {one.name for one in item.iter_markers()}
     for mark in marks.intersection(_KEPT_APART):
         if not has(item.path, mark):
             raise pytest.UsageError(f"{item.nodeid} is {mark}, and its file does not say so")
     only_root = os.geteuid() != 0 and "root" in marks
-    later = not _ALL and "slow" in marks
+    later = not _ALL and not timed and "slow" in marks
     ran = is_below(item.path, measured) and not marks.intersection(_UNMEASURED)
+    if ("timed" in marks) is not timed:  # the one place that keeps them apart
+        return True
     return only_root or later or ran or "[NOTSET" in item.nodeid  # by tools, none is here
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.config.getoption("--timed"):
+        return
+    terminalreporter.line("left to make timed: how long things take, on a quiet machine")
     if not _ALL:
         terminalreporter.line(
             f"left to CI: tests marked slow and, when all were asked for, {len(LATER)} files"
@@ -85,13 +96,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that take long; leave out, not skip, what is not tried here.
 
-    That is what only root can do, what is tried with a tool that is not installed, and, but for CI
-    and the long lane, what takes long.
+    That is what only root can do, what is tried with a tool that is not installed, what judges how
+    long something takes (but with `--timed`, which leaves out all else), and, but for CI and the
+    long lane, what takes long.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: begins(item.path, slow))  # parallel runs end together
-    measured = config.getoption("--measured")
-    left = [item for item in items if _is_out_of_reach(item, measured)]
+    measured, timed = config.getoption("--measured"), config.getoption("--timed")
+    left = [item for item in items if _is_out_of_reach(item, measured, timed)]
     if left:
         config.hook.pytest_deselected(items=left)
         gone = set(left)

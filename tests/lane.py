@@ -102,7 +102,6 @@ LATER = {
     "sandbox/test_doctor_attack.py": "every attack; test_escapes.py runs",
     "sandbox/test_mark.py": "daemons and their commands; test_sockets.py runs",
     "sandbox/test_programs.py": "servers and agents in sandboxes; test_escapes.py runs",
-    "test_guard.py": "how fast hot paths are, which make bench guards",
     "test_hashes.py": "pip, with digests",
     "transports/test_idle.py": "memory of silent connections",
     "tui/test_board.py": "people at terminals; test_approving.py and test_opening.py run",
@@ -127,7 +126,11 @@ _MINDS = re.compile(
 )
 
 # A test at a real terminal has a home of its own (see tests/tui/conftest.py).
-_WORDS = {"terminal": r"mark\.terminal|\bhome\b"}
+# What is timed may have got its mark from tests/timed.py.
+_WORDS = {
+    "terminal": r"mark\.terminal|\bhome\b",
+    "timed": r"mark\.timed\b|@promised\(|@judging\b",
+}
 
 
 def share(whole: int, part: int) -> int:

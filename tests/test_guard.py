@@ -3,6 +3,7 @@
 import pytest
 from bench.guard import LIMIT, measure, verdicts
 
+pytestmark = pytest.mark.timed
 TRIES = 5  # a neighbour on the machine slows some tries; our own doing slows all of them
 
 
@@ -17,7 +18,6 @@ async def best(times: int, enough) -> dict[str, float]:
     return found
 
 
-@pytest.mark.alone
 async def test_no_hot_path_became_slow():
     found = await best(8, lambda found: not verdicts(found))
     assert verdicts(found) == []

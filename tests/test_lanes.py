@@ -1,5 +1,7 @@
 """Every test belongs to a lane, and what is left out of one is left out for a reason."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,9 @@ def test_what_takes_long_begins_first() -> None:
         ("def test_x(home: Home) -> None: ...\n", "terminal", True),
         ("def test_x(homes: list) -> None: ...\n", "terminal", False),
         ("pytestmark = pytest.mark.terminal\n", "terminal", True),
+        ("@promised(0.1)\n", "timed", True),
+        ("@judging\ndef test_x(judged): ...\n", "timed", True),
+        ("# as promised (within a second)\n", "timed", False),
     ],
 )
 def test_marks_are_known_by_their_word(tmp_path: Path, text: str, mark: str, found: bool) -> None:
@@ -76,3 +81,44 @@ def test_folders_are_named_as_on_the_command_line(monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(lane.TESTS.parent)
     assert lane.is_below(lane.TESTS / "wire" / "test_lines.py", ["tests/wire"])
     assert not lane.is_below(lane.TESTS / "wired" / "test_lines.py", ["tests/wire"])
+
+
+TIMED = """
+import pytest
+from tests.timed import judging, promised
+
+@promised(0.5)
+def test_soon(within): pass
+
+@judging
+def test_rate(judged): pass
+
+@pytest.mark.timed
+@pytest.mark.slow
+def test_measure(): pass
+
+def test_other(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "names"),
+    [
+        ((), 0, ["test_other", "test_rate[works]", "test_soon[ends]"]),
+        (("--timed",), 0, ["test_measure", "test_rate[figures]", "test_soon[in 0.5 s]"]),
+        (("--timed", "-k", "other"), pytest.ExitCode.NO_TESTS_COLLECTED, []),
+    ],
+)
+def test_what_judges_time_runs_when_it_is_asked_for_and_only_then(
+    tmp_path: Path, words: tuple[str, ...], code: int, names: list[str]
+) -> None:
+    path = tmp_path / "test_x.py"
+    path.write_text(TIMED)
+    command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "tests.conftest"]
+    more = ["-q", "--collect-only", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *more, *words, str(path)], cwd=lane.TESTS.parent, capture_output=True, text=True,
+        timeout=200,
+    )  # fmt: skip
+    found = [row.partition("::")[2] for row in done.stdout.splitlines() if "::" in row]
+    assert (done.returncode, sorted(found)) == (code, names), done.stdout + done.stderr

@@ -58,7 +58,6 @@ def test_agents_never_share(tmp_path):
     memories.close()
 
 
-@pytest.mark.alone
 def test_recall_from_a_many_entries_reads_few_of_them(memory):
     rows = [
         (f"k{n}", f"the user said that thing number{n} is about topic{n % 977}", "note", "", n, n)

@@ -31,9 +31,9 @@ class Client:
 
     async def until(self, wanted: Any) -> dict[str, Any]:
         """The next message for which this holds; the others are kept."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
-                message = json.loads(await self.wire.receive(20))
+                message = json.loads(await self.wire.receive(60))
                 if wanted(message):
                     return message
                 self.seen.append(message)

@@ -53,7 +53,7 @@ class Talk:
         return (await self.host.door.open(spec, who)).id
 
     async def say(self, session: str, text: str) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             work = await self.host.door.prompt(session, (Text(text),), ZEROCLAW)
             return await work.done
 

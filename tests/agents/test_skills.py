@@ -150,7 +150,7 @@ async def session(place: Path, script: Scripted, who: Any = ME) -> Any:
 
 
 async def say(host: Any, sid: str, text: str) -> Any:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await (await host.door.prompt(sid, (Text(text),), ME)).done
 
 

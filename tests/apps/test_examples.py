@@ -51,7 +51,7 @@ class App:
 
     def __init__(self, path, id="@test/plain"):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         self.sock.connect(str(path))
         self.file = self.sock.makefile("rb")
         manifest = {"id": id, "type": "app", "protocol": {"version": "1.0"}}
@@ -74,7 +74,7 @@ class App:
 
 
 def wait_for_app(daemon, name):
-    daemon.wait_said(f"ready app={name}", within=15)
+    daemon.wait_said(f"ready app={name}", within=60)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_killed_app_comes_back(words):
         log = words.log()
         pid = int(log.split("started app=@examples/words pid=")[1].split()[0])
         os.kill(pid, signal.SIGKILL)
-        limit = time.monotonic() + 15
+        limit = time.monotonic() + 60
         while words.log().count("ready app=@examples/words") < 2:
             assert time.monotonic() < limit, words.log()
             select.select([], [], [], 0.05)
@@ -135,9 +135,9 @@ def test_the_chat_example(tmp_path):
     config = script(tmp_path, [say("Hello from the agent"), say("And again")])
     config += app_config("@examples/chat", EXAMPLES / "chat.py", "0")
     with Daemon(tmp_path, config=config).wait_ready() as daemon:
-        daemon.wait_said('text="listening on ', within=15)
+        daemon.wait_said('text="listening on ', within=60)
         port = int(daemon.log().split('text="listening on ')[1].split('"')[0])
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as one:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
             lines = one.makefile("rwb")
             for text, answer in ((b"hi", b"Hello from the agent"), (b"more", b"And again")):
                 lines.write(text + b"\n")
@@ -178,7 +178,7 @@ def test_a_route_is_served_by_the_gateway(tmp_path):
         address = daemon.log().split("dialect=gateway address=")[1].split()[0].strip('"')
         url = f"http://{address.removeprefix('http://')}/apps/@test/guard/hello/you"
         asked = urllib.request.Request(url, data=b"there", method="POST")
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             assert answer.status == 202
             assert answer.read() == b"POST /hello/you there"
         assert daemon.stop() == 0

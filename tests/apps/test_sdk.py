@@ -36,7 +36,9 @@ class Running:
         for app in apps:
             self.tasks.append((app, asyncio.ensure_future(app.serve())))
             ready = asyncio.ensure_future(app.ready.wait())
-            await asyncio.wait({self.tasks[-1][1], ready}, return_when="FIRST_COMPLETED", timeout=5)
+            await asyncio.wait(
+                {self.tasks[-1][1], ready}, return_when="FIRST_COMPLETED", timeout=60
+            )
             ready.cancel()
             if self.tasks[-1][1].done():
                 self.tasks[-1][1].result()
@@ -45,7 +47,7 @@ class Running:
     async def stop(self):
         for app, task in self.tasks:
             app.stop()
-            await asyncio.wait({task}, timeout=5)
+            await asyncio.wait({task}, timeout=60)
         await self.desk.close()
         if self.listener is not None:
             await self.listener.close()

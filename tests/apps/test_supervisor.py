@@ -40,7 +40,7 @@ async def reach(keeper, *states):
 
 async def until(holds):
     """Wait for something that another process does."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.02)
 

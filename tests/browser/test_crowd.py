@@ -16,6 +16,7 @@ from tests.browser.test_dashboard import pytestmark as marks
 from tests.browser.test_rooms import token_of
 from tests.daemon.running import Daemon
 from tests.store.making import make_info
+from tests.timed import judging
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
@@ -24,7 +25,7 @@ from dragoman.store import changes
 from dragoman.store.rows import pack
 from dragoman.store.sqlite import SqliteStore
 
-pytestmark = [*marks[:2], pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
+pytestmark = [*marks[:2], pytest.mark.timeout(400), pytest.mark.slow]
 # `make crowd` has the whole crowd: 100,000 sessions, and one of 50,000 messages.
 SESSIONS = int(os.environ.get("CROWD") or 10_000)
 TURNS = SESSIONS // 4  # two messages each
@@ -110,7 +111,8 @@ async def prepare(path: Path, cwd: str) -> str:
     return session
 
 
-def test_very_many_sessions_and_a_very_long_one(tmp_path: Path) -> None:
+@judging
+def test_very_many_sessions_and_a_very_long_one(tmp_path: Path, judged: bool) -> None:
     work = tmp_path / "work"
     work.mkdir()
     session = asyncio.run(prepare(tmp_path / "data" / "sessions.db", str(work)))
@@ -123,23 +125,23 @@ def test_very_many_sessions_and_a_very_long_one(tmp_path: Path) -> None:
             took = {name: _took(rest, path) for name, path in ASKED.items()}
         print(json.dumps({name: round(ms, 1) for name, ms in took.items()}))
         with Browser(address, code, CHROMIUM, session, script="crowd.mjs") as browser:
-            many = browser.step("list", 150)
+            many = browser.step("list", 190)
             print(json.dumps(many))
-            assert (
-                min(many["took"]) < 1000 * many["crowded"] and f"{SESSIONS + 1:,}" in many["total"]
-            )
-            assert max(took.values()) < 50 * many["crowded"], took
-            assert "Session 4711 " in many["found"]
+            assert f"{SESSIONS + 1:,}" in many["total"] and "Session 4711 " in many["found"]
             _bounded(many["early"], many["late"])
-            _smooth(many["frames"])
-            long = browser.step("session", 150)
+            if judged:
+                assert min(many["took"]) < 1000 * many["crowded"]
+                assert max(took.values()) < 50 * many["crowded"], took
+                _smooth(many["frames"])
+            long = browser.step("session", 190)
             print(json.dumps(long))
-            assert min(long["took"] + long["first"]) < 1000 * long["crowded"]
             assert f"Answer {TURNS - 1}" in long["newest"]
             assert long["held"]["came"] and abs(long["held"]["moved"]) < 2
             assert "Answer" in long["down"] or "Question" in long["down"]
             _bounded(long["start"], long["end"])
-            _smooth(long["frames"])
+            if judged:
+                assert min(long["took"] + long["first"]) < 1000 * long["crowded"]
+                _smooth(long["frames"])
             assert browser.step("over")["troubles"] == []
 
 

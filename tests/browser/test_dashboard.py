@@ -60,7 +60,7 @@ class Browser:
     def __exit__(self, *problem: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()

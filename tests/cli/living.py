@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-WITHIN = 45
+WITHIN = 90
 
 
 class Living:

@@ -47,7 +47,7 @@ def test_bash_completes(words: list[str], expected: set[str]) -> None:
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=10, check=True
+        ["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert set(done.stdout.split()) == expected
     assert done.stderr == ""
@@ -68,7 +68,7 @@ def asked(shell: str, line: str, place: Path) -> set[str]:
         script += f"\nCOMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}"
         script += '; _dragoman; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(
-        [shell, "-c", script], env=env, cwd=place, capture_output=True, text=True, timeout=20
+        [shell, "-c", script], env=env, cwd=place, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return {row.split("\t")[0] for row in done.stdout.splitlines()}
@@ -99,17 +99,17 @@ def test_values_of_an_unknown_place_are_none(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[broken")
     env = {**os.environ, "DRAGOMAN_CONFIG_DIR": str(tmp_path)}
     done = subprocess.run(
-        [*command, "session"], env=env, capture_output=True, text=True, timeout=20
+        [*command, "session"], env=env, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "session, approval, agent, key" in done.stderr
 
 
 def test_zsh_script_is_well_formed() -> None:
     script = MAKERS["zsh"](table.commands())
     shell = "zsh" if shutil.which("zsh") else "bash"  # the script keeps to what both can parse
-    subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=10)
+    subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=60)
     assert "local path" not in script, "path is $PATH in zsh"
 
 
@@ -120,4 +120,4 @@ def test_fish_script_is_one_complete_command_per_line() -> None:
         assert words[:3] == ["complete", "-c", "dragoman"]
         assert {"-a", "-l", "-f", "-F"} & set(words)
     if shutil.which("fish"):
-        subprocess.run(["fish", "-n"], input=script, text=True, check=True, timeout=10)
+        subprocess.run(["fish", "-n"], input=script, text=True, check=True, timeout=60)

@@ -169,7 +169,7 @@ async def test_the_running_daemon_has_the_key_when_the_command_returns(living: L
     assert seen() == (False,) * 4 and await joins()
     assert "dragoman login" in living.says("doctor")
     command = living.spawn("login", "anthropic")
-    assert command.communicate(f"{KEY}\n", timeout=20)[1] == ""
+    assert command.communicate(f"{KEY}\n", timeout=60)[1] == ""
     assert seen() == (True,) * 4 and await joins()
     living.says("config", "set", "providers.anthropic.retries", "2")
     assert seen() == (True,) * 4 and await joins(), "another setting does not lose the key"

@@ -22,7 +22,7 @@ def command(*words: str, env: dict[str, str] | None = None) -> subprocess.Comple
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
     )
 
 
@@ -126,7 +126,7 @@ def test_help_imports_next_to_nothing(words: str) -> None:
         f"main([{words}]); print(*(set(sys.modules) - before), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = set(done.stderr.split())
     assert loaded and not loaded & set(HEAVY)
@@ -152,7 +152,7 @@ def test_the_end_is_short_where_nothing_is_left_to_do(before: str, said: str) ->
         "sys.exit(script())"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (0, f"dragoman {__version__}\n{said}")
 
@@ -172,7 +172,7 @@ def test_the_module_can_be_run() -> None:
 def test_a_reader_that_left_is_no_error() -> None:
     script = f"'{sys.executable}' -m dragoman config schema | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=20, check=True
+        ["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[0] == "{"
     assert done.stdout.splitlines()[1] in ("0", "141")

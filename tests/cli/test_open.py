@@ -17,7 +17,7 @@ from dragoman.cli.verbs.open import write_page
 def cli(folder: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "dragoman", *words, "--config-dir", str(folder)],
-        env={**os.environ, **env}, text=True, capture_output=True, timeout=20,
+        env={**os.environ, **env}, text=True, capture_output=True, timeout=60,
     )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def post(address: str, code: str) -> int:
         {"content-type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as refused:
         refused.close()

@@ -80,7 +80,7 @@ def test_rows_fit_a_real_terminal() -> None:
         )
         env = {**os.environ, "NO_COLOR": "1"}
         subprocess.run(
-            [sys.executable, "-c", script], stdout=child, env=env, timeout=20, check=True
+            [sys.executable, "-c", script], stdout=child, env=env, timeout=60, check=True
         )
         lines = os.read(parent, 4096).decode().splitlines()
     finally:

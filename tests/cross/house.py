@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WITHIN = 30.0
+WITHIN = 60.0
 _LIMIT = 16 * 1024 * 1024
 
 
@@ -62,7 +62,7 @@ class House:
         await self.leave()
         if self.process is not None and self.process.returncode is None:
             self.process.terminate()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await self.process.wait()
 
     async def speaker(self, socket: str) -> "Speaker":

@@ -43,7 +43,7 @@ async def ended(house: House, how: str) -> None:
     for word in how.split():
         assert house.process is not None
         house.process.send_signal(getattr(signal, word))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await house.process.wait()
         await house.start()
 
@@ -56,7 +56,7 @@ async def answered(own: Speaker, ask: dict[str, Any], verdict: str = "allow") ->
 
 async def quiet(own: Speaker, session: str) -> dict[str, Any]:
     """Wait until nothing runs and nothing waits."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             facts: dict[str, Any] = await own.call("dragoman/session", {"session_id": session})
             if not facts["busy"] and not facts["queued"] and facts["session"]["status"] == "idle":

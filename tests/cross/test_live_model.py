@@ -136,7 +136,7 @@ async def test_zot_refuses_while_it_is_busy_and_nothing_changes() -> None:
 
     async def answer(id: str) -> Any:
         while True:
-            frame = json.loads(await client.receive(5))
+            frame = json.loads(await client.receive(60))
             if frame.get("id") == id:
                 return frame
 

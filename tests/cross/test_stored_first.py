@@ -96,7 +96,7 @@ class Scene:
 
         await self.door.watch(self.asking, ME, Shape(), lambda told: None)
         await self.door.prompt(self.asking, (Text("go"),), ME)
-        await asyncio.wait_for(asked.wait(), 10)
+        await asyncio.wait_for(asked.wait(), 60)
         (row,) = await self.door.asks(self.asking)
         self.ask = row.ask.id
         self.resting = (await self.door.open(OpenSpec(cwd="/", mode="full"), ME)).id
@@ -119,7 +119,7 @@ class Scene:
             for line in self.lines:
                 if fits(line):
                     return line
-            self.lines.append(json.loads(await self.client.receive(10)))
+            self.lines.append(json.loads(await self.client.receive(60)))
 
 
 # One dialect: how its client comes in, how it asks, and which line is the answer.

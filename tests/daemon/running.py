@@ -39,7 +39,7 @@ class Daemon:
     def socket(self):
         return str(self.data / "daemon.sock")
 
-    def wait_ready(self, within=20.0):
+    def wait_ready(self, within=60.0):
         """Read stderr until it says `ready`; AssertionError with what it said when it ends."""
         limit = time.monotonic() + within
         stderr = self.process.stderr
@@ -52,7 +52,7 @@ class Daemon:
                 self.said += more
         return self
 
-    def wait_said(self, text, within=5.0):
+    def wait_said(self, text, within=60.0):
         """Wait until its log has this text."""
         limit = time.monotonic() + within
         while text not in self.log():
@@ -66,7 +66,7 @@ class Daemon:
     def signal(self, number):
         self.process.send_signal(number)
 
-    def ended(self, within=10.0):
+    def ended(self, within=60.0):
         """Wait for its end; returns the exit code."""
         code = self.process.wait(within)
         self.said += self.process.stderr.read()
@@ -86,7 +86,7 @@ class Daemon:
     def __exit__(self, *problem):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         self.process.stderr.close()
 
 
@@ -95,7 +95,7 @@ class Line:
 
     def __init__(self, path, init=INIT):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         self.sock.connect(str(path))
         self.file = self.sock.makefile("rb")
         self.seen = []
@@ -173,5 +173,5 @@ def datagrams(folder):
     path = str(folder / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(path)
-        sock.settimeout(10)
+        sock.settimeout(60)
         yield path, lambda: sock.recv(4096).decode()

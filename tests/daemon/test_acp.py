@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.dialects.acp.oracle import check
+from tests.timed import promised
 
 COMMAND = str(Path(sys.executable).with_name("dragoman"))
 HANG = 60  # seconds: of what takes a moment, or as long as a library takes to load
@@ -186,19 +187,21 @@ async def test_a_kill_leaves_the_last_complete_turn(tmp_path: Path) -> None:
     assert await second.exit() == 0
 
 
-@pytest.mark.alone
-async def test_the_end_of_input_cancels_a_long_turn_and_kills_its_children(tmp_path: Path) -> None:
+@promised(2)
+async def test_the_end_of_input_cancels_a_long_turn_and_kills_its_children(
+    tmp_path: Path, within: float
+) -> None:
     agent = await start(tmp_path)
     session = await new(agent, project(tmp_path))
     prompt = agent.ask(
-        "session/prompt", {"sessionId": session, "prompt": "run echo $$ > pid; exec sleep 60"}
+        "session/prompt", {"sessionId": session, "prompt": "run echo $$ > pid; exec sleep 360"}
     )
     pid = Path(project(tmp_path), "pid")
     while True:
         update = await agent.until("session/update")
         if update["params"]["update"].get("status") == "in_progress":
             break
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not pid.exists() or not pid.read_text().strip():  # noqa: ASYNC110 - a file
             await asyncio.sleep(0.02)
     began = time.monotonic()
@@ -206,7 +209,7 @@ async def test_the_end_of_input_cancels_a_long_turn_and_kills_its_children(tmp_p
     result = await agent.reply(prompt)
     assert result["stopReason"] == "cancelled"
     assert await agent.process.wait() == 0
-    assert time.monotonic() - began < 4  # the promise is two seconds, on a machine of its own
+    assert time.monotonic() - began < within
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 

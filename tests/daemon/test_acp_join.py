@@ -47,7 +47,7 @@ class Editor:
             assert line, f"it ended without saying: {text}"
 
     def leave(self) -> tuple[int, str]:
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=60)
         return self.process.returncode, err.decode()
 
 
@@ -81,7 +81,7 @@ def test_alone_with_limits_or_with_settings_of_its_own_it_does_not_join(tmp_path
 def test_a_socket_that_was_left_behind_is_passed_over(tmp_path):
     with Daemon(tmp_path).wait_ready() as daemon:
         daemon.process.kill()
-        daemon.process.wait(10)
+        daemon.process.wait(60)
         editor = Editor(tmp_path)
         assert editor.call("initialize", protocolVersion=1)["protocolVersion"] == 1
         assert editor.leave()[0] == 0
@@ -109,7 +109,7 @@ def test_the_editor_goes_on_when_the_daemon_dies(tmp_path):
         editor, session = greeted(tmp_path)
         assert prompted(editor, session, "say one") == "end_turn"
         daemon.process.kill()
-        daemon.process.wait(10)
+        daemon.process.wait(60)
     # nobody comes: the process goes on by itself, with the same session
     assert prompted(editor, session, "say two") == "end_turn"
     # a daemon comes: it gets the session back, and everybody sees it
@@ -127,7 +127,7 @@ def test_a_daemon_that_comes_back_is_found_again(tmp_path):
     with Daemon(tmp_path).wait_ready() as daemon:
         editor, session = greeted(tmp_path)
         daemon.process.kill()
-        daemon.process.wait(10)
+        daemon.process.wait(60)
     with Daemon(tmp_path).wait_ready() as daemon:
         assert prompted(editor, session, "say again") == "end_turn"
         with Line(daemon.socket) as client:
@@ -165,7 +165,7 @@ def test_a_daemon_that_is_back_too_late_has_the_session_all_the_same(tmp_path):
         editor.until(lambda m: m.get("method") == "session/request_permission")
         editor.process.send_signal(signal.SIGSTOP)
         daemon.process.kill()
-        daemon.process.wait(10)
+        daemon.process.wait(60)
     with Daemon(tmp_path).wait_ready() as daemon:
         place = daemon.data / "acp.sock"
         place.rename(daemon.data / "hidden.sock")
@@ -200,7 +200,7 @@ def test_what_is_asked_before_the_end_of_input_is_answered(tmp_path):
         editor = Editor(tmp_path)
         editor.call("initialize", protocolVersion=1)
         said = b'{"jsonrpc":"2.0","id":9,"method":"session/list","params":{}}\n'
-        out, _ = editor.process.communicate(said, timeout=20)
+        out, _ = editor.process.communicate(said, timeout=60)
         assert json.loads(out)["id"] == 9
         assert editor.process.returncode == 0
 

@@ -45,7 +45,7 @@ class Bridge:
         self.process.stdin.write(json.dumps(row).encode() + b"\n")
         self.process.stdin.flush()
 
-    def read(self, within: float = 15.0) -> dict | None:
+    def read(self, within: float = 60.0) -> dict | None:
         """The next message; None at the end."""
         while b"\n" not in self.rest:
             ready, _, _ = select.select([self.process.stdout], [], [], within)  # type: ignore[type-var]
@@ -78,7 +78,7 @@ class Bridge:
         self.process.stdin.close()
         while self.read() is not None:
             pass
-        code = self.process.wait(10)
+        code = self.process.wait(60)
         return code, self.process.stderr.read().decode()
 
     def __enter__(self) -> "Bridge":
@@ -87,7 +87,7 @@ class Bridge:
     def __exit__(self, *problem) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             stream.close()
 
@@ -150,7 +150,7 @@ def test_a_prompt_in_flight_is_answered_once_and_run_once(tmp_path: Path):
             bridge.send(3, "session/prompt", sessionId=id, prompt="count slowly to 5000")
             bridge.until(lambda one: "agent_message_chunk" in json.dumps(one))
             first.process.kill()
-            first.process.wait(10)
+            first.process.wait(60)
             with Daemon(tmp_path, gateway=True) as second:
                 second.wait_ready()
                 done = bridge.answer(3)
@@ -316,7 +316,7 @@ def test_tokens_come_from_the_environment(tmp_path: Path):
         daemon.wait_ready()
         made = subprocess.run(
             [sys.executable, "-m", "dragoman", "token", "new", "--config-dir", str(tmp_path)],
-            capture_output=True, text=True, timeout=20, check=True,
+            capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         token = made.stdout.split()[-1]
         for name in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
@@ -364,7 +364,7 @@ def test_the_platforms_own_directory_leads_to_the_daemon_that_was_told_none(tmp_
 
     def dragoman(*words: str) -> None:
         subprocess.run([sys.executable, "-m", "dragoman", *words], env={**os.environ, **env},
-                       cwd=tmp_path, check=True, capture_output=True, timeout=20)  # fmt: skip
+                       cwd=tmp_path, check=True, capture_output=True, timeout=60)  # fmt: skip
 
     dragoman("daemon", "--background")
     try:
@@ -380,7 +380,7 @@ def test_it_trusts_the_configured_certificate_and_leaves_with_streams_open(tmp_p
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
          "-nodes", "-days", "2", "-subj", "/CN=somewhere", "-keyout", key, "-out", cert],
-        check=True, capture_output=True, timeout=20,
+        check=True, capture_output=True, timeout=60,
     )  # fmt: skip
     config = f'{CONFIG}tls_cert = "{cert}"\ntls_key = "{key}"\n'
     with Daemon(tmp_path, config=config, gateway=True) as daemon:
@@ -393,7 +393,7 @@ def test_it_trusts_the_configured_certificate_and_leaves_with_streams_open(tmp_p
             headers = {"authorization": f"Bearer {token}"}
             trust = ssl.create_default_context(cafile=cert)
             trust.check_hostname = False
-            with httpx.Client(verify=trust, headers=headers, timeout=5) as client:
+            with httpx.Client(verify=trust, headers=headers, timeout=60) as client:
                 with client.stream("GET", f"{noted['address']}/api/events") as stream:
                     assert next(stream.iter_lines()) == ": hello"
                     assert daemon.stop() == 0  # with a WebSocket and a stream open

@@ -30,7 +30,7 @@ def told(folder, *words):
 
 
 def wait_for_runs(folder, job, count):
-    limit = time.monotonic() + 15
+    limit = time.monotonic() + 60
     while True:
         runs = told(folder, "runs", job)["runs"]
         if len([run for run in runs if run["status"] == "ok"]) >= count:

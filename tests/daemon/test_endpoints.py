@@ -170,13 +170,13 @@ def test_it_is_cheap_to_import():
         "print([m for m in ('asyncio', 'msgspec', 'pathlib', 'socket', 're') if m in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=20
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60
     )
     base = subprocess.run(
         [sys.executable, "-I", "-c", code.replace("dragoman.settings.places", "os")],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
     )
     assert done.stdout == base.stdout, done.stderr
 

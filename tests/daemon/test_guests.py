@@ -1,5 +1,6 @@
 """Who comes beyond the limit is told so in his own protocol, on `any.sock` too."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -72,3 +73,18 @@ async def test_only_so_many_are_waited_for_and_whoever_leaves_makes_room(
     assert b'"success":false' in await fourth.receive()
     second.drop()
     await ended(second)
+
+
+async def test_who_comes_back_in_time_is_no_last_one() -> None:
+    guests = Guests(2, lambda link: None)
+    opened = guests.counting(lambda link: module.Deaf(), "any")
+    gone = asyncio.ensure_future(guests.gone(1.0))
+    first = Client(opened)
+    await asyncio.sleep(0)
+    first.drop()
+    await asyncio.sleep(0)  # its patience begins
+    second = Client(opened)
+    await asyncio.wait({gone}, timeout=1.5)
+    assert not gone.done() and guests.all
+    second.drop()
+    await asyncio.wait_for(gone, 60)

@@ -29,7 +29,7 @@ def daemon(tmp_path_factory):
 def talk(path, lines, probe):
     """Say lines and a probe on one connection; returns what came before the probe's answer."""
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.connect(str(path))
         sock.sendall(b"".join(line + b"\n" for line in (*lines, probe)))
         said = []

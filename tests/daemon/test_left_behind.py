@@ -45,7 +45,7 @@ def begin(tmp_path):
 
 def end(process):
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(60)
     process.stdout.close()
 
 
@@ -203,7 +203,7 @@ def test_acp_works_in_memory_where_nothing_can_be_written(tmp_path, sealed):
         params = {"sessionId": session, "prompt": prompt}
         assert ask(3, {"method": "session/prompt", "params": params})["stopReason"] == "end_turn"
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert b"Traceback" not in process.stderr.read()
     assert (work(tmp_path) / "made").exists()
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from tests.daemon.running import SNAKE, Daemon, Line, call, datagrams, hang, say, script
+from tests.timed import judging, promised
 
 SOCKETS = ("daemon", "humanlayer", "kernel", "acp", "any")
 
@@ -68,7 +69,7 @@ def test_other_users_are_refused(tmp_path):
             os.chmod(place, 0o755)  # let the stranger reach the socket, to see that it is no use
             os.chmod(path, 0o666)
             said = subprocess.run(
-                [sys.executable, "-c", _STRANGER, path], capture_output=True, timeout=10
+                [sys.executable, "-c", _STRANGER, path], capture_output=True, timeout=60
             )
             assert said.stdout == b"b''\n", said
             daemon.wait_said("audit refused")
@@ -132,8 +133,8 @@ def test_sigterm_ends_the_streams_of_apps_before_it_closes_them(tmp_path):
         assert daemon.ended() == 0
 
 
-@pytest.mark.alone
-def test_sigterm_ends_turns_and_tells_their_clients(tmp_path):
+@promised(5)
+def test_sigterm_ends_turns_and_tells_their_clients(tmp_path, within):
     config = script(tmp_path, [hang({"type": "say", "text": "part"})])
     with Daemon(tmp_path, config=config).wait_ready() as daemon:
         line = Line(daemon.socket)
@@ -148,7 +149,7 @@ def test_sigterm_ends_turns_and_tells_their_clients(tmp_path):
             line.receive()
         line.close()
         assert daemon.ended() == 0
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < within
     with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as line:
         messages = line.ask("session/messages", {"sessionId": "s"})["messages"]
         assert [one["content"] for one in messages] == ["go", "part"]
@@ -173,7 +174,7 @@ def test_the_configuration_is_read_again(tmp_path):
             daemon.config.write_text(
                 '[zeroclaw]\nserver_version = "3"\n[limits]\nmax_clients = 1\n'
             )
-            daemon.wait_said("reloaded changed=2", within=5)
+            daemon.wait_said("reloaded changed=2", within=60)
             assert line.ask("status")["serverVersion"] == "3"
             with Line(daemon.socket, init=None) as other:
                 assert other.receive()["error"]["code"] == -32001
@@ -222,18 +223,21 @@ def test_the_configuration_is_shown_and_changed(tmp_path):
         assert rows["results"] and rows["summary"]["errors"] == 0, rows
 
 
-@pytest.mark.alone
-def test_an_ephemeral_one_leaves_after_its_last_client(tmp_path):
+@judging
+def test_an_ephemeral_one_leaves_after_its_last_client(tmp_path, judged):
     with Daemon(tmp_path, "--ephemeral").wait_ready() as daemon:
         with pytest.raises(subprocess.TimeoutExpired):
             daemon.process.wait(1.5)  # nobody has come yet
-        Line(daemon.socket).close()
-        with Line(daemon.socket):  # back in time
+        first = Line(daemon.socket)
+        if judged:
+            first.close()  # and back within a second
+        with Line(daemon.socket):
+            first.close()
             with pytest.raises(subprocess.TimeoutExpired):
                 daemon.process.wait(1.5)
         left = time.monotonic()
         assert daemon.ended() == 0
-        assert 0.9 < time.monotonic() - left < 3.5
+        assert 0.9 < time.monotonic() - left < (3.5 if judged else 60)
 
 
 def test_an_ephemeral_one_finishes_its_work_first(tmp_path):

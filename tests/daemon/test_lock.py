@@ -46,7 +46,7 @@ def test_a_second_one_is_told_who_is_first(tmp_path):
         assert caught.value.data["owner"] == child.pid == lock.owner(path)
     finally:
         child.kill()
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
     lock.hold(path).release()  # the kernel gave the lock back
 
 

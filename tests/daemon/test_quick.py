@@ -37,7 +37,7 @@ def command():
     """As in the document; a socat that was built without readline takes STDIO instead."""
     if not shutil.which("socat"):
         return f"exec '{sys.executable}' -c '{STAND_IN}' {SOCKET}"  # it has no single quotes
-    known = subprocess.run(["socat", "-V"], capture_output=True, timeout=10).stdout
+    known = subprocess.run(["socat", "-V"], capture_output=True, timeout=60).stdout
     side = "READLINE" if b"#define WITH_READLINE 1" in known else "STDIO"
     return f"exec socat {side} UNIX-CONNECT:{SOCKET}"
 
@@ -45,7 +45,7 @@ def command():
 def read_answer(terminal, id):
     """The answer among what the terminal shows (it also echoes what is typed)."""
     shown = b""
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + 60
     while time.monotonic() < limit:
         if select.select([terminal], [], [], 0.5)[0]:
             shown += os.read(terminal, 65536)
@@ -79,7 +79,7 @@ def test_the_two_lines(tmp_path):
             assert status["serverVersion"]
         finally:
             client.kill()
-            client.wait(10)
+            client.wait(60)
             os.close(terminal)
 
 
@@ -88,6 +88,6 @@ def test_both_lines_from_a_pipe(tmp_path):
         words = ["socat", "-t5", "STDIO", f"UNIX-CONNECT:{daemon.socket}"]
         if not shutil.which("socat"):
             words = [sys.executable, "-c", STAND_IN, daemon.socket]
-        done = subprocess.run(words, input=b"".join(LINES), capture_output=True, timeout=15)
+        done = subprocess.run(words, input=b"".join(LINES), capture_output=True, timeout=60)
         answers = [json.loads(row) for row in done.stdout.splitlines()]
         assert [one["id"] for one in answers] == [1, 2]

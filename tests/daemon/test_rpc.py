@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests import go_cache
+from tests.timed import promised
 
 from dragoman.stdio.zot_flags import parse
 
@@ -39,7 +40,7 @@ def chosen(words):
     return words if named else ("--provider", "demo", *words)
 
 
-def run(env, *words, said="", within=20, cwd=None):
+def run(env, *words, said="", within=60, cwd=None):
     done = subprocess.run(
         [*COMMAND, *chosen(words)], input=said.encode(), env=env, capture_output=True,
         timeout=within, cwd=cwd,
@@ -87,7 +88,7 @@ class Process:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        code = self.process.wait(10)
+        code = self.process.wait(60)
         told = self.process.stderr.read().decode()
         self.process.stderr.close()
         return code, told
@@ -237,7 +238,7 @@ def test_files_as_input_and_output(env, tmp_path):
     (tmp_path / "in").write_text('{"id":"1","type":"prompt","message":"say hello"}\n')
     with open(tmp_path / "in", "rb") as source, open(tmp_path / "out", "wb") as sink:
         done = subprocess.run(
-            [*COMMAND, *chosen(())], stdin=source, stdout=sink, env=env, timeout=20
+            [*COMMAND, *chosen(())], stdin=source, stdout=sink, env=env, timeout=60
         )
     lines = (tmp_path / "out").read_text().splitlines()
     assert done.returncode == 0 and lines[-1] == '{"type":"done"}'
@@ -321,7 +322,7 @@ def test_long_lines(env):
 def test_an_open_input_is_answered_while_a_tool_runs_and_abort_stops_it(env, tmp_path):
     turns = [
         {"parts": [
-            {"type": "call", "name": "bash", "args": {"command": "echo on; sleep 30"}},
+            {"type": "call", "name": "bash", "args": {"command": "echo on; sleep 300"}},
             {"type": "call", "name": "write", "args": {"path": "f", "content": "x"}},
             {"type": "call", "name": "bash", "args": {"command": "touch g"}},
         ]},
@@ -335,7 +336,7 @@ def test_an_open_input_is_answered_while_a_tool_runs_and_abort_stops_it(env, tmp
     began = time.monotonic()
     process.send(id="2", type="abort")
     rest = process.until("done")
-    assert time.monotonic() - began < 20  # it sleeps for 30
+    assert time.monotonic() - began < 60  # it sleeps for 300
     assert kinds(rest) == ["response", "tool_result", "tool_result", "tool_result", "done"]
     assert all(frame["is_error"] for frame in rest[1:4])
     process.send(id="3", type="get_messages")
@@ -346,16 +347,16 @@ def test_an_open_input_is_answered_while_a_tool_runs_and_abort_stops_it(env, tmp
 
 
 BESIDE = {
-    "tool": [{"type": "call", "name": "bash", "args": {"command": "echo on; sleep 30"}}],
+    "tool": [{"type": "call", "name": "bash", "args": {"command": "echo on; sleep 300"}}],
     "noisy tool": [{"type": "call", "name": "bash",
                     "args": {"command": "while sleep 0.005; do echo on; done"}}],
-    "model": [{"type": "say", "text": "word " * 20_000, "deltas": 20_000, "delay": 0.001}],
+    "model": [{"type": "say", "text": "word " * 90_000, "deltas": 90_000, "delay": 0.001}],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("beside", BESIDE)
-@pytest.mark.alone
-def test_questions_are_answered_within_ten_milliseconds_beside(beside, env, tmp_path):
+@promised(0.010)
+def test_questions_are_answered_beside(beside, env, tmp_path, within):
     """Nine of ten: one may meet what else the machine does. Measured: 0.04 to 0.12 ms."""
     process = Process(env, *script(tmp_path, [{"parts": BESIDE[beside]}]), cwd=tmp_path)
     process.send(id="1", type="prompt", message="go")
@@ -368,7 +369,7 @@ def test_questions_are_answered_within_ten_milliseconds_beside(beside, env, tmp_
             while process.receive().get("id") != f"{kind}{number}":
                 pass
             times.append(time.perf_counter() - began)
-        assert sorted(times)[17] < 0.010, (kind, sorted(times))
+        assert sorted(times)[17] < within, (kind, sorted(times))
     process.send(id="2", type="abort")
     process.until("done")
     assert process.close()[0] == 0
@@ -379,7 +380,7 @@ def test_a_reader_that_goes_away_ends_the_process_quietly(env):
     process.send(id="1", type="prompt", message="count slowly to 1000")
     process.until("text_delta")
     process.process.stdout.close()
-    code = process.process.wait(10)
+    code = process.process.wait(60)
     told = process.process.stderr.read().decode()
     process.process.stdin.close()
     process.process.stderr.close()
@@ -388,7 +389,7 @@ def test_a_reader_that_goes_away_ends_the_process_quietly(env):
 
 def test_sigterm_ends_the_tools_too(env, tmp_path):
     turns = [{"parts": [{"type": "call", "name": "bash",
-                         "args": {"command": "echo $$; exec sleep 60"}}]}]  # fmt: skip
+                         "args": {"command": "echo $$; exec sleep 360"}}]}]  # fmt: skip
     process = Process(env, *script(tmp_path, turns))
     process.send(id="1", type="prompt", message="go")
     pid = int(process.until("tool_progress")[-1]["text"])
@@ -447,7 +448,7 @@ def test_a_socket_as_standard_input_and_output_works(env):
         ours.sendall(b'{"id":"1","type":"ping"}\n')
         assert json.loads(ours.recv(4096))["data"] == {"pong": True}
         ours.shutdown(socket.SHUT_WR)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 # --- clients ---------------------------------------------------------------------------------
@@ -496,7 +497,7 @@ def test_a_client_that_looks_for_zot_and_does_not_wait_for_hello(zot):
         elif event["type"] == "done":
             break
     process.stdin.close()
-    assert process.wait(timeout=5) == 0
+    assert process.wait(timeout=60) == 0
     process.stdout.close()
     assert "hi" in text and tools == [("bash", {"command": "echo hi"})] and cost == "0.0000"
 
@@ -505,7 +506,7 @@ def test_a_shell_pipe_with_a_closed_input_gets_the_whole_answer_and_status_zero(
     line = '{"id":"1","type":"prompt","message":"say hello"}'
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; echo '{line}' | zot rpc | tail -n 1"],
-        env=zot, capture_output=True, text=True, timeout=20,
+        env=zot, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, '{"type":"done"}\n')
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from tests.daemon.test_rpc import COMMAND, Process, env, kinds, run, script
+from tests.timed import promised
 
 __all__ = ["env"]
 
@@ -19,7 +20,7 @@ def bash(command):
 
 def plain(env, *words, said=b'{"type":"ping"}\n', **more):
     done = subprocess.run(
-        [*COMMAND, *words], input=said, env=env, capture_output=True, timeout=20, **more
+        [*COMMAND, *words], input=said, env=env, capture_output=True, timeout=60, **more
     )
     return done.returncode, done.stdout, done.stderr.decode()
 
@@ -87,7 +88,7 @@ def test_print_mode_needs_what_the_protocol_needs(env):
 
 def test_print_mode_goes_to_the_address_that_is_given(env):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(15)
+        server.settimeout(60)
         words = ("--base-url", f"http://127.0.0.1:{server.getsockname()[1]}", "--api-key", "k-1")
         process = subprocess.Popen(
             [*COMMAND, *words, "-p", "hi"], stdin=subprocess.DEVNULL, env=env,
@@ -106,7 +107,7 @@ def test_print_mode_goes_to_the_address_that_is_given(env):
 def test_a_directory_as_input_is_told(env):
     folder = os.open("/", os.O_RDONLY)
     done = subprocess.run(
-        [*COMMAND, "--provider", "demo"], stdin=folder, env=env, capture_output=True, timeout=20
+        [*COMMAND, "--provider", "demo"], stdin=folder, env=env, capture_output=True, timeout=60
     )
     os.close(folder)
     assert (done.returncode, done.stdout) == (1, b"")
@@ -130,7 +131,7 @@ def test_a_refused_connection_is_tried_again_soon_and_told(env):
     assert first["attempt"] == 1 and 0 < first["delay_ms"] <= 500 and first["message"]
     frames += process.until("done")
     took = time.monotonic() - began
-    assert kinds(frames)[-3:] == ["turn_end", "error", "done"] and took < 25
+    assert kinds(frames)[-3:] == ["turn_end", "error", "done"] and took < 100
     retries = [frame for frame in frames if frame["type"] == "retry"]
     assert sum(frame["delay_ms"] for frame in retries) <= 20_000
     assert process.close()[0] in (0, -signal.SIGPIPE)
@@ -178,7 +179,7 @@ def test_an_abort_right_behind_a_prompt_is_answered_after_it(env, tmp_path):
             {"id": "c", "type": "compact"}, {"id": "s", "type": "ping"},
         )
     )  # fmt: skip
-    words = script(tmp_path, [bash("sleep 30"), "done"])
+    words = script(tmp_path, [bash("sleep 300"), "done"])
     code, frames, _ = run(env, *words, said=said)
     answers = [frame["id"] for frame in frames if frame["type"] == "response"]
     assert code == 0 and answers[:2] == ["p", "a"] and sorted(answers) == ["a", "c", "p", "s"]
@@ -186,14 +187,14 @@ def test_an_abort_right_behind_a_prompt_is_answered_after_it(env, tmp_path):
 
 
 def test_an_aborted_command_keeps_what_it_said(env, tmp_path):
-    process = Process(env, *script(tmp_path, [bash("echo first; sleep 30"), "done"]))
+    process = Process(env, *script(tmp_path, [bash("echo first; sleep 300"), "done"]))
     process.send(type="prompt", message="go")
     process.until("tool_progress")
     process.send(type="abort", id="a")
     frames = process.until("done")
     (result,) = [frame for frame in frames if frame["type"] == "tool_result"]
     text = result["content"][0]["text"]
-    assert result["is_error"] and text.startswith("$ echo first; sleep 30\n\nfirst\n")
+    assert result["is_error"] and text.startswith("$ echo first; sleep 300\n\nfirst\n")
     assert "[exit -1]  Took " in text.splitlines()[-1]
     process.send(type="get_messages", id="m")
     messages = process.receive()["data"]["messages"]
@@ -206,13 +207,13 @@ def test_a_hangup_ends_the_tools(env, tmp_path, number):
     work = tmp_path / "work"
     work.mkdir()
     mark = work / "pid"
-    turns = [bash("echo $$ > pid; echo up; sleep 60"), "x"]
+    turns = [bash("echo $$ > pid; echo up; sleep 360"), "x"]
     process = Process(env, *script(tmp_path, turns), "--cwd", str(work))
     process.send(type="prompt", message="go")
     process.until("tool_progress")
     pid = int(mark.read_text())
     process.process.send_signal(number)
-    assert process.process.wait(10) == -number
+    assert process.process.wait(60) == -number
     for _ in range(100):
         if not os.path.exists(f"/proc/{pid}/cmdline"):
             break
@@ -222,9 +223,9 @@ def test_a_hangup_ends_the_tools(env, tmp_path, number):
 
 
 @pytest.mark.parametrize("busy", [False, True])
-@pytest.mark.alone
-def test_a_reader_that_left_is_noticed_within_a_second(env, tmp_path, busy):
-    turns = [bash("echo up; sleep 60"), "x"]
+@promised(1.5)
+def test_a_reader_that_left_is_noticed(env, tmp_path, busy, within):
+    turns = [bash("echo up; sleep 360"), "x"]
     process = Process(env, *script(tmp_path, turns))
     if busy:
         process.send(type="prompt", message="go")
@@ -234,8 +235,8 @@ def test_a_reader_that_left_is_noticed_within_a_second(env, tmp_path, busy):
         process.receive()
     process.process.stdout.close()
     began = time.monotonic()
-    process.process.wait(10)
-    assert time.monotonic() - began < 3  # a second, and a loaded machine
+    process.process.wait(60)
+    assert time.monotonic() - began < within  # a second, and a moment
     process.process.stdin.close()
     assert process.process.stderr.read() == b""
     process.process.stderr.close()

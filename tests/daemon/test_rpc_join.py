@@ -69,7 +69,7 @@ def test_a_daemon_that_dies_leaves_no_command_and_no_turn_without_an_end(tmp_pat
         while b'"text_delta"' not in process.stdout.readline():
             pass
         daemon.process.kill()
-        out, said = process.communicate(timeout=20)
+        out, said = process.communicate(timeout=60)
     assert process.returncode == 1 and b"the daemon ended the connection" in said
     frames = [json.loads(line) for line in out.split(b"\n") if line]
     refused, problem, done = frames[-3:]

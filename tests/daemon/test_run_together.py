@@ -162,7 +162,7 @@ def test_ctrl_c_withdraws_a_prompt_that_is_queued(tmp_path, daemon):
             assert told.get("params", {}).get("event", {}).get("type") != "turn_ended"
             facts = line.ask("dragoman/session", {"session_id": session})
         waiting.send_signal(signal.SIGINT)
-        _, err = waiting.communicate(timeout=20)
+        _, err = waiting.communicate(timeout=60)
         assert (waiting.returncode, err) == (130, b"dragoman: the prompt was withdrawn.\n")
         facts = line.ask("dragoman/session", {"session_id": session})
         assert facts["queued"] == 0 and facts["session"]["status"] == "running"
@@ -179,7 +179,7 @@ def test_a_reader_that_leaves_cancels_the_turn_in_the_daemon(tmp_path, daemon):
     ) as process:  # fmt: skip
         process.stdout.read(1)
         process.stdout.close()
-        assert process.wait(20) == 141
+        assert process.wait(60) == 141
         assert process.stderr.read() in (b"", b"cancelled\n")
     assert [row["status"] for row in listed(tmp_path)] != ["running"]
 

@@ -26,7 +26,7 @@ def data(tmp_path):
 
 def dead_pid():
     child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait(10)
+    child.wait(60)
     return child.pid
 
 

@@ -159,7 +159,7 @@ async def test_a_server_that_dies_is_noted_and_comes_back(
     noted = await talk.tape.until(ev.Noted)
     assert noted.body.title == "MCP server sums was lost"
     if back:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while talk.status()["sums"]["state"] != "connected":  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
     await talk.turn("all", add)

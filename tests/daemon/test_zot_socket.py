@@ -31,14 +31,14 @@ def address(tmp_path):
         yield str(tmp_path / "any.sock")
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stderr.close()
 
 
 class Client:
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         self.socket.connect(address)
         self.file = self.socket.makefile("rb")
 

@@ -152,7 +152,7 @@ def test_the_page_works_as_written(page: Path, short: Path) -> None:
         said, _ = process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=60)
         pytest.fail(f"does not end:\n{said[-4000:]}")
     finally:
         stop = [sys.executable, "-m", "dragoman", "stop"]

@@ -55,13 +55,13 @@ async def test_an_answer_that_is_settled_long_ago_is_found_in_the_store() -> Non
 
 async def test_a_timer_of_a_question_ends_with_its_session() -> None:
     """What is let go expires nothing any more: it waits in the store."""
-    door = memory_door(Scripted([call("echo", text="x")]), [EchoTool()], approval_timeout=0.03)
+    door = memory_door(Scripted([call("echo", text="x")]), [EchoTool()], approval_timeout=1)
     sid, _, ask = await asked(door)
     host = host_of(door)
     await host.stop()
     loop = asyncio.get_running_loop()
     later = loop.create_future()
-    loop.call_later(0.06, later.set_result, None)  # twice as long as it had
+    loop.call_later(1.5, later.set_result, None)  # longer than it had
     await later
     row = await door.ask(ask.id)
     assert row.settled is None

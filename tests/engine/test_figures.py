@@ -8,6 +8,7 @@ import tracemalloc
 
 import pytest
 from tests.engine.tape import ME, Tape
+from tests.timed import promised
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text
@@ -21,8 +22,8 @@ GO = (Text("go"),)
 
 
 @pytest.mark.parametrize("part", [hang(), say("word " * 50_000, delay=0.001), say("w " * 200_000)])
-@pytest.mark.alone
-async def test_a_model_stream_stops_within_a_tenth_of_a_second(part):
+@promised(0.1)
+async def test_a_model_stream_stops_soon(part, within):
     script = Scripted([part])
     door = memory_door(script)
     sid = (await door.open(OpenSpec(cwd="/"), ME)).id
@@ -32,8 +33,8 @@ async def test_a_model_stream_stops_within_a_tenth_of_a_second(part):
     await tape.until(ev.StreamOpened)
     began = time.perf_counter()
     door.cancel(sid)
-    done = await asyncio.wait_for(work.done, 30)
-    assert time.perf_counter() - began < 0.1
+    done = await asyncio.wait_for(work.done, 60)
+    assert time.perf_counter() - began < within
     assert done.outcome == "cancelled" and script.aborted == 1
 
 
@@ -131,7 +132,8 @@ def alive(group):
     return found
 
 
-async def test_a_tools_process_group_dies_within_three_seconds(tmp_path):
+@promised(3.0)
+async def test_a_tools_process_group_dies_soon(tmp_path, within):
     from dragoman.policy.autonomy import AutonomyPolicy, Rules
     from dragoman.tools.registry import Registry
 
@@ -140,7 +142,7 @@ async def test_a_tools_process_group_dies_within_three_seconds(tmp_path):
         lambda env: policy.boundary(env.mode, env.cwd, env.roots), outputs=str(tmp_path / "out")
     )
     bash = registry.toolbox(None).find("bash")
-    command = "trap '' TERM INT; echo $$ > pids; (trap '' TERM; sleep 30) & echo up; wait"
+    command = "trap '' TERM INT; echo $$ > pids; (trap '' TERM; sleep 300) & echo up; wait"
     door = memory_door(Scripted([call("bash", command=command)]), [bash])  # type: ignore[list-item]
     place = tmp_path / "work"
     place.mkdir()
@@ -154,6 +156,6 @@ async def test_a_tools_process_group_dies_within_three_seconds(tmp_path):
     assert group != os.getpgid(0) and alive(group)
     began = time.perf_counter()
     door.cancel(sid)
-    assert (await asyncio.wait_for(work.done, 30)).outcome == "cancelled"
-    assert time.perf_counter() - began < 3.0
+    assert (await asyncio.wait_for(work.done, 60)).outcome == "cancelled"
+    assert time.perf_counter() - began < within
     assert alive(group) == []

@@ -94,7 +94,7 @@ def with_a_slow_command(door: Door) -> threading.Event:
     gate = threading.Event()
 
     def slowly(cwd: str) -> dict[str, Command]:
-        gate.wait(5)
+        gate.wait(60)
         return {"go": Command("go", "", "", "Go!")}
 
     host_of(door).commands = slowly

@@ -339,7 +339,7 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
 async def lingering():
     """A host with a question open, whose stop lasts until a tool gives in."""
     tool = Stubborn(ignores=True)
-    door = memory_door(Scripted([call("stubborn")]), [tool, EchoTool()], approval_timeout=0.2)
+    door = memory_door(Scripted([call("stubborn")]), [tool, EchoTool()], approval_timeout=1)
     running, _ = await start(door)
     await door.prompt(running, GO, ME)
     await tool.began.wait()
@@ -356,13 +356,13 @@ async def test_an_answer_that_comes_while_the_host_stops_runs_nothing(lingering,
     """The tool would begin and be cut off a moment later: the question waits for the next start."""
     door, waiting, tape, tool = lingering
     ask = tape.of(ev.Asked)[0].ask
-    stopping = asyncio.ensure_future(host_of(door).stop(5.0))
+    stopping = asyncio.ensure_future(host_of(door).stop(60.0))
     await asyncio.sleep(0)
     if way == "a client":
         with pytest.raises(Busy, match="shutting down"):
             await door.answer(ask.id, "allow", ME)
     else:
-        await asyncio.sleep(0.3)  # longer than anybody was to be waited for
+        await asyncio.sleep(1.5)  # longer than anybody was to be waited for
     tool.released.set()
     await asyncio.wait_for(stopping, 30)
     assert [row.ask.id for row in await door.asks(waiting)] == [ask.id]

@@ -30,7 +30,7 @@ def live_and_die(folder: Path, session: str, life: str, acks: int) -> list[tuple
         said.append(line)
     process.kill()
     said += process.stdout.readlines()
-    process.wait(10)
+    process.wait(60)
     process.stdout.close()
     whole = [line.split() for line in said if line.endswith(b"\n")]
     return [(int(seq), kind.decode()) for seq, kind in whole]

@@ -128,7 +128,7 @@ class Fleet:
                 await member.leave()
 
 
-async def until(fits: Callable[[], Any], seconds: float = 10.0) -> Any:
+async def until(fits: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait for something that no event tells of."""
     async with asyncio.timeout(seconds):
         while True:

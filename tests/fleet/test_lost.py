@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fleet.making import Fleet, Member, until
+from tests.timed import promised
 
 from dragoman.engine import events as ev
 from dragoman.engine.events import Who
@@ -43,12 +44,12 @@ async def test_who_waits_at_a_node_that_was_paused_hears_how_its_turns_end(fleet
     session = await a.open()
     runs = await a.say(session, "go", by=ANN)
     waits = await a.say(session, "and on", by=ANN, keep=True)
-    await asyncio.wait_for(runs.started, 10)
+    await asyncio.wait_for(runs.started, 60)
     pause(a)
     b = await fleet.join("b", script(Turn((Say("whole"),)), Turn((Say("more"),))))
     await until(lambda: session in b.host.live)
     revive(a)
-    found = [await asyncio.wait_for(work.done, 10) for work in (runs, waits)]
+    found = [await asyncio.wait_for(work.done, 60) for work in (runs, waits)]
     assert [(one.outcome, one.text) for one in found] == [
         ("completed", "whole"),
         ("completed", "more"),
@@ -82,7 +83,7 @@ async def test_prompts_behind_a_question_are_followed_too(fleet: Fleet) -> None:
     await asyncio.sleep(1.1)  # its lease lapses, by the clock of the database
     await c.door.answer(row.ask.id, "allow", BOB)
     revive(b)
-    assert (await asyncio.wait_for(behind.done, 10)).outcome == "completed"
+    assert (await asyncio.wait_for(behind.done, 60)).outcome == "completed"
     with pytest.raises(StaleEpoch):
         await asyncio.wait_for(refused.done, 30)
 
@@ -92,9 +93,9 @@ async def test_a_lost_session_writes_no_end_of_its_turn(fleet: Fleet) -> None:
     a = await fleet.join("a", script(Turn((Hang(),)), Turn((Say("again"),))))
     session = await a.open()
     work = await a.say(session, "go", by=ANN)
-    await asyncio.wait_for(work.started, 10)
+    await asyncio.wait_for(work.started, 60)
     a.node._give_up("a test")
-    finished = await asyncio.wait_for(work.done, 10)  # taken up again by the same node
+    finished = await asyncio.wait_for(work.done, 60)  # taken up again by the same node
     assert (finished.outcome, finished.text) == ("completed", "again")
     assert [one.outcome for one in await ended(a, session)] == ["completed"]
 
@@ -105,7 +106,7 @@ async def test_one_session_that_cannot_be_given_up_keeps_no_other(
     a = await fleet.join("a", script(Turn((Hang(),))))
     first, second = await a.open(), await a.open()
     work = await a.say(second, "go", by=ANN)
-    await asyncio.wait_for(work.started, 10)
+    await asyncio.wait_for(work.started, 60)
     ledgers = [a.host.live[one].ledger for one in (first, second)]
     park = a.host.let_down
 
@@ -134,8 +135,8 @@ async def test_a_key_that_the_owner_knows_is_known_on_every_node(
     assert caught.value.data["turn"] == first.turn
     with pytest.raises(WrongState):  # at once, if b heard of it meanwhile
         again = await b.say(session, "go", by=BOB, key="k")  # no acknowledgement to wait for
-        await asyncio.wait_for(again.done, 10)
-    await asyncio.wait_for(first.done, 10)
+        await asyncio.wait_for(again.done, 60)
+    await asyncio.wait_for(first.done, 60)
     assert len(await ended(a, session)) == 1
 
 
@@ -158,7 +159,7 @@ async def test_who_watches_a_lost_session_sees_on_when_it_cannot_be_read_at_once
     seen = Seen()
     await a.door.watch(session, ANN, seen, lambda said: None)
     work = await a.say(session, "go", by=ANN, keep=True)
-    await asyncio.wait_for(work.started, 10)
+    await asyncio.wait_for(work.started, 60)
     take, tries = a.store.take, 3
 
     async def reluctant(*given: Any) -> int:
@@ -171,7 +172,7 @@ async def test_who_watches_a_lost_session_sees_on_when_it_cannot_be_read_at_once
     monkeypatch.setattr(a.store, "take", reluctant)
     monkeypatch.setattr(a.node.desk, "claim", lambda *given: asyncio.sleep(0, ()))  # b takes it
     a.node._give_up("a test")
-    await until(lambda: "TurnEnded" in seen.kinds, 20)
+    await until(lambda: "TurnEnded" in seen.kinds)
     assert tries < 0 and seen.kinds.count("TurnEnded") == 1
     assert b.host.live[session].own
 
@@ -262,7 +263,7 @@ async def test_a_command_that_nobody_knows_keeps_no_other_waiting(fleet: Fleet) 
         session,
         b'{"type":"fly"}',
     )
-    await asyncio.wait_for(b.door.rename(session, "Blue", BOB), 10)
+    await asyncio.wait_for(b.door.rename(session, "Blue", BOB), 60)
     result = (await b.node.desk.results(["x"]))["x"]
     assert result is not None and result.refusal is not None
     assert "does not know" in result.refusal.message
@@ -282,7 +283,7 @@ async def test_a_command_that_breaks_is_told_and_not_tried_for_ever(
 
     monkeypatch.setattr("dragoman.fleet.node.do", broken)
     with pytest.raises(Fault, match="no such thing"):
-        await asyncio.wait_for(b.door.rename(session, "Blue", BOB), 10)
+        await asyncio.wait_for(b.door.rename(session, "Blue", BOB), 60)
     await a.node.tick()
     assert len(done) == 1
 
@@ -316,7 +317,10 @@ async def test_a_slow_answer_costs_no_lease(fleet: Fleet, monkeypatch: Any) -> N
     assert a.host.live[session].own and session not in b.host.live
 
 
-async def test_an_answer_that_never_comes_costs_the_sessions_at_the_lease(fleet: Fleet) -> None:
+@promised(2.0)
+async def test_an_answer_that_never_comes_costs_the_sessions_at_the_lease(
+    fleet: Fleet, within: float
+) -> None:
     a = await fleet.join("a", script(Turn((Hang(),))), lease=1.0)
     b = await fleet.join("b", script(), lease=10.0)
     session = await a.open()
@@ -327,4 +331,4 @@ async def test_an_answer_that_never_comes_costs_the_sessions_at_the_lease(fleet:
         held = a.node._held
         await until(lambda: ledger.lost)
         now = asyncio.get_running_loop().time()
-        assert a.node.stalled and 1.0 < now - max(held, a.node._held) < 2.0
+        assert a.node.stalled and 1.0 < now - max(held, a.node._held) < within

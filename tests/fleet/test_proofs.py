@@ -89,7 +89,7 @@ async def test_p1_killed_at_an_instant(fleet: Fleet, instant: int, after: bool) 
     await b.door.load(session)
     doomed = Doomed(a, instant, after)
     work = await b.say(session, "go", by=WHO, keep=True)
-    await asyncio.wait_for(doomed.died.wait(), 10)
+    await asyncio.wait_for(doomed.died.wait(), 60)
     await a.die()
     finished = await asyncio.wait_for(work.done, LEASE + 12)
     assert finished.outcome in ("completed", "interrupted")
@@ -137,7 +137,7 @@ async def test_p1_a_real_daemon_is_killed_at_any_moment(
             kinds = [entry.kind for entry in await store.entries(session)]
             return "turn_ended" in kinds
 
-        await until(settled, 30)
+        await until(settled)
         entries = await store.entries(session)
         await store.close()
         assert [entry.seq for entry in entries] == [*range(1, len(entries) + 1)]
@@ -180,7 +180,7 @@ async def test_p2_a_daemon_that_was_paused_past_its_lease_writes_nothing(
             await zot.command("prompt", message="run `echo $$ > begun; sleep 600`")
             shown = await zot.until(lambda m: "approval" in m and m.get("type") != "response")
             await zot.command("approve", approval=shown["approval"], decision="approve")
-            await until(lambda: begun.exists() and begun.read_text(), 20)
+            await until(lambda: begun.exists() and begun.read_text())
         assert a.process is not None
         assert (await _held_by(nodes.url, session))[0].startswith("node:a:")
         a.process.send_signal(signal.SIGSTOP)
@@ -195,7 +195,7 @@ async def test_p2_a_daemon_that_was_paused_past_its_lease_writes_nothing(
         assert taken[0].startswith("node:b:")
         a.process.send_signal(signal.SIGCONT)
         await seen.until(lambda m: "turn_ended" in str(m))
-        await until(lambda: not _sleepers(nodes.work), 15)  # the first write was refused
+        await until(lambda: not _sleepers(nodes.work))  # the first write was refused
         store = await PostgresStore.open(nodes.url)
         entries = await store.entries(session)
         await store.close()
@@ -274,7 +274,7 @@ async def test_p4_every_hint_and_command_five_times(fleet: Fleet) -> None:
     await until(lambda: a.door.live(session).status == "running")  # type: ignore[union-attr]
     await b.door.steer(session, (Text("left"),), WHO)
     b.door.cancel(session)
-    assert (await asyncio.wait_for(work.done, 10)).outcome == "cancelled"
+    assert (await asyncio.wait_for(work.done, 60)).outcome == "cancelled"
     bodies = [event.body for event in await a.door.history(session)]
 
     def count(kind: type[Any]) -> int:
@@ -408,7 +408,7 @@ async def test_p11_a_turn_goes_on_after_a_restart_that_took_longer_than_the_leas
         for _ in range(chance.randrange(5)):
             await asyncio.sleep(0)
         await asyncio.to_thread(server.halt, crash=not seed % 2)
-        await until(lambda: ledger.lost, 30)
+        await until(lambda: ledger.lost)
         ran = len(echo.ran)
         await asyncio.to_thread(server.start)
         finished = await asyncio.wait_for(work.done, 30)

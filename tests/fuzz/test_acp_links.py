@@ -66,7 +66,7 @@ async def over_stdio(tmp_path: Path) -> AsyncIterator[Talk]:
     try:
         yield Lines(process.stdout, process.stdin)
         process.stdin.close()
-        assert await asyncio.wait_for(process.wait(), 15) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
     finally:
         if process.returncode is None:
             process.kill()

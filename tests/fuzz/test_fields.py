@@ -120,7 +120,7 @@ Talk = tuple[Callable[[bytes], None], Callable[[], Awaitable[bytes]]]
 @asynccontextmanager
 async def over_memory(open: Opener, place: Path) -> AsyncIterator[Talk]:
     client = memory.Client(open)
-    yield client.feed, lambda: client.receive(10)
+    yield client.feed, lambda: client.receive(60)
     client.drop()
 
 
@@ -130,7 +130,7 @@ async def over_unix(open: Opener, place: Path) -> AsyncIterator[Talk]:
     reader, writer = await asyncio.open_unix_connection(str(place / "s"), limit=1 << 26)
 
     async def receive() -> bytes:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             line = await reader.readline()
         if not line:
             raise EOFError("the server ended the connection")

@@ -33,12 +33,12 @@ class Served:
 
     def client(self, **options: Any) -> httpx.AsyncClient:
         headers = {"authorization": f"Bearer {self.token}", **options.pop("headers", {})}
-        return httpx.AsyncClient(base_url=self.address, headers=headers, timeout=10, **options)
+        return httpx.AsyncClient(base_url=self.address, headers=headers, timeout=60, **options)
 
     def stranger(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.address, timeout=10, **options)
+        return httpx.AsyncClient(base_url=self.address, timeout=60, **options)
 
-    async def raw(self, data: bytes, *, until_closed: bool = True, within: float = 5.0) -> bytes:
+    async def raw(self, data: bytes, *, until_closed: bool = True, within: float = 60.0) -> bytes:
         """Send bytes as they are; returns what came back."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:

@@ -26,7 +26,7 @@ async def test_an_app_serves_its_route_and_its_method(tmp_path: Path):
         listener = await unix.listen(path, opener)
         running = asyncio.ensure_future(app.serve())
         try:
-            await asyncio.wait_for(app.ready.wait(), 10)
+            await asyncio.wait_for(app.ready.wait(), 60)
             async with served.client() as client:
                 answer = await client.get("/apps/@me/weather/today")
                 assert (answer.status_code, answer.text) == (200, "GET fine"), answer.text
@@ -38,5 +38,5 @@ async def test_an_app_serves_its_route_and_its_method(tmp_path: Path):
                 assert (await stranger.get("/apps/@me/weather/today")).status_code == 401
         finally:
             app.stop()
-            await asyncio.wait_for(running, 10)
+            await asyncio.wait_for(running, 60)
             await listener.close()

@@ -28,7 +28,7 @@ ways = ({"cookie": cookie, "origin": origin, "x-dragoman": "1"},
         {"authorization": f"Bearer {token}"}, {"sec-websocket-protocol": f"bearer.{token}"})
 for headers in ways:
     for method, path in (("GET", "/api/status"), ("PUT", "/api/config"), ("POST", "/api/sessions")):
-        c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         body = None if method == "GET" else "{}"
         c.request(method, path, body, {"content-type": "application/json", **headers})
         if sys.argv[4] == "leaves":

@@ -34,7 +34,7 @@ async def test_a_question_by_link_and_by_push(case: str) -> None:
             "ask_1", info.id, "tool", title, 1, tool="bash", args=args, changes=changes, digest="d1"
         )
         await served.door.put_ask(ask)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             _, body = await phone.got.get()
         told = msgspec.json.decode(phone.read(body))
         said = told["title"] + told["body"]

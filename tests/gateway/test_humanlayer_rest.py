@@ -299,7 +299,7 @@ async def test_the_gateway_wants_a_token_and_the_native_port_its_owner(served, u
     async with made.stranger() as stranger:
         assert (await stranger.get(f"{API}/health")).status_code == 401
     address = await made.gate.open_native(DIALECT.rest, unused_port)
-    async with httpx.AsyncClient(base_url=address, timeout=10) as native:
+    async with httpx.AsyncClient(base_url=address, timeout=60) as native:
         assert (await native.get(f"{API}/health")).json()["status"] == "ok"
         assert (await native.get("/api/sessions")).status_code == 404
         assert (await native.get("/")).status_code == 404
@@ -330,14 +330,14 @@ async def test_the_gateway_wants_a_token_and_the_native_port_its_owner(served, u
         through = await client.get(f"{API}/sessions", headers=app)
         assert through.status_code == 403  # the gateway is no port of that app
     made.gate.is_owner = lambda peer, here: False
-    async with httpx.AsyncClient(base_url=address, timeout=10) as other:
+    async with httpx.AsyncClient(base_url=address, timeout=60) as other:
         assert (await other.get(f"{API}/health")).status_code == 401
 
 
 async def test_the_native_port_knows_no_prefix(unused_port):
     async with serving(["done"], path_prefix="/below") as made:
         address = await made.gate.open_native(DIALECT.rest, unused_port)
-        async with httpx.AsyncClient(base_url=address, timeout=10) as native:
+        async with httpx.AsyncClient(base_url=address, timeout=60) as native:
             assert (await native.get(f"{API}/health")).status_code == 200
             assert (await native.get(f"/below{API}/health")).status_code == 404
 

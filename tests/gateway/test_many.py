@@ -90,13 +90,13 @@ async def test_none_loses_a_word_and_one_that_does_not_read_costs_little():
                 lambda: Watcher(served.token, info.id), "127.0.0.1", served.port
             )
             watchers.append(watcher)
-        await asyncio.wait_for(asyncio.gather(*(one.ready for one in watchers)), 20)
+        await asyncio.wait_for(asyncio.gather(*(one.ready for one in watchers)), 60)
         deaf = watchers.pop()
         deaf.transport.pause_reading()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         work = await served.door.prompt(info.id, (Text("go"),))
         await asyncio.wait_for(work.done, 40)
-        await asyncio.wait_for(asyncio.gather(*(one.over for one in watchers)), 20)
+        await asyncio.wait_for(asyncio.gather(*(one.over for one in watchers)), 60)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         for one in watchers:
             assert "".join(one.text) == words
@@ -105,7 +105,7 @@ async def test_none_loses_a_word_and_one_that_does_not_read_costs_little():
         assert buffered < 2_000_000
         # Reading again, it catches up: nothing that is kept was lost to it.
         deaf.transport.resume_reading()
-        await asyncio.wait_for(asyncio.shield(deaf.over), 10)
+        await asyncio.wait_for(asyncio.shield(deaf.over), 60)
         assert "".join(deaf.text).endswith("END")
         for one in (*watchers, deaf):
             one.transport.abort()
@@ -125,7 +125,7 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
                 lambda: Watcher(served.token, info.id), "127.0.0.1", served.port
             )
             watchers.append(watcher)
-        await asyncio.wait_for(asyncio.gather(*(one.ready for one in watchers)), 10)
+        await asyncio.wait_for(asyncio.gather(*(one.ready for one in watchers)), 60)
         reading, deaf = watchers
         deaf.transport.pause_reading()
         _, stream = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
@@ -139,10 +139,10 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
         tell = session.ledger.hub._changed
         session.ledger.hub._changed = lambda: (tell(), there.set())  # type: ignore[assignment]
         if len(session.ledger.hub.watches) < 3:
-            await asyncio.wait_for(there.wait(), 10)
+            await asyncio.wait_for(there.wait(), 60)
         work = await served.door.prompt(info.id, (Text("go"),))
         await asyncio.wait_for(work.done, 40)
-        await asyncio.wait_for(asyncio.shield(reading.over), 20)
+        await asyncio.wait_for(asyncio.shield(reading.over), 60)
         assert "".join(reading.text) == words
         for watch in session.ledger.hub.watches:
             assert watch.weight <= HOLD_BYTES
@@ -150,7 +150,7 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
         streams = [one for one in served.gate.connections if one.streams]
         assert [one.transport.get_write_buffer_size() < 3_000_000 for one in streams] == [True]
         deaf.transport.resume_reading()
-        await asyncio.wait_for(asyncio.shield(deaf.over), 20)
+        await asyncio.wait_for(asyncio.shield(deaf.over), 60)
         assert "".join(deaf.text) == words  # what it missed came from the store
         stream.transport.abort()
         for one in watchers:

@@ -35,7 +35,7 @@ class Beside:
         self.ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.thread.start()
-        assert self.ready.wait(10)
+        assert self.ready.wait(60)
 
     async def _run(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -106,7 +106,7 @@ def test_answers_are_as_the_document_says(name: str, operations: dict[str, Any],
         case.call_and_validate(
             base_url=served.address,
             headers=headers,
-            timeout=10,
+            timeout=60,
             # What is well formed may still be refused: an unknown directory, a code that was used.
             excluded_checks=[positive_data_acceptance],
         )
@@ -117,7 +117,7 @@ def test_answers_are_as_the_document_says(name: str, operations: dict[str, Any],
 @pytest.mark.parametrize("path", STREAMS)
 def test_streams_begin_as_the_document_says(beside: Beside, path: str):
     bearer = {"Authorization": f"Bearer {beside.served.token}"}
-    with httpx.Client(base_url=beside.served.address, headers=bearer, timeout=5) as client:
+    with httpx.Client(base_url=beside.served.address, headers=bearer, timeout=60) as client:
         id = client.post("/api/sessions").json()["id"]
         with client.stream("GET", path.replace("{id}", id)) as stream:
             assert stream.status_code == 200

@@ -165,7 +165,7 @@ async def test_tls_with_a_given_certificate(tmp_path: Path):
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
          "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
          "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert],
-        check=True, capture_output=True, timeout=20,
+        check=True, capture_output=True, timeout=60,
     )  # fmt: skip
     async with serving(["Hi."], tls_cert=str(cert), tls_key=str(key)) as served:
         assert served.address.startswith("https://")

@@ -173,7 +173,7 @@ async def test_the_walls_are_those_of_commands(tmp_path: Path) -> None:
 
 
 async def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    config = hook(on='"tool_executing"', run="'sleep 60'", timeout_secs="0.3")
+    config = hook(on='"tool_executing"', run="'sleep 360'", timeout_secs="0.3")
     script = Scripted([turn(call("ls", path=".")), say("ok")])
     async with hosting(tmp_path, config, script) as (composed, session):
         await go(composed, session)
@@ -183,7 +183,7 @@ async def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        ("sleep 60", "timed out"),
+        ("sleep 360", "timed out"),
         ("kill -9 $$", "no answer"),
         ("sh -c 'kill -9 $$'", "no answer"),
         ("./not-here.sh", "exit 127"),

@@ -35,7 +35,7 @@ def beside(command: str) -> Any:
 
 
 async def test_a_command_that_ended_with_its_host_is_told_once_and_found(tmp_path: Path) -> None:
-    first = Scripted([beside("sleep 60"), beside("exit 3"), say("ok")])
+    first = Scripted([beside("sleep 360"), beside("exit 3"), say("ok")])
     async with hosting(tmp_path, first) as composed:
         session = await opened(composed, tmp_path, first)
         await go(composed, session)
@@ -48,7 +48,7 @@ async def test_a_command_that_ended_with_its_host_is_told_once_and_found(tmp_pat
         [
             turn(call("bash_output", id="bg1")),
             turn(call("bash_output", id="bg2"), call("bash_output"), call("bash_kill", id="bg1")),
-            beside("sleep 61"),
+            beside("sleep 361"),
             say("ok"),
             turn(call("bash_output")),
             say("ok"),
@@ -60,7 +60,7 @@ async def test_a_command_that_ended_with_its_host_is_told_once_and_found(tmp_pat
         await go(composed, session)
         shown = results(composed, session)[2:]
         systems = [request.system for request in second.requests]
-    told = "let this session go:\n- bg1: sleep 60\n"
+    told = "let this session go:\n- bg1: sleep 360\n"
     assert all(told in system and "exit 3" not in system for system in systems[:4])
     assert not any(told in system for system in systems[4:])
     assert shown[0].startswith("[bg1: gone with the host that ran it")
@@ -72,13 +72,13 @@ async def test_a_command_that_ended_with_its_host_is_told_once_and_found(tmp_pat
 
 
 async def test_a_session_that_is_let_go_loses_its_commands_and_is_told(tmp_path: Path) -> None:
-    script = Scripted([beside("sleep 60"), say("ok"), say("again"), say("more")])
+    script = Scripted([beside("sleep 360"), say("ok"), say("again"), say("more")])
     async with hosting(tmp_path, script) as composed:
         session = await opened(composed, tmp_path, script)
         await go(composed, session)
         await go(composed, session)
-        assert "sleep 60" not in script.requests[-1].system  # it runs
+        assert "sleep 360" not in script.requests[-1].system  # it runs
         await composed.door.close(session)
         await composed.door.load(session)
         await go(composed, session)
-        assert "- bg1: sleep 60" in script.requests[-1].system
+        assert "- bg1: sleep 360" in script.requests[-1].system

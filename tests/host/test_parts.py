@@ -73,7 +73,7 @@ async def test_agent_access_runs_commands_without_our_secrets(ground: Any) -> No
 
 async def test_agent_access_a_terminal_can_be_ended(ground: Any) -> None:
     made, turn, _ = ground
-    terminal = await made.run(turn, {"command": "sleep 60"})
+    terminal = await made.run(turn, {"command": "sleep 360"})
     assert terminal.exit_status() is None
     terminal.kill()
     assert await terminal.wait() == {"exitCode": None, "signal": "SIGKILL"}

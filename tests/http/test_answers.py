@@ -253,11 +253,12 @@ async def test_a_body_that_drips_is_not_cut() -> None:
         await line.asked()
         await line.say(STREAM)
         for _ in range(12):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
             await line.say(chunked(b"x", end=False))
         await line.say(chunked())
 
-    async with Server(play) as server, closing(Client(env={}, timeouts=QUICK)) as client:
+    patient = Timeouts(between=2)  # of one pause, not of all
+    async with Server(play) as server, closing(Client(env={}, timeouts=patient)) as client:
         assert (await client.fetch("POST", server.url)).body == b"x" * 12
 
 
@@ -302,10 +303,8 @@ async def test_leaving_early_closes_the_connection_at_once() -> None:
         async with client.open("POST", server.url) as answer:
             answer.into(lambda data: None)
             await answer.more()
-            began = time.perf_counter()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):  # by no limit of the client's, which are longer
             await gone.wait()
-        assert time.perf_counter() - began < 5  # by no limit of time
 
 
 @pytest.mark.parametrize("said", [[], [STREAM], [STREAM, chunked(b"hello", end=False)]])
@@ -321,15 +320,13 @@ async def test_cancel_anywhere_closes_the_connection_at_once(said: list[bytes]) 
 
     async with Server(play) as server, closing(Client(env={})) as client:
         task = asyncio.create_task(client.fetch("POST", server.url))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):  # by no limit of the client's, which are longer
             await here.wait()
             await asyncio.sleep(0.02)
-            began = time.perf_counter()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             await gone.wait()
-        assert time.perf_counter() - began < 5  # by no limit of time
 
 
 async def test_a_sink_that_nobody_empties_stops_the_sender() -> None:

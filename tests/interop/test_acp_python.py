@@ -40,7 +40,7 @@ class Editor:
         return "".join(one.content.text for one in self.of(kind))
 
     async def see(self, kind: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.of(kind):
                 self.news.clear()
                 await self.news.wait()

@@ -57,7 +57,7 @@ async def visiting(scene: Scene) -> AsyncIterator[Visitor]:
         yield visitor
         assert process.stdin is not None
         process.stdin.close()
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
     finally:
         if process.returncode is None:
             process.kill()

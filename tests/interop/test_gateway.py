@@ -27,7 +27,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 def new_token(folder: Path) -> str:
     made = subprocess.run(
         [AGENT, "token", "new", "--config-dir", str(folder)],
-        capture_output=True, text=True, timeout=20, check=True,
+        capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     return made.stdout.split()[-1]
 

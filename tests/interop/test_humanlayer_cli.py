@@ -41,13 +41,13 @@ class Scene:
             DRAGOMAN, "daemon", "--no-gateway", env=self.env, stderr=asyncio.subprocess.PIPE
         )
         assert self.daemon.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while b"ready" not in (line := await self.daemon.stderr.readline()):
                 assert line, "the daemon ended"
 
     async def stop(self) -> None:
         self.daemon.terminate()
-        await asyncio.wait_for(self.daemon.communicate(), 20)
+        await asyncio.wait_for(self.daemon.communicate(), 60)
 
     async def cli(self, *words: str) -> tuple[int, str, str]:
         process = await asyncio.create_subprocess_exec(
@@ -62,7 +62,7 @@ class Scene:
         reader, writer = await asyncio.open_unix_connection(self.socket, limit=1 << 24)
         request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
         writer.write(json.dumps(request).encode() + b"\n")
-        answer = json.loads(await asyncio.wait_for(reader.readline(), 10))
+        answer = json.loads(await asyncio.wait_for(reader.readline(), 60))
         writer.close()
         await writer.wait_closed()
         return answer["result"]
@@ -72,10 +72,10 @@ class Scene:
         reader, writer = await asyncio.open_unix_connection(self.socket, limit=1 << 24)
         request = {"jsonrpc": "2.0", "method": "Subscribe", "params": params, "id": 1}
         writer.write(json.dumps(request).encode() + b"\n")
-        assert b"sub_" in await asyncio.wait_for(reader.readline(), 10)
+        assert b"sub_" in await asyncio.wait_for(reader.readline(), 60)
 
         async def until(kind: str, **data):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while True:
                     event = json.loads(await reader.readline())["result"]["event"]
                     if event["type"] == kind and data.items() <= event["data"].items():
@@ -186,7 +186,7 @@ class Permissions:
         return self.last
 
     async def answer(self, id):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 message = json.loads(await self.process.stdout.readline())
                 if message.get("id") == id:

@@ -35,7 +35,7 @@ def test_a_generated_client_is_typed_and_works_on_both_ports(tmp_path: Path) -> 
         daemon.wait_ready()
         gateway = json.loads((daemon.data / "gateway.json").read_text())["address"]
         native = f"http://127.0.0.1:{port}"
-        with urllib.request.urlopen(f"{native}/api/v1/openapi.json", timeout=10) as answer:
+        with urllib.request.urlopen(f"{native}/api/v1/openapi.json", timeout=60) as answer:
             (tmp_path / "openapi.json").write_bytes(answer.read())
         place = tmp_path / "client"
         place.mkdir()

@@ -116,7 +116,7 @@ async def talk(host: Composed, cwd: Path) -> tuple[Any, Tape]:
     await host.door.watch(info.id, ME, tape, lambda said: None)
 
     async def say(text: str) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await (await host.door.prompt(info.id, (Text(text),), ME)).done
 
     return say, tape

@@ -38,7 +38,7 @@ except OSError as error:
 """
 TUNNEL = """
 import http.client, sys
-connection = http.client.HTTPConnection("127.0.0.1", 3128, timeout=10)
+connection = http.client.HTTPConnection("127.0.0.1", 3128, timeout=60)
 connection.set_tunnel(sys.argv[1], int(sys.argv[2]))
 try:
     connection.request("GET", "/x")

@@ -60,7 +60,7 @@ def test_programs_that_only_look_leave_everything_as_it_is(tmp_path: Path) -> No
             continue
         tried += 1
         subprocess.run(
-            words, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=20,
+            words, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
             check=False,
         )  # fmt: skip
         assert everything(tmp_path) == before, command

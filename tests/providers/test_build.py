@@ -197,7 +197,7 @@ def test_local_child_reports_once_and_ends_with_its_input(
     order = json.dumps({"path": path, "key": "k", "context": 1, "threads": 1}) + "\n"
     done = subprocess.run(
         [sys.executable, "-m", local_child.__name__], input=order, text=True, capture_output=True,
-        env={"PYTHONPATH": str(tmp_path)}, timeout=20,
+        env={"PYTHONPATH": str(tmp_path)}, timeout=60,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert json.loads(done.stdout) == report and "noise" in done.stderr

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.providers.parts import Seen, read, request, user
+from tests.timed import promised
 
 from dragoman.engine.content import Image, Message, Text, ToolCall, ToolResult
 from dragoman.engine.faults import ProviderFailed
@@ -173,26 +174,29 @@ async def test_long_is_many_deltas() -> None:
     assert seen.text == "word " * 5000
 
 
-@pytest.mark.alone
-async def test_counting_slowly_is_paced_and_can_be_stopped() -> None:
+@promised(2.0)
+async def test_counting_slowly_is_paced(within: float) -> None:
     began = time.perf_counter()
     seen = await say(user("count slowly to 4"))
-    assert seen.text.startswith("1 2 3 4") and 0.45 < time.perf_counter() - began < 2.0
+    assert seen.text.startswith("1 2 3 4") and 0.45 < time.perf_counter() - began < within
+
+
+@promised(0.1)
+async def test_counting_slowly_can_be_stopped(within: float) -> None:
     task = asyncio.create_task(say(user("count slowly to 1000")))
     await asyncio.sleep(0.05)
     task.cancel()
     began = time.perf_counter()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.perf_counter() - began < 0.1
+    assert time.perf_counter() - began < within
 
 
-@pytest.mark.alone
 async def test_a_pace_of_ones_own_holds_for_slow_counting_too() -> None:
     began = time.perf_counter()
-    asked = request(MODEL, user("count slowly to 40"), tools=TOOLS)
+    asked = request(MODEL, user("count slowly to 800"), tools=TOOLS)
     assert (await read(Demo(0.001).stream(asked))).text.startswith("1 2 3 ")
-    assert time.perf_counter() - began < 2.0
+    assert time.perf_counter() - began < 60  # two minutes by its own
 
 
 async def test_how_to_connect_a_model_is_told_once_in_a_session() -> None:
@@ -268,11 +272,10 @@ def test_joiners_in_quotes_belong_to_the_text() -> None:
     assert steps[0][0].args["content"] == "now then run"
 
 
-@pytest.mark.alone
 def test_matching_is_bounded() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     parse("write " + "a to " * 700)
     parse("edit " + "x " * 1_900)
     parse("\n".join(["read " + "b" * 3_000] * 20))
     parse("find " + '"' * 3_900)
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 10

@@ -82,8 +82,8 @@ def test_a_long_line_in_small_pieces_is_put_together_once() -> None:
     parser = EventParser()
     began = time.process_time()
     assert parser.feed(b"data: ") == []
-    for _ in range(15_000):
-        assert parser.feed(b"x" * 800) == []
+    for _ in range(120_000):
+        assert parser.feed(b"x" * 100) == []
     assert parser.feed(b"\ndata: y") == []
     assert parser.feed(b"\r\r") == [b"x" * 12_000_000 + b"\ny"]
-    assert time.process_time() - began < 2  # 10 and more when every piece copies all before it
+    assert time.process_time() - began < 15  # minutes when every piece copies all before it

@@ -53,7 +53,7 @@ class Nobody:
             try:
                 done = subprocess.run(
                     [path, "-c", "import ctypes, msgspec, pytest, pytest_asyncio, dragoman, tests"],
-                    cwd=ROOT, env=self.env, capture_output=True, timeout=20, **self.as_user,
+                    cwd=ROOT, env=self.env, capture_output=True, timeout=60, **self.as_user,
                 )  # fmt: skip
             except OSError:
                 continue

@@ -123,7 +123,7 @@ def inside(code: str, *before: Callable[[], None]) -> str:
         enter()
 
     done = subprocess.run(
-        [sys.executable, "-c", code], preexec_fn=start, capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", code], preexec_fn=start, capture_output=True, text=True, timeout=60
     )
     return done.stdout + done.stderr
 

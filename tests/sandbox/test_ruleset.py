@@ -117,7 +117,7 @@ def test_a_command_has_no_hand_on_the_walls_of_the_next(tmp_path: Path, made: li
         assert launch.done is not None
         said = subprocess.run(
             launch.argv, cwd=launch.cwd, env=dict(launch.env), preexec_fn=launch.preexec,
-            pass_fds=launch.keep, capture_output=True, text=True, timeout=20,
+            pass_fds=launch.keep, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         launch.done()
         assert "/proc/" in said.stdout, said

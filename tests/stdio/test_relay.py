@@ -416,7 +416,7 @@ async def test_bridge_that_is_not_let_in_says_whom_it_asked(where: Places, stran
     assert "acp-bridge-token" not in str(told.value)
 
     gone = subprocess.Popen(["true"])
-    gone.wait(10)
+    gone.wait(60)
     note(where, f"http://127.0.0.1:{stranger}", gone.pid)
     with pytest.raises(NotThere, match="may be another daemon.*has ended"):  # it is waited for
         await way.connect(nobody, "n")

@@ -114,7 +114,7 @@ class Child:
 
     async def close(self) -> None:
         _send(self._process.stdin, None)
-        assert self._process.wait(20) == 0
+        assert self._process.wait(60) == 0
         self._end()
 
     def kill(self) -> None:
@@ -123,7 +123,7 @@ class Child:
             self._end()
 
     def _end(self) -> None:
-        self._process.wait(20)
+        self._process.wait(60)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdout.close()
         self._process.stdin.close()

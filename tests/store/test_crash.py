@@ -70,7 +70,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_torn(
         for line in child.stdout.read().splitlines(keepends=True):
             note(acked, line)
         child.stdout.close()
-        child.wait(10)
+        child.wait(60)
         reopened, notices = open_store(path)
         assert not notices
         for name, last in acked.items():

@@ -81,7 +81,7 @@ async def test_batches_of_one_session_in_a_group_move_its_row_once(tmp_path: Pat
     def hold(statement: str) -> None:
         seen.append(statement)
         entered.set()
-        assert leave.wait(10)
+        assert leave.wait(60)
 
     store.writer._connection.set_trace_callback(hold)
     first = store.post(make_batch("s1", epoch, 0, 0, last_seq=1))

@@ -75,7 +75,7 @@ async def test_what_was_posted_while_the_server_restarts_is_written_when_it_is_b
     store.writer.on_stall = lambda why: (stalls.append(why), gone.set())  # type: ignore[assignment]
     await asyncio.to_thread(mortal.halt)
     posted = [store.post(make_batch("s1", epoch, n)) for n in range(3, 9)]
-    await asyncio.wait_for(gone.wait(), 10)
+    await asyncio.wait_for(gone.wait(), 60)
     assert "cannot be reached" in store.stalled and store.problem == store.stalled
     assert not any(one.done() for one in posted)
     await asyncio.to_thread(mortal.start)
@@ -152,7 +152,7 @@ async def test_what_waits_too_long_is_refused_and_the_next_is_written(
     through: tuple[Proxy, str],
 ) -> None:
     proxy, url = through
-    store = await PostgresStore.open(url, wait=0.3)
+    store = await PostgresStore.open(url, wait=2)
     epoch = await store.create(make_info("s1"), "me")
     await proxy.shut()
     with pytest.raises(StoreFailed) as caught:

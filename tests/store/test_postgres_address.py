@@ -145,7 +145,7 @@ async def test_an_isolation_that_the_database_prefers_costs_no_append(postgres: 
 
 async def test_a_database_that_can_only_be_read_is_told_and_waited_for(postgres: Server) -> None:
     url = await new_database(postgres)
-    store = await PostgresStore.open(url, wait=20.0)
+    store = await PostgresStore.open(url, wait=100.0)
     await store.create(make_info("s"), "me")
     name = url.partition("?")[0].rpartition("/")[2]
     other = await asyncpg.connect(url)
@@ -155,11 +155,11 @@ async def test_a_database_that_can_only_be_read_is_told_and_waited_for(postgres:
     await other.execute("SELECT pg_terminate_backend($1)".replace(
         "$1", str(store.writer._connection.get_server_pid())))  # type: ignore[union-attr]  # fmt: skip
     posted = store.post(make_batch("s", 1, 1))
-    await asyncio.wait_for(stalled.wait(), 20)
+    await asyncio.wait_for(stalled.wait(), 60)
     assert not posted.done() and "only be read" in store.problem
     await other.execute("SET default_transaction_read_only = off")
     await other.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
-    assert await asyncio.wait_for(posted, 20) > 0 and store.problem == ""
+    assert await asyncio.wait_for(posted, 60) > 0 and store.problem == ""
     await other.close()
     await store.close()
 
@@ -168,7 +168,7 @@ async def test_who_waits_for_a_locked_table_is_refused_together(
     postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = await new_database(postgres)
-    store = await PostgresStore.open(f"{url}&statement_timeout=400", wait=0.6)
+    store = await PostgresStore.open(f"{url}&statement_timeout=2000", wait=3)
     names = [f"s{n}" for n in range(8)]
     for name in names:
         await store.create(make_info(name), "me")
@@ -180,7 +180,7 @@ async def test_who_waits_for_a_locked_table_is_refused_together(
     alone: list[Any] = []
     monkeypatch.setattr(store.writer, "_write_one", lambda *given: alone.append(given))
     posted = [store.post(make_batch(name, 1, 2)) for name in names]
-    found: list[Any] = await asyncio.wait_for(asyncio.gather(*posted, return_exceptions=True), 30)
+    found: list[Any] = await asyncio.wait_for(asyncio.gather(*posted, return_exceptions=True), 60)
     monkeypatch.undo()
     assert alone == []  # each for itself would have to wait as long again
     assert {type(one) for one in found} == {StoreFailed}

@@ -189,7 +189,7 @@ def fill(path: Path, count: int) -> None:
     made.close()
 
 
-@pytest.mark.alone  # it has 50 ms
+@pytest.mark.timed
 async def test_a_hundred_thousand_sessions_are_searched_in_a_moment(tmp_path):
     path = tmp_path / "s.db"
     await SqliteStore(path).close()

@@ -51,7 +51,7 @@ class Gate:
 
     def _hold(self, connection: sqlite3.Connection) -> None:
         self.entered.set()
-        assert self.leave.wait(10)
+        assert self.leave.wait(60)
 
 
 async def queue_up(store: SqliteStore, works: list[Any]) -> list[Any]:
@@ -274,7 +274,7 @@ async def test_sqlite_is_loaded_only_when_a_file_is_opened() -> None:
         "import sys, dragoman.store.sqlite as s; s.open_store('x', want_file=False);"
         "sys.exit('sqlite3' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=10).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
 # --- lists do not grow ------------------------------------------------------------------------

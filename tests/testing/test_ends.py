@@ -38,10 +38,10 @@ async def test_ends_carry_lines_and_tell_the_end(kind: str) -> None:
     end: Any = MemoryEnd(Client(Echo)) if kind == "memory" else await pipes(Echo)
     await end.send(b"one\ntw")
     await end.send(b"o\n")
-    assert [await end.receive(2), await end.receive(2)] == [b"one", b"two"]
+    assert [await end.receive(60), await end.receive(60)] == [b"one", b"two"]
     with pytest.raises(TimeoutError):
         await end.receive(0.01)
     await end.end()
     with pytest.raises(EOFError):
-        await end.receive(2)
+        await end.receive(60)
     await end.close()

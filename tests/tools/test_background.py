@@ -24,7 +24,7 @@ async def gone(pid: int) -> bool:
 async def test_it_goes_on_is_looked_at_and_ended(use: Any, registry: Registry, env: Env) -> None:
     out = said(
         await use(
-            "bash", command="echo $$; cat > /dev/null < <(sleep 60); echo no", background=True
+            "bash", command="echo $$; cat > /dev/null < <(sleep 360); echo no", background=True
         )
     )
     assert "bg1" in out
@@ -54,7 +54,7 @@ async def test_it_is_bounded_and_ends_with_the_session(
 ) -> None:
     box = registry.toolbox(session=env.session)
     for _ in range(MOST):
-        await use("bash", command="exec sleep 60", background=True)
+        await use("bash", command="exec sleep 360", background=True)
     with pytest.raises(TooMany, match="bash_kill"):
         await use("bash", command="true", background=True)
     jobs = registry.jobs.all(env.session)
@@ -63,7 +63,7 @@ async def test_it_is_bounded_and_ends_with_the_session(
 
 
 async def test_other_sessions_do_not_see_it(registry: Registry, env: Env, use: Any) -> None:
-    await use("bash", command="sleep 60", background=True)
+    await use("bash", command="sleep 360", background=True)
     env.session = "another"  # type: ignore[misc]
     with pytest.raises(BadInput):
         await use("bash_output", id="bg1")

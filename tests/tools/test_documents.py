@@ -28,7 +28,7 @@ async def test_html_is_made_readable() -> None:
 def test_the_program_is_bounded_in_what_it_says() -> None:
     done = subprocess.run(
         [sys.executable, "-I", extract.__file__, "html", "10"], input=b"<p>" + b"word " * 100,
-        capture_output=True, timeout=20, check=True,
+        capture_output=True, timeout=60, check=True,
     )  # fmt: skip
     assert len(done.stdout) == 11
 

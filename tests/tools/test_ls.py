@@ -245,7 +245,7 @@ async def test_running_ends_what_takes_too_long_with_all_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "GRACE", 0.2)
-    run = command(tmp_path, "/bin/sh", "-c", "sleep 60 & echo $!; sleep 60")
+    run = command(tmp_path, "/bin/sh", "-c", "sleep 360 & echo $!; sleep 360")
     assert await run.run(1.0) is True
     beside = Path(f"/proc/{int(run.capture.text())}/stat")  # of the one in the background
     assert not beside.exists() or beside.read_text().split()[2] == "Z"

@@ -94,7 +94,7 @@ async def listening(way: str) -> AsyncIterator[tuple[subprocess.Popen[bytes], in
         yield process, port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 async def test_a_server_over_http() -> None:
@@ -163,7 +163,7 @@ async def test_the_death_of_an_idle_server_is_noticed_at_once_and_the_next_call_
         assert add is not None
         first = int(pid.read_text())
         os.kill(first, signal.SIGKILL)
-        title, _ = await asyncio.wait_for(noted.get(), 10)  # though nobody called it
+        title, _ = await asyncio.wait_for(noted.get(), 60)  # though nobody called it
         assert title == "MCP server sums was lost"
         again = tools.find("mcp__sums__add")
         assert again is not None, "it is still offered"

@@ -123,7 +123,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def lost(noted: Noted) -> str:
-    title, text = await asyncio.wait_for(noted.get(), 10)  # though nobody called it
+    title, text = await asyncio.wait_for(noted.get(), 60)  # though nobody called it
     assert title == "MCP server far was lost"
     return text
 

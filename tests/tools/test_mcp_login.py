@@ -55,7 +55,7 @@ def browse(address: str) -> None:
     """Follow an address and its redirect, as a browser does."""
     for _ in range(2):
         parts = urlsplit(address)
-        link = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+        link = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
         link.request("GET", f"{parts.path}?{parts.query}")
         answer = link.getresponse()
         answer.read()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.timed import promised
 from tests.tools.making import Env, said
 
 from dragoman.engine.faults import BadInput, Refused
@@ -201,24 +202,24 @@ async def test_names_that_are_no_utf8(use: Any, work: Path) -> None:
     assert said(await use("ls")) == r'"bad\377"'
 
 
-@pytest.mark.alone
-async def test_a_hostile_expression_stalls_nobody(work: Path, env: Env) -> None:
+@promised(0.5)
+async def test_a_hostile_expression_stalls_nobody(work: Path, env: Env, within: float) -> None:
     (work / "f").write_text("a" * 60 + "!\n")
     grep = Grep(lambda env: Boundary(env.cwd), seconds=1)
     task = asyncio.ensure_future(grep.run({"pattern": "(?=a)(a+)+$"}, env))  # type: ignore[arg-type]
-    longest, before = 0.0, time.monotonic()
+    turns, longest, before = 0, 0.0, time.monotonic()
     while not task.done():
         await asyncio.sleep(0.01)
         now = time.monotonic()
-        longest, before = max(longest, now - before), now
+        turns, longest, before = turns + 1, max(longest, now - before), now
     with pytest.raises(BadInput, match="took longer than 1 s"):
         await task
-    assert longest < 0.5
+    assert turns > 2 and longest < within
 
 
-@pytest.mark.alone
+@promised(2)
 async def test_a_cancelled_search_ends(
-    work: Path, env: Env, monkeypatch: pytest.MonkeyPatch
+    work: Path, env: Env, monkeypatch: pytest.MonkeyPatch, within: float
 ) -> None:
     monkeypatch.setattr(ripgrep, "program", lambda: "")  # it would be done at once
     (work / "f").write_text("a" * 60 + "!\n")
@@ -230,7 +231,7 @@ async def test_a_cancelled_search_ends(
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < within
 
 
 @pytest.fixture(params=["rg", "ours"])

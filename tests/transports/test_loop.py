@@ -25,7 +25,7 @@ def test_without_uvloop_it_is_asyncio_with_small_reads():
         "async def main(): return type(asyncio.get_running_loop()).__module__\n"
         "print(loop.run(main()), s._SelectorTransport.max_size, u._UnixReadPipeTransport.max_size)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["asyncio.unix_events", "65536", "65536"], done.stderr
 
 
@@ -36,7 +36,7 @@ from dragoman.transports import loop
 
 async def turn():
     {here}
-    await asyncio.sleep(20)
+    await asyncio.sleep(300)
 
 def serve():
     try:
@@ -57,7 +57,7 @@ def test_an_interrupt_ends_what_is_being_loaded_and_is_an_exception_once_the_loo
         (INTERRUPTED.format(before=KILL, here="pass"), (-signal.SIGINT, "")),
         (INTERRUPTED.format(before="pass", here=KILL), (7, "KeyboardInterrupt\n")),
     ):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
         assert (done.returncode, done.stdout.decode()) == expected, done.stderr
 
 
@@ -66,5 +66,5 @@ def test_memory_is_settled():
         "import gc; from dragoman.transports.loop import settle_memory\n"
         "settle_memory(); print(gc.get_freeze_count() > 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "True", done.stderr

@@ -30,7 +30,7 @@ def start(loop: str, **streams: object) -> subprocess.Popen:
 def finish(child: subprocess.Popen) -> bytes:
     """Wait for a clean end; return what went to standard error."""
     try:
-        _, err = child.communicate(timeout=15)
+        _, err = child.communicate(timeout=60)
     finally:
         child.kill()
     assert child.returncode == 0, err
@@ -43,7 +43,7 @@ def test_pipes_and_nothing_but_the_wire_on_stdout(loop):
     child.stdin.write(b"a\n")
     child.stdin.flush()
     assert child.stdout.readline() == b">a\n"
-    out, err = child.communicate(b"shout\nlast", timeout=15)
+    out, err = child.communicate(b"shout\nlast", timeout=60)
     assert out == b">last\nended\n"
     assert child.returncode == 0 and b"Traceback" not in err
     for stray in (b"stray print", b"stray write", b"stray child", b"lost"):
@@ -52,7 +52,7 @@ def test_pipes_and_nothing_but_the_wire_on_stdout(loop):
 
 def test_pending_output_is_flushed_before_the_end(loop):
     child = start(loop, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    out, err = child.communicate(b"big 3000000\n" * 3, timeout=15)
+    out, err = child.communicate(b"big 3000000\n" * 3, timeout=60)
     assert len(out) == 3 * 3_000_001 + 6 and out.endswith(b"x\nended\n")
     assert child.returncode == 0, err
 
@@ -85,7 +85,7 @@ def test_separate_sockets(loop):
         child = start(loop, stdin=in_theirs, stdout=out_theirs)
         in_theirs.close()
         out_theirs.close()
-        out_ours.settimeout(10)
+        out_ours.settimeout(60)
         in_ours.sendall(b"a\n")
         assert out_ours.recv(100) == b">a\n"
         in_ours.close()
@@ -99,7 +99,7 @@ def test_one_socket_for_both(loop):
     with ours, theirs:
         child = start(loop, stdin=theirs, stdout=theirs)
         theirs.close()
-        ours.settimeout(10)
+        ours.settimeout(60)
         ours.sendall(b"a\n")
         assert ours.recv(100) == b">a\n"
         ours.shutdown(socket.SHUT_WR)

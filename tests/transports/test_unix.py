@@ -123,7 +123,7 @@ async def test_a_large_line_each_way(served):
     reader, writer = await asyncio.open_unix_connection(listener.path, limit=1 << 22)
     line = b"y" * 1_000_000
     writer.write(line + b"\n")
-    assert await asyncio.wait_for(reader.readline(), 10) == b">" + line + b"\n"
+    assert await asyncio.wait_for(reader.readline(), 60) == b">" + line + b"\n"
     writer.close()
 
 
@@ -137,7 +137,7 @@ async def test_many_connections_at_once(served):
         sock.setblocking(False)
         socks.append(sock)
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert [await loop.sock_recv(sock, 10) for sock in socks] == [b">hi\n"] * 300
     for sock in socks:
         sock.close()
@@ -155,7 +155,7 @@ async def test_real_backpressure_stops_reading_and_recovers(tmp_path):
             await asyncio.sleep(0)
     reader._transport.resume_reading()  # type: ignore[attr-defined]
     got = 0
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while got < 10 * 900_001:
             got += len(await reader.read(1 << 20))
     assert not parrot.link.paused
@@ -209,7 +209,7 @@ async def test_another_user_is_refused_and_noted(tmp_path):
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-c", INTRUDER, path, stdout=subprocess.PIPE
         )
-        out, _ = await asyncio.wait_for(child.communicate(), 10)
+        out, _ = await asyncio.wait_for(child.communicate(), 60)
     finally:
         await listener.close()
     assert out.strip() in (b"b''", b"ConnectionResetError", b"BrokenPipeError")

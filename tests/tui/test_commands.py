@@ -291,12 +291,12 @@ async def test_shell_is_ended_with_all_it_started(
 ) -> None:
     piece = Piece("shell")
     begun = asyncio.Event()
-    task = asyncio.create_task(run("echo on; sleep 60", str(tmp_path), piece, begun.set))
+    task = asyncio.create_task(run("echo on; sleep 360", str(tmp_path), piece, begun.set))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert piece.outcome == "stopped"
     monkeypatch.setattr("dragoman.tui.saying._LIMIT", 0.05)
-    await run("sleep 60", str(tmp_path), piece, lambda: None)
+    await run("sleep 360", str(tmp_path), piece, lambda: None)
     assert piece.outcome == "stopped"

@@ -140,7 +140,7 @@ class Client:
         self._read = cut + 1
         return lines
 
-    async def receive(self, within: float = 5.0) -> bytes:
+    async def receive(self, within: float = 30.0) -> bytes:
         """The next line. Raises TimeoutError, and EOFError when the server ended the connection."""
         async with asyncio.timeout(within):
             while True:

@@ -249,7 +249,7 @@ class Fire:
         for client in self.clients:
             await client.close()
         await self.house.leave()
-        limit = monotonic() + 10.0
+        limit = monotonic() + 60.0
         while True:
             found = self._count_sockets()
             if found <= self._sockets or monotonic() >= limit:
@@ -258,7 +258,7 @@ class Fire:
 
     async def _heard(self) -> None:
         """Wait for subscribers to be told the last event; who never is, is reported later."""
-        limit = monotonic() + 10.0
+        limit = monotonic() + 60.0
         names = {one.name for one in self.clients if isinstance(one, Subscriber) and one.open}
         while names and monotonic() < limit:
             names -= {f.wire for f in self.trace.frames if not f.out and _is_last(f.message)}

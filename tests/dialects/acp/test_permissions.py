@@ -149,7 +149,7 @@ async def test_late_and_double_answers_are_ignored() -> None:
 async def test_nobody_answers_in_time() -> None:
     client = talker(
         memory_door(Scripted([call("echo", text="x"), "ok"]), [EchoTool()]),
-        session_timeout_secs=0.1,
+        session_timeout_secs=1,
     )
     session = await client.new()
     assert (await client.prompt(session))["stopReason"] == "end_turn"

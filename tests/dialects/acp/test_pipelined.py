@@ -73,7 +73,7 @@ class Editor(Talker):
             params["replayFrom"] = {"type": "start"}
         self.ask("session/resume", params)
 
-    async def take(self, within: float = 5.0) -> None:
+    async def take(self, within: float = 60.0) -> None:
         """Hear one line, and answer questions in some way or not yet."""
         message = await self.next(within)
         if "method" not in message:

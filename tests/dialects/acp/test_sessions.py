@@ -473,7 +473,7 @@ async def test_a_connection_that_goes_away_leaves_the_session(tmp_path: Path) ->
 async def test_an_idle_session_is_let_go_and_can_be_loaded(tmp_path: Path) -> None:
     script = Scripted([turn("x", hang())])
     door = kept(tmp_path, script)
-    desk = desk_of(door, session_timeout_secs=0.2)
+    desk = desk_of(door, session_timeout_secs=1.5)
     client = Talker(desk)
     busy = await client.new()
     prompt = client.ask("session/prompt", {"sessionId": busy, "prompt": "go"})

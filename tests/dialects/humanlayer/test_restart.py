@@ -24,7 +24,7 @@ async def server(tmp_path):
             stdout=asyncio.subprocess.PIPE, env={**os.environ},
         )  # fmt: skip
         running.append(process)
-        assert (await asyncio.wait_for(process.stdout.readline(), 20)) == b"ready\n"
+        assert (await asyncio.wait_for(process.stdout.readline(), 60)) == b"ready\n"
         return process, str(socket)
 
     yield start
@@ -38,7 +38,7 @@ async def call(socket, method, **params):
     reader, writer = await asyncio.open_unix_connection(socket)
     request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
     writer.write(json.dumps(request).encode() + b"\n")
-    answer = json.loads(await asyncio.wait_for(reader.readline(), 10))
+    answer = json.loads(await asyncio.wait_for(reader.readline(), 60))
     writer.close()
     await writer.wait_closed()
     return answer.get("result") or answer["error"]
@@ -48,10 +48,10 @@ async def events(socket, **params):
     reader, writer = await asyncio.open_unix_connection(socket)
     request = {"jsonrpc": "2.0", "method": "Subscribe", "params": params, "id": 1}
     writer.write(json.dumps(request).encode() + b"\n")
-    assert b"sub_" in await asyncio.wait_for(reader.readline(), 10)
+    assert b"sub_" in await asyncio.wait_for(reader.readline(), 60)
 
     async def until(kind, **data):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 event = json.loads(await reader.readline())["result"]["event"]
                 if event["type"] == kind and data.items() <= event["data"].items():

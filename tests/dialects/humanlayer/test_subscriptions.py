@@ -3,8 +3,8 @@
 import asyncio
 import json
 
-import pytest
 from tests.dialects.humanlayer.desk import HEALTH, HEALTHY, Client, make
+from tests.timed import judging, promised
 
 from dragoman.dialects.humanlayer import speak
 from dragoman.dialects.humanlayer.subscription import BUFFER
@@ -63,13 +63,14 @@ async def test_a_client_that_does_not_read_gets_a_hundred_events_and_a_word_abou
     # what was dropped can be had again
     again = Client(desk)
     await again.subscribe(since=got[-1]["seq"])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await again.event())["data"]["title"] != "after":
             titles.append(len(titles))
     assert len(titles) == total
 
 
-async def test_a_closed_connection_leaves_nothing_behind_within_a_tenth_of_a_second(tmp_path):
+@promised(0.1)
+async def test_a_closed_connection_leaves_nothing_behind(tmp_path, within):
     door, desk = make()
     listener = await unix.listen(str(tmp_path / "h.sock"), desk.hearer)
     for ending in ("close", "half-close"):
@@ -84,7 +85,7 @@ async def test_a_closed_connection_leaves_nothing_behind_within_a_tenth_of_a_sec
         else:
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), 30) == b""
-        await asyncio.wait_for(gone.wait(), 0.1)
+        await asyncio.wait_for(gone.wait(), within)
         assert (
             desk.subscriptions == 0 and not door.visitors.clients and not host_of(door).hub.watches
         )
@@ -110,8 +111,8 @@ async def test_coming_back_with_since_leaves_no_gap():
     assert titles == [str(number) for number in range(3, 1_301)]
 
 
-@pytest.mark.alone
-async def test_short_connections_and_subscriptions_side_by_side(tmp_path):
+@judging
+async def test_short_connections_and_subscriptions_side_by_side(tmp_path, judged):
     """500 connections a second while 50 subscriptions are open: none is lost, no event either."""
     door, desk = make()
     info = await door.open(OpenSpec(cwd="/"), ME)
@@ -137,7 +138,7 @@ async def test_short_connections_and_subscriptions_side_by_side(tmp_path):
     began = loop.time()
     answered = []
     rounds, per_round = 20, 50
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         for round_ in range(rounds):
             await door.rename(info.id, str(round_), ME)
             due = [short(round_ * per_round + number) for number in range(per_round)]
@@ -151,4 +152,4 @@ async def test_short_connections_and_subscriptions_side_by_side(tmp_path):
         writer.close()
         await writer.wait_closed()
     await listener.close()
-    assert rate > 500, f"only {rate:.0f} connections a second"
+    assert not judged or rate > 500, f"only {rate:.0f} connections a second"

@@ -100,7 +100,7 @@ class Talker:
         self.end.send(json.dumps(message).encode())
         return id
 
-    async def _take(self, within: float = 5.0) -> None:
+    async def _take(self, within: float = 60.0) -> None:
         line = await self.end.receive(within)
         assert line.isascii()
         message = json.loads(line)

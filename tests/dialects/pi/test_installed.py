@@ -36,7 +36,7 @@ class Line:
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(15)
+        self._socket.settimeout(60)
         self._socket.connect(str(path))
         self._file = self._socket.makefile("rb")
 
@@ -142,5 +142,5 @@ def test_the_program(target: Path, tmp_path: Path) -> None:
             if kinds[-1] == "agent_settled":
                 break
         program.stdin.close()
-        assert program.stdout.read() == "" and program.wait(10) == 0
+        assert program.stdout.read() == "" and program.wait(60) == 0
     assert kinds[0] == "response" and kinds[1] == "agent_start"

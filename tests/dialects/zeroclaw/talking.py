@@ -36,7 +36,7 @@ class Talker:
         self.client.send(json.dumps(message).encode())
         return self._id
 
-    async def answer(self, id, within=5.0):
+    async def answer(self, id, within=60.0):
         """The answer to this id; what comes before it is kept in `seen`."""
         while True:
             message = json.loads(await self.client.receive(within))
@@ -44,7 +44,7 @@ class Talker:
                 return message
             self.seen.append(message)
 
-    async def ask(self, method, params=None, within=5.0):
+    async def ask(self, method, params=None, within=60.0):
         message = await self.answer(self.say(method, params), within)
         assert "error" not in message, message
         return message["result"]
@@ -59,7 +59,7 @@ class Talker:
             "session/new", {"agentAlias": "default", "sessionId": session_id, **more}
         )
 
-    async def until(self, kind, within=5.0):
+    async def until(self, kind, within=60.0):
         """The next update of this kind."""
         while True:
             message = json.loads(await self.client.receive(within))

@@ -191,7 +191,7 @@ class Asking:
     @staticmethod
     async def request(talker):
         while True:
-            message = json.loads(await talker.client.receive(5))
+            message = json.loads(await talker.client.receive(60))
             if message.get("method") == "elicitation/create":
                 return message
             talker.seen.append(message)

@@ -149,7 +149,7 @@ def test_the_start_imports_no_engine_and_nothing_heavy():
         " 'dragoman.engine.events', 'dragoman.host.compose', 'dragoman.tools')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
 
 

@@ -12,7 +12,7 @@ from dragoman.transports.memory import Client
 async def frames_until(client, kind, count=1):
     frames = []
     while sum(one["type"] == kind for one in frames) < count:
-        frames.append(json.loads(await client.receive(5)))
+        frames.append(json.loads(await client.receive(60)))
     return frames
 
 
@@ -31,7 +31,7 @@ async def test_a_model_that_says_nothing_is_told_of_until_it_ends(monkeypatch):
     # Nothing comes behind `done`: clients would take it for a part of their next prompt.
     await asyncio.sleep(0.09)
     client.send(b'{"id":"3","type":"ping"}')
-    assert json.loads(await client.receive(5))["id"] == "3"
+    assert json.loads(await client.receive(60))["id"] == "3"
 
 
 async def test_what_is_answered_soon_says_nothing_of_silence():

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-import pytest
+from tests.timed import promised
 
 from dragoman.dialects.zot import Desk, Settings
 from dragoman.engine.content import Text
@@ -31,7 +31,7 @@ async def turns_done(door, count):
             changed.set()
 
     watch = door.watch_all(Who("test"), Told(), lambda said: None)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not door.live_infos() or door.live_infos()[0].turns < count:
             changed.clear()
             await changed.wait()
@@ -43,7 +43,7 @@ async def all_of(client):
     frames = []
     try:
         while True:
-            frames.append(json.loads(await client.receive(5)))
+            frames.append(json.loads(await client.receive(60)))
     except EOFError:
         return frames
 
@@ -93,8 +93,8 @@ async def test_a_lost_connection_leaves_the_turn_to_others():
     assert (await door.messages(info.id))[-1].content[-1] == Text("onetwo")
 
 
-@pytest.mark.alone
-async def test_every_answer_of_a_busy_moment_comes_within_ten_milliseconds():
+@promised(0.010)
+async def test_every_answer_of_a_busy_moment_comes_soon(within):
     script = Scripted([turn(say("word " * 50_000, deltas=50_000))])
     door, client = start(script)
     client.send(PROMPT % 1)
@@ -112,7 +112,7 @@ async def test_every_answer_of_a_busy_moment_comes_within_ten_milliseconds():
                 break
         times.append(loop.time() - began)
         assert frame["data"]["busy"]
-    assert sorted(times)[17] < 0.010, sorted(times)  # nine of ten: one may meet noise
+    assert sorted(times)[17] < within, sorted(times)  # nine of ten: one may meet noise
     client.send(b'{"type":"abort"}')
     await door.idle(door.live_infos()[0].id)
     client.drop()
