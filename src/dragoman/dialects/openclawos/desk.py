@@ -220,7 +220,7 @@ class Desk:
 
     def _is_stale(self, seat: Seat) -> bool:
         limit = self.settings.heartbeat_timeout_secs
-        return bool(limit) and self.now() - seat.beat_at > limit * 1000
+        return bool(limit) and monotonic() - seat.heard_at > limit
 
     def status(self) -> list[dict[str, Any]]:
         """Every connected app, for `doctor` and lists."""

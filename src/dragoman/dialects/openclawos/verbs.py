@@ -1,6 +1,7 @@
 """Every method: the type of its parameters, and what it does."""
 
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,6 +35,7 @@ def heartbeat(conn: "OpenclawosHearer", asked: shapes.Heartbeat) -> Any:
     """The whole way; `beats` has the same bytes in less than half the time (decision 0073)."""
     seat = _seat(conn)
     seat.beat_at = now = conn.desk.now()
+    seat.heard_at = monotonic()
     if asked.status is not None:
         seat.status = asked.status
     return {"ok": True, "serverTime": now}
