@@ -138,8 +138,8 @@ def test_what_is_said_of_wrong_settings_is_in_it(pages: dict[str, str], tmp_path
     for problem in caught.value.problems:
         key, text = re.findall(r"\d: (\S+) (must be .*) \(got", problem)[0]
         key = key.replace("agents.a.", "agents.<name>.")
-        assert any(
-            f"**… {text}**" in part and f"`{key}`" in part for part in said.split("\n- ")
-        ), problem
+        assert any(f"**… {text}**" in part and f"`{key}`" in part for part in said.split("\n- ")), (
+            problem
+        )
     for text in ("there is no […", "needs a command or a url", "is ZeroClaw's"):
         assert text in said.partition("that lead nowhere")[2], text

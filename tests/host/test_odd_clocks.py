@@ -126,5 +126,3 @@ async def test_today_has_nothing_of_days_that_a_wrong_clock_wrote() -> None:
     clock.now -= 20 * 365 * 24 * HOUR
     await (await door.prompt(session.id, (Text("now"),), Who("test"))).done
     assert sum(row.calls for row in await Spending(door).today()) == 1
-
-

@@ -85,7 +85,9 @@ def test_summer_time_of_this_machine_whatever_tells_its_zone(zone, hour, monkeyp
     try:
         noon_before = int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp() * 1000)
         due = upcoming(When(cron="30 7 * * *"), noon_before)
-        assert datetime.fromtimestamp(due / 1000, UTC) == datetime(2026, 3, 29, hour, 30, tzinfo=UTC)
+        assert datetime.fromtimestamp(due / 1000, UTC) == datetime(
+            2026, 3, 29, hour, 30, tzinfo=UTC
+        )
         assert told(When(at=due)).startswith("at 2026-03-29 07:30:00 ")
         assert moment("2026-03-29T07:30", noon_before) == due
     finally:
