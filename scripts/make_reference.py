@@ -29,6 +29,7 @@ TABLES = {
 }
 SIDES = {"C>": "client", "S>": "server"}
 SOURCE = ROOT / "src" / "dragoman"
+_RESTS = ("is ", "names ", "was ")  # how the rest of a sentence begins whose subject is a key
 # How the code of a dialect spells what it says by itself; what is found is put into the text.
 SPOKEN = {
     "zeroclaw": ((r'_(?:update|prefix)\(\s*"(\w+)"', "session/update {}"),
@@ -288,7 +289,57 @@ def messages() -> str:
         for message, hint in sorted(found[part], key=lambda one: one[0].lower()):
             way_out = f"  \n  {_plain(hint)}" if hint else ""
             rows.append(f"- **{_plain(message)}**{way_out}")
-    return "\n".join(rows) + "\n"
+    return "\n".join([*rows, *_wrong_values(trees)]) + "\n"
+
+
+def _wrong_values(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """What is said of settings: by each kind of key, and of names that lead nowhere."""
+    from dragoman.settings import shape
+    from dragoman.settings.explain import explain
+    from dragoman.settings.load import Loaded
+    from dragoman.settings.model import Settings
+
+    keys: dict[str, list[str]] = {}
+    for row in explain(Loaded(Settings(), "", "", {}, ())):
+        kind = shape.key(shape.split(row.key)).kind
+        # No kind takes both, but for those that take anything.
+        said = shape.problem(kind, [[object]]) and shape.problem(kind, object())
+        if said:
+            keys.setdefault(said.partition(": ")[0], []).append(row.key)
+    yield from ("", "## wrong values in settings", "")
+    yield "After the file and the line, or the variable, and the key; behind it `(got …)`."
+    yield ""
+    for said, names in sorted(keys.items()):
+        yield f"- **… {_plain(said)}**  "
+        yield f"  {', '.join(f'`{name}`' for name in names)}"
+    yield from ("", "## names and keys of settings that lead nowhere", "")
+    found = {
+        re.sub(r"(… ?){2,}", "… ", f"… {text}" if text.startswith(_RESTS) else text)
+        for path, tree in trees.items()
+        if path.parent.name == "settings"
+        for text in _told_of_settings(tree)
+        if re.search(r"\w{3}.* \w", text)
+    }
+    yield from (f"- **{_plain(text)}**" for text in sorted(found, key=str.lower))
+
+
+def _told_of_settings(tree: ast.AST) -> Iterator[str]:
+    """The texts that are gathered with a key, or of which a report about settings is made."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Yield(value=ast.Tuple(elts=[_, ast.Constant() | ast.JoinedStr() as text])):
+                yield _text(text, {})
+            case ast.FunctionDef(name="_missing" | "told" | "__str__", body=body):
+                for inner in (one for part in body for one in ast.walk(part)):
+                    if isinstance(inner, ast.Return) and inner.value is not None:
+                        yield _text(inner.value, {})
+            case ast.Call(
+                func=ast.Attribute(
+                    attr="append", value=ast.Attribute(attr="problems" | "warnings")
+                ),
+                args=[text],
+            ):
+                yield _text(text, {})
 
 
 def _told_in(tree: ast.AST, faults: set[str]) -> Iterator[list[ast.expr]]:

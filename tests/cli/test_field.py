@@ -268,3 +268,28 @@ def test_a_report_looks_for_every_secret_that_is_known(
     assert main(["config", "get"]) == 0 and "hunter" not in capsys.readouterr().out
     assert main(["config", "set", "mcp.x.env.THING", "hunter-6"]) == 0
     assert "hunter" not in capsys.readouterr().out
+
+
+def test_a_report_has_neither_prompts_nor_the_long_parts_of_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Webhooks have their secret in the path; what models are told is the owner's."""
+    from dragoman.cli.main import main
+
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "config.toml").write_text(
+        '[agents.default]\nsystem_prompt = "hunter-1 rules"\n'
+        '[agents.other]\nappend_system_prompt = ["hunter-2", "x"]\n'
+        '[mcp.x]\nurl = "https://127.0.0.1:1/v1/hook/hunter3hunter3hunter3"\n'
+        '[gateway.callbacks.chat]\nurl = "https://127.0.0.1:1/services/T0/hunter4hunter4hunter4/x"\n'
+        '[telemetry]\nendpoint = "http://127.0.0.1:1/hunter5hunter5hunter5?a=b"\n'
+    )
+    (tmp_path / "data").mkdir()
+    said = "not reached: https://127.0.0.1:1/hunter6hunter6hunter6: refused"
+    (tmp_path / "data" / "daemon.log").write_text(f"2026-01-01T00:00:00.000Z info x {said}\n")
+    report = tmp_path / "report.txt"
+    assert main(["bug-report", "--yes", "--output", str(report)]) == 0
+    text = report.read_text()
+    assert "hunter" not in text
+    assert '"system_prompt": "(14 characters)"' in text and "(9 characters)" in text
+    assert "https://127.0.0.1:1/v1/hook/***" in text and "services/T0/***/x" in text

@@ -124,3 +124,22 @@ def test_what_the_program_says_is_found_among_the_messages(
     telling = [text for text in texts if len(text.replace("…", "").strip()) > 8]
     known = [".*".join(re.escape(part) for part in text.split("…")) for text in telling]
     assert any(re.search(pattern, row) for pattern in known for row in said), said
+
+
+def test_what_is_said_of_wrong_settings_is_in_it(pages: dict[str, str], tmp_path: Path) -> None:
+    from dragoman.settings.load import BadSettings, load
+
+    said = pages["messages"].replace("\\", "")
+    file = tmp_path / "config.toml"
+    file.write_text('[gateway]\nport = "x"\nenabled = 7\n[agents.a]\nmode = "wild"\n')
+    with pytest.raises(BadSettings) as caught:
+        load(str(file), env={})
+    assert len(caught.value.problems) == 3
+    for problem in caught.value.problems:
+        key, text = re.findall(r"\d: (\S+) (must be .*) \(got", problem)[0]
+        key = key.replace("agents.a.", "agents.<name>.")
+        assert any(f"**… {text}**" in part and f"`{key}`" in part for part in said.split("\n- ")), (
+            problem
+        )
+    for text in ("there is no […", "needs a command or a url", "is ZeroClaw's"):
+        assert text in said.partition("that lead nowhere")[2], text

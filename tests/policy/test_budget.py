@@ -171,3 +171,20 @@ async def test_too_much_money_ends_the_turn(tmp_path: Path) -> None:
         assert host.door.facts.budget("a")["cost_per_day"] == 4.0  # type: ignore[misc]
     finally:
         await host.close()
+
+
+async def test_what_a_clock_that_was_ahead_has_counted_is_old_after_a_day() -> None:
+    clock, store = Clock(), MemoryStore()
+    right = clock.now
+    clock.now += 100_000 * HOUR
+    for owner in ("one", "dead"):
+        budget = made(store, clock, owner, actions_per_day=2)
+        await budget.afford("a", action=True)
+    clock.now = right
+    later = made(store, clock, "one", actions_per_day=2)
+    with pytest.raises(Refused, match="2 of 2 actions in the last day"):
+        await later.afford("a", action=True)
+    clock.now += 24 * HOUR
+    later = made(store, clock, "two", actions_per_day=2)
+    await later.afford("a", action=True)
+    await later.afford("a", action=True)

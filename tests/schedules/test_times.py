@@ -1,6 +1,7 @@
 """When a schedule is due."""
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -43,6 +44,55 @@ def test_clocks_are_put_forward_and_back():
     assert spring.timestamp() > datetime(2026, 3, 28, 3, tzinfo=BERLIN).timestamp()
     first = datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=1)
     assert Cron("30 2 * * *").after(first).day == 26
+
+
+def _instants(expr, first, count):
+    found, at = [], first
+    for _ in range(count):
+        at = datetime.fromtimestamp(Cron(expr).after(at).timestamp(), BERLIN)
+        found.append(at)
+    return found
+
+
+def test_what_runs_every_hour_runs_in_both_of_the_hour_that_comes_twice():
+    found = _instants("*/30 * * * *", datetime(2026, 10, 25, 1, 40, tzinfo=BERLIN), 6)
+    assert [(at.hour, at.minute, at.fold) for at in found] == [
+        (2, 0, 0), (2, 30, 0), (2, 0, 1), (2, 30, 1), (3, 0, 0), (3, 30, 0),
+    ]  # fmt: skip
+    named = _instants("*/30 2 * * *", datetime(2026, 10, 25, 1, 40, tzinfo=BERLIN), 3)
+    assert [(at.day, at.minute) for at in named] == [(25, 0), (25, 30), (26, 0)]
+    assert all(at.fold == 0 for at in named)
+
+
+def test_what_runs_every_hour_leaves_out_the_hour_that_there_is_not():
+    found = _instants("*/30 * * * *", datetime(2026, 3, 29, 1, 20, tzinfo=BERLIN), 3)
+    assert [(at.hour, at.minute) for at in found] == [(1, 30), (3, 0), (3, 30)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour"),
+    [
+        ("Europe/Berlin", 5),
+        (":/usr/share/zoneinfo/Europe/Berlin", 5),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", 5),  # the rule itself
+        ("Nowhere/There", 7),  # the system takes what it does not know for UTC
+        ("", 7),
+    ],
+)
+def test_summer_time_of_this_machine_whatever_tells_its_zone(zone, hour, monkeypatch):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        noon_before = int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp() * 1000)
+        due = upcoming(When(cron="30 7 * * *"), noon_before)
+        assert datetime.fromtimestamp(due / 1000, UTC) == datetime(
+            2026, 3, 29, hour, 30, tzinfo=UTC
+        )
+        assert told(When(at=due)).startswith("at 2026-03-29 07:30:00 ")
+        assert moment("2026-03-29T07:30", noon_before) == due
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

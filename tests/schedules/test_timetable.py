@@ -15,6 +15,8 @@ from dragoman.store.memory import MemoryStore
 from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, call
 
+YEARS = 2_200_000_000_000  # in 2039
+
 
 class Clock:
     def __init__(self, now=1_000_000):
@@ -59,6 +61,18 @@ async def ran(table, job_id, count=1):
             await asyncio.sleep(0.005)
 
     return await asyncio.wait_for(enough(), 30)
+
+
+async def is_next(table, job_id, at):
+    """Wait until this is the next time of a job."""
+
+    async def looked():
+        while True:
+            if table.get(job_id).next_run == at:
+                return
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(looked(), 30)
 
 
 def pass_time(door, table, ms):
@@ -274,3 +288,60 @@ async def test_who_is_told_something_while_being_cancelled_ends_all_the_same():
     task.cancel()
     await asyncio.wait({task}, timeout=60)
     assert task.cancelled()
+
+
+async def test_a_clock_that_is_set_back_leaves_no_schedule_waiting_for_years():
+    door = door_of()
+    async with kept(door) as table:
+        every = await table.add(job(when=When(every_ms=60_000)))
+        once = await table.add(job(when=When(at=YEARS + 120_000)))
+        host_of(door).clock.now = YEARS  # somebody sets it wrong
+        table._changed.set()
+        await ran(table, every.id)
+        assert table.get(every.id).next_run == YEARS + 60_000
+        host_of(door).clock.now = 1_000_000  # and right again
+        table._changed.set()
+        await is_next(table, every.id, 1_060_000)
+        assert table.get(once.id).next_run == YEARS + 120_000  # a time is a time
+        pass_time(door, table, 60_000)
+        await ran(table, every.id, 2)
+
+
+async def test_what_was_kept_with_a_clock_that_was_ahead_is_near_after_a_restart():
+    store = MemoryStore()
+    door = door_of(store=store, now=YEARS)
+    async with kept(door) as table:
+        every = await table.add(job(when=When(every_ms=60_000)))
+        daily = await table.add(job(when=When(cron="30 7 * * *", tz="UTC")))
+    later = door_of(store=store, now=1_000_000)
+    async with kept(later) as table:
+        await is_next(table, every.id, 1_060_000)
+        assert table.get(daily.id).next_run == 27_000_000  # half past seven on the first day
+
+
+async def test_a_daily_time_does_not_come_twice_when_the_clock_is_set_back_an_hour():
+    door = door_of(now=27_000_000)
+    async with kept(door) as table:
+        daily = await table.add(job(when=When(cron="31 7 * * *", tz="UTC")))
+        pass_time(door, table, 60_000)
+        await ran(table, daily.id)
+        tomorrow = table.get(daily.id).next_run
+        pass_time(door, table, -3_600_000)
+        every = await table.add(job(when=When(every_ms=60_000)))
+        pass_time(door, table, 60_000)
+        await ran(table, every.id)  # the clock was looked at
+        assert table.get(daily.id).next_run == tomorrow and len(await table.runs(daily.id, 5)) == 1
+
+
+async def test_what_could_not_be_run_is_not_put_off_for_longer_when_the_clock_is_set_back():
+    door = door_of(now=YEARS)
+    async with kept(door) as table:
+        made = await table.add(job(when=When(every_ms=1_000)))
+        table._broke[made.id] = YEARS + 5_000
+        host_of(door).clock.now = 1_000_000
+        table._changed.set()
+        await is_next(table, made.id, 1_001_000)
+        assert table._put_off(made, 1_000_000) == 1_005_000
+        del table._broke[made.id]
+        pass_time(door, table, 6_000)
+        await ran(table, made.id)

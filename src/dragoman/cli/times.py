@@ -7,7 +7,7 @@ def span(ms: float) -> str:
     """A duration: `0.3 s`, `12 s`, `3 min`, `2 h 5 min`, `4 d`."""
     if 0 < ms < 1000:
         return f"{max(0.1, ms // 100 / 10):.1f} s"
-    seconds = int(ms // 1000)
+    seconds = max(int(ms // 1000), 0)
     if seconds < 60:
         return f"{seconds} s"
     minutes = seconds // 60

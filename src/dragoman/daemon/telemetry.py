@@ -282,8 +282,9 @@ class Telemetry:
             span.update_name(name)
         if problem:
             span.set_status(Status(StatusCode.ERROR, scrub(problem)[:200]))
-        span.end(end_time=event.at * _NANO)
-        return max(0, event.at - began) / 1_000
+        ended = max(event.at, began)  # the clock may have been set back
+        span.end(end_time=ended * _NANO)
+        return (ended - began) / 1_000
 
 
 class _Ids(RandomIdGenerator):

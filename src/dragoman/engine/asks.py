@@ -127,7 +127,9 @@ class Asks:
 
     def _watch_expiry(self, ask: Ask) -> None:
         if ask.expires_at is not None and ask.id in self._ledger.state.asks:
-            delay = max(0.0, (ask.expires_at - self._ledger.home.clock.now_ms()) / 1000)
+            left = ask.expires_at - self._ledger.home.clock.now_ms()
+            # Never longer than all of it: the clock may have been set back since it was asked.
+            delay = max(0, min(left, ask.expires_at - ask.at)) / 1000
             loop = asyncio.get_running_loop()
             timer = loop.call_later(delay, self._expire, ask.id)
             self._timers = {**self._timers, ask.id: timer}

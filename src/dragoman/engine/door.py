@@ -119,6 +119,11 @@ class Door:
     def now_ms(self) -> int:
         return self._host.clock.now_ms()
 
+    def uptime_ms(self) -> int:
+        """How long the process has run, whatever was done to the clock meanwhile."""
+        began = self.facts.began
+        return 0 if began is None else round((self._host.clock.monotonic() - began) * 1000)
+
     def running(self) -> bool:
         """Whether any session does something that only this process can go on with."""
         return any(

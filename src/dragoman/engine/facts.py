@@ -65,6 +65,7 @@ class Facts(msgspec.Struct):
 
     version: str = ""
     started_at: int | None = None  # milliseconds
+    began: float | None = None  # the same by a clock that nobody sets
     config_dir: str = ""
     config_file: str = ""
     config_kind: str = "default"

@@ -377,9 +377,9 @@ class Gate:
         headers.setdefault("cross-origin-resource-policy", "same-origin")
         headers.setdefault("cross-origin-opener-policy", "same-origin")
         headers.setdefault("x-frame-options", "DENY")
+        self.meter.answered(request.method if request is not None else "", response.status)
         if request is None:
             return
-        self.meter.requests[request.method[:10], response.status] += 1
         log.debug("request", method=request.method, path=request.path[:200],
                   status=response.status, peer=request.peer)  # fmt: skip
         if self.origins.is_foreign_but_allowed(request) and response.status not in (403, 421):

@@ -7,6 +7,9 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 
+_METHODS = frozenset("GET HEAD POST PUT PATCH DELETE OPTIONS".split())
+
+
 class Meter:
     """Counts what no other place counts."""
 
@@ -16,6 +19,10 @@ class Meter:
         self.refusals: Counter[str] = Counter()  # by reason
         self.cost = 0.0
         self.model_calls = 0
+
+    def answered(self, method: str, status: int) -> None:
+        """A request was answered; methods of others' invention, and unread ones, are one."""
+        self.requests[method if method in _METHODS else "other", status] += 1
 
     def spent(self, cost: float) -> None:
         """A model was called, and this is what it cost."""
@@ -37,12 +44,32 @@ async def render(gate: "Gate") -> str:
     waiting = len(await door.asks())
     page.add("dragoman_approvals_pending", "gauge", "Approvals that wait", [({}, waiting)])
     newest = await door.newest()
-    page.add("dragoman_events_total", "counter", "Kept events in the store", [({}, newest)])
+    page.add(
+        "dragoman_events_total",
+        "counter",
+        "Events that were kept, deleted ones among them",
+        [({}, newest)],
+    )
     commits = door.health.commits
-    page.add("dragoman_store_commits_total", "counter", "Transactions", [({}, commits)])
-    page.add("dragoman_model_calls_total", "counter", "Model calls", [({}, meter.model_calls)])
-    page.add("dragoman_cost_usd_total", "counter", "Spent on models", [({}, meter.cost)])
-    page.add("dragoman_http_requests_total", "counter", "HTTP requests",
+    page.add(
+        "dragoman_store_commits_total",
+        "counter",
+        "Transactions of the store",
+        [({}, commits)],
+    )
+    page.add(
+        "dragoman_model_calls_total",
+        "counter",
+        "Model calls",
+        [({}, meter.model_calls)],
+    )
+    page.add(
+        "dragoman_cost_usd_total",
+        "counter",
+        "US dollars spent on models",
+        [({}, meter.cost)],
+    )
+    page.add("dragoman_http_requests_total", "counter", "HTTP answers, by method and status",
              [({"method": method, "status": str(status)}, count)
               for (method, status), count in sorted(meter.requests.items())])  # fmt: skip
     page.add("dragoman_http_connections", "gauge", "Open HTTP connections",
@@ -65,7 +92,7 @@ def _process(page: "_Page") -> None:
     from dragoman.observe.process import resident
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    page.add("process_cpu_seconds_total", "counter", "CPU time",
+    page.add("process_cpu_seconds_total", "counter", "Seconds of CPU time",
              [({}, round(usage.ru_utime + usage.ru_stime, 3))])  # fmt: skip
     if size := resident():
         page.add("process_resident_memory_bytes", "gauge", "Resident memory", [({}, size)])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dragoman.engine.door import Door
 
 _PAGE = 1_000
+_DAY_AND_MORE = 36 * 3_600_000  # from midnight into the next day, however long this one is
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -46,11 +47,12 @@ class Spending(Holder):
                 self._agents.clear()
                 self._at = await self._before(day)
                 self._day = day
+            end = _midnight(day + _DAY_AND_MORE)  # a wrong clock may have written days to come
             while True:
                 page = await self._door.read_all(self._at, _PAGE)
                 for event in page:
                     self._at = event.gseq
-                    if isinstance(event.body, Spoke | Compacted) and event.at >= day:
+                    if isinstance(event.body, Spoke | Compacted) and day <= event.at < end:
                         await self._count(event, event.body)
                 if len(page) < _PAGE:
                     return sorted(self._rows.values(), key=lambda row: -row.cost)

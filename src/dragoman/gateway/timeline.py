@@ -60,6 +60,7 @@ class Timeline(Holder):
     _bars: list[Bar] = []
     _row: TurnRow | None = None
     _since: int = 0  # when the model began to be asked
+    _latest: int = 0  # of the times of the turn
     _sums: Totals = Totals()
     _tools: dict[str, int] = {}
 
@@ -75,17 +76,20 @@ class Timeline(Holder):
         self._end(None, "")
 
     def _one(self, event: Event, body: ev.Body) -> None:
-        at = event.at
+        if isinstance(body, ev.TurnBegan):
+            self._end(None, "")
+            self._latest = event.at
+        # Within a turn no time is before another, although the clock may have been set back.
+        at = self._latest = max(event.at, self._latest)
         match body:
             case ev.TurnBegan():
-                self._end(None, "")
                 # Files that went along are texts of their own, after what was said.
                 words = next((one.text for one in body.content if isinstance(one, Text)), "")
                 title = " ".join(words.split())[:_TITLE]
                 self._row = TurnRow(body.turn, event.seq, title, at)
                 self._since = at
             case ev.Spoke():
-                self._spoke(event, body)
+                self._spoke(event, body, at)
             case ev.CallStarted():
                 self._open[body.call_id] = Bar("tool", body.name, at, seq=event.seq)
             case ev.CallEnded():
@@ -102,17 +106,17 @@ class Timeline(Holder):
             case _:
                 return
 
-    def _spoke(self, event: Event, body: ev.Spoke) -> None:
+    def _spoke(self, event: Event, body: ev.Spoke, at: int) -> None:
         usage = body.usage
         given = usage.input + usage.cache_read + usage.cache_write
         name = body.model or "model"
-        bar = Bar("model", name, self._since or event.at, event.at, body.stop, event.seq,
+        bar = Bar("model", name, self._since or at, at, body.stop, event.seq,
                   given + usage.output, body.cost)  # fmt: skip
         self._bars.append(bar)
-        self._since = event.at
+        self._since = at
         sums = self._sums
         self._sums = msgspec.structs.replace(
-            sums, model=sums.model + event.at - bar.began, calls=sums.calls + 1,
+            sums, model=sums.model + at - bar.began, calls=sums.calls + 1,
             cost=sums.cost + body.cost, tokens_in=sums.tokens_in + given,
             tokens_out=sums.tokens_out + usage.output,
         )  # fmt: skip

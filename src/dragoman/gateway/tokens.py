@@ -20,6 +20,7 @@ CODES = "pairing"
 CODE_SECONDS = 600
 LINK_SECONDS = 120
 _LINK = "link_"
+_SLACK = 60  # seconds by which clocks are set right now and then
 _ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # nothing that looks like something else
 _ID = 12  # characters of an id: tok_ and eight hexadecimal digits
 
@@ -43,7 +44,16 @@ class TokenRow(msgspec.Struct, frozen=True):
 
 
 class Code(msgspec.Struct, frozen=True):
+    """What the store keeps of a code; one that was made later than now is over, too.
+
+    Else a clock that is set back would let it live on.
+    """
+
     expires_at: int
+    made_at: int = 0
+
+    def holds(self) -> bool:
+        return self.made_at - _SLACK <= int(time()) <= self.expires_at
 
 
 _row = msgspec.json.Decoder(TokenRow)
@@ -107,15 +117,15 @@ async def new_link(shelf: Shelf, seconds: int = LINK_SECONDS) -> str:
 async def _keep(shelf: Shelf, text: str, seconds: int) -> None:
     now = int(time())
     for key, raw in await shelf.pairs(CODES):
-        if _code.decode(raw).expires_at < now:
+        if not _code.decode(raw).holds():
             await shelf.put(CODES, key, None)
-    await shelf.put(CODES, _hash(text), msgspec.json.encode(Code(now + seconds)))
+    await shelf.put(CODES, _hash(text), msgspec.json.encode(Code(now + seconds, now)))
 
 
 async def is_code(shelf: Shelf, text: str) -> bool:
     """Whether a code still works; it is not used up."""
     raw = await shelf.get(CODES, _hash(_plain(text)))
-    return raw is not None and _code.decode(raw).expires_at >= int(time())
+    return raw is not None and _code.decode(raw).holds()
 
 
 async def use_code(shelf: Shelf, text: str) -> bool:
@@ -125,7 +135,7 @@ async def use_code(shelf: Shelf, text: str) -> bool:
     if raw is None:
         return False
     await shelf.put(CODES, key, None)
-    return _code.decode(raw).expires_at >= int(time())
+    return _code.decode(raw).holds()
 
 
 def _plain(text: str) -> str:

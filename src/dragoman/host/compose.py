@@ -163,6 +163,7 @@ async def compose(
         config_file=where.config_file,
         data_dir=where.data_dir,
         started_at=host.clock.now_ms(),
+        began=host.clock.monotonic(),
         notices=lambda: _standing(notices, loaded.warnings, where, flags),
         mcp=servers.status,
         budget=budgets.used,

@@ -45,9 +45,17 @@ class Used(msgspec.Struct):
         before = self.minutes.get(minute, (0.0, 0))
         self.minutes[minute] = (before[0] + cost, before[1] + actions)
 
-    def trim(self, now: int) -> None:
+    def trim(self, now: int) -> bool:
+        """Forget what is old; whether something lay ahead, which a wrong clock has counted.
+
+        That was used all the same, nobody knows when: it counts as used now, and gets old.
+        """
         for minute in [m for m in self.minutes if m <= now - _DAY]:
             del self.minutes[minute]
+        ahead = [m for m in self.minutes if m > now + _HOUR]
+        for minute in ahead:
+            self.add(now, *self.minutes.pop(minute))
+        return bool(ahead)
 
     def since(self, minute: int) -> tuple[float, int]:
         cost, actions = 0.0, 0
@@ -140,7 +148,9 @@ class Budgets(Holder):
         for key, value in await self._store.pairs(_SPACE):
             alias, _, owner = key.partition("\n")
             used = msgspec.json.decode(value, type=Used)
-            used.trim(minute)
+            moved = used.trim(minute)
+            if moved:
+                await self._store.put(_SPACE, key, msgspec.json.encode(used))
             if not used.minutes and owner != self._owner:
                 await self._store.put(_SPACE, key, None)
             elif owner != self._owner:

@@ -1,6 +1,6 @@
 """Cron expressions of five fields: minute, hour, day of month, month, day of week."""
 
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from dragoman.engine.faults import BadInput
 
@@ -24,6 +24,8 @@ _SHORT = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+_OVERLAP = timedelta(hours=3)  # no zone puts its clocks back by more
+_NONE = timedelta(0)
 _YEARS = 9  # the 29th of February is never further away than eight
 _HINT = 'Write five fields, for example "30 7 * * mon-fri".'
 
@@ -43,6 +45,9 @@ class Cron:
     def after(self, moment: datetime) -> datetime:
         """The first time after a moment, in its time zone. Raises BadInput when there is none."""
         zone: tzinfo | None = moment.tzinfo
+        every = len(self._hours) == 24
+        if every and (again := self._in_overlap(moment)) is not None:
+            return again
         at = moment.replace(tzinfo=None, second=0, microsecond=0) + timedelta(minutes=1)
         last = at.year + _YEARS
         while at.year < last:
@@ -56,10 +61,29 @@ class Cron:
                 at += timedelta(minutes=1)
             else:
                 found = at.replace(tzinfo=zone)
+                if every and found.timestamp() <= moment.timestamp():
+                    found = found.replace(fold=1)
                 if found.timestamp() > moment.timestamp():  # clocks are put back now and then
                     return found
                 at += timedelta(minutes=1)
         raise BadInput("This cron expression names a day that never comes.", _HINT)
+
+    def _in_overlap(self, moment: datetime) -> datetime | None:
+        """The next time of one that runs every hour, while clocks are being put back.
+
+        The hour that comes twice is two hours to it; what names an hour runs in the first alone.
+        """
+        soon = moment.astimezone(UTC)
+        end = (soon + _OVERLAP).astimezone(moment.tzinfo)
+        if (end.utcoffset() or _NONE) >= (moment.utcoffset() or _NONE):
+            return None
+        at = moment.replace(second=0, microsecond=0).astimezone(UTC)
+        while at < soon + _OVERLAP:
+            at += timedelta(minutes=1)
+            here = at.astimezone(moment.tzinfo)
+            if here.minute in self._minutes and here.month in self._months and self._is_day(here):
+                return here
+        return None
 
     def _is_day(self, at: datetime) -> bool:
         of_month, of_week = at.day in self._days, (at.weekday() + 1) % 7 in self._weekdays

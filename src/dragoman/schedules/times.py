@@ -1,13 +1,14 @@
 """When a job is due, and times and intervals as people write them."""
 
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports.schedules import When
 
 SHORTEST = 1_000  # milliseconds between two runs
 LONGEST = 10 * 366 * 86_400_000
+_WAITED_OUT = 3 * 3_600_000  # by which a clock may be set back without a cron expression minding
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PIECE = re.compile(r"(\d{1,9})(ms|s|m|h|d|w)")
 _WHOLE = re.compile(rf"(?:{_PIECE.pattern})+")
@@ -46,12 +47,21 @@ def upcoming(when: When, after: int) -> int | None:
     return int(Cron(when.cron).after(moment).timestamp() * 1000)
 
 
+def not_later(when: When, at: int, now: int, made: int) -> int:
+    """A next time, `made` by a clock that was set back since, as the clock of now has it.
+
+    Set back by a few hours, a cron expression waits for its time: else it would run twice.
+    """
+    if when.at or at <= now or (when.cron and made - now <= _WAITED_OUT):
+        return at
+    near = upcoming(when, now)
+    return at if near is None else min(at, near)
+
+
 def zone(name: str) -> tzinfo:
     """A time zone by its name; empty: this machine's."""
     if not name:
-        local = datetime.now().astimezone().tzinfo
-        assert local is not None
-        return _machine() or local
+        return _HERE
     from zoneinfo import ZoneInfo
 
     try:
@@ -60,16 +70,29 @@ def zone(name: str) -> tzinfo:
         raise BadInput(f"There is no time zone {name!r}.", "For example Europe/Berlin.") from None
 
 
-def _machine() -> tzinfo | None:
-    """This machine's zone with its summer time, where TZ or /etc/localtime tell its name."""
-    import os
-    from zoneinfo import ZoneInfo
+class Here(tzinfo):
+    """This machine's zone with its summer time, as the system reads TZ and /etc/localtime.
 
-    name = os.environ.get("TZ", "").lstrip(":")
-    try:
-        return ZoneInfo(name or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2])
-    except (ValueError, OSError, KeyError):
+    Neither has to tell a name: TZ may hold the rule itself, and the file may be a copy.
+    """
+
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        if at is None:
+            return None
+        here = at.replace(tzinfo=None)
+        return here - datetime.fromtimestamp(here.timestamp(), UTC).replace(tzinfo=None)
+
+    def dst(self, at: datetime | None) -> timedelta | None:
         return None
+
+    def tzname(self, at: datetime | None) -> str | None:
+        return None if at is None else at.replace(tzinfo=None).astimezone().tzname()
+
+    def fromutc(self, at: datetime) -> datetime:
+        return datetime.fromtimestamp(at.replace(tzinfo=UTC).timestamp()).replace(tzinfo=self)
+
+
+_HERE = Here()
 
 
 def interval(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
@@ -16,7 +17,7 @@ from dragoman.engine.ports.schedules import Job, Run, When
 from dragoman.engine.traits import Trait
 from dragoman.observe.log import get_log
 
-from .times import check, interval, moment, upcoming
+from .times import check, interval, moment, not_later, upcoming
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
@@ -190,16 +191,20 @@ class Timetable:
 
     async def keep(self) -> None:
         """Run what is due, until cancelled."""
+        before: float = inf
         while True:
             self._changed.clear()
             if self._place is not None:
                 await self._look_again()
             now = self._door.now_ms()
+            if now < before:
+                await self._clock_set_back(now)
+            before = now
             due = [job for job in self._jobs.values() if self._is_due(job, now)]
             for job in due:
                 self._begin(job, job.next_run)
             coming = [
-                max(job.next_run, self._broke.get(job.id, 0))
+                max(job.next_run, self._put_off(job, now))
                 for job in self._jobs.values()
                 if job.enabled and job.next_run is not None and job.id not in self._running
             ]
@@ -210,6 +215,13 @@ class Timetable:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+    async def _clock_set_back(self, now: int) -> None:
+        """Bring near again what the clock of before has put far away."""
+        for job in tuple(self._jobs.values()):
+            near = _in_reach(job, now)
+            if near is not job and (self._place is None or job.node == self._node):
+                await self._set(near)
 
     async def _look_again(self) -> None:
         """Take in what other nodes have added, changed, removed or run."""
@@ -243,16 +255,20 @@ class Timetable:
         at = job.next_run
         if not job.enabled or at is None or job.id in self._running:
             return False
-        if self._broke.get(job.id, 0) > now:
+        if self._put_off(job, now) > now:
             return False
         begun, since = self._elsewhere.get(job.id, (None, 0))
-        if begun == at and now - since < _BOOKS_MS:
+        if begun == at and 0 <= now - since < _BOOKS_MS:
             return False
         if self._place is None or job.node == self._node:
             return at <= now
         if job.node and not job.session and self._place.pins(job.cwd):
             return False  # its folder is elsewhere
         return at + _HEADSTART_MS <= now
+
+    def _put_off(self, job: Job, now: int) -> int:
+        """Until when one that could not be run waits; the clock may have been set back since."""
+        return min(self._broke.get(job.id, 0), now + _AGAIN_MS)
 
     def _begin(self, job: Job, at: int | None = None) -> "asyncio.Task[Run]":
         task = asyncio.ensure_future(self._run(job, at))
@@ -394,6 +410,14 @@ class Timetable:
         self._jobs[job.id] = job
         self._changed.set()
         return job
+
+
+def _in_reach(job: Job, now: int) -> Job:
+    """With a next time that its schedule has from now on; the same job where that is so."""
+    if job.next_run is None:
+        return job
+    near = not_later(job.when, job.next_run, now, made=max(job.created_at, job.last_run or 0))
+    return job if near == job.next_run else msgspec.structs.replace(job, next_run=near)
 
 
 def _key(job: str, number: int) -> str:

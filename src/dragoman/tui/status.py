@@ -79,7 +79,7 @@ class Status(Widget):
             spin = _SPIN[int(time.monotonic() * 4) % len(_SPIN)]
             found.append(f"{spin} ", "yellow")
             found.append(cut(safe(_waits(self.waits)), max(self.size.width // 2, 24)))
-            found.append(f" {_span(time.time() - self.began)}", "dim")
+            found.append(f" {_span(max(time.time() - self.began, 0))}", "dim")
             if self.queued:
                 found.append(f", {self.queued} queued", "dim")
             found.append(" · esc stops", "dim")

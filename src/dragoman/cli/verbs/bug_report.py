@@ -1,6 +1,7 @@
 """`dragoman bug-report`: what others need to help, in one text file that is shown first."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _OURS = ("dragoman", "msgspec", "uvloop", "httptools", "textual", "websockets", "mcp")
 _CELL = 64 * 1024  # characters of one part
+# A long part of an address's path: webhooks and some servers have their secret there.
+_ADDRESS = re.compile(r"\bhttps?://[^\s\"'<>]+")
+_LONG_PART = re.compile(r"(?<=[^/]/)[\w~%+=.-]{16,}")
 _SHORTEST = 6  # characters of a secret that is looked for everywhere; "yes" would hide too much
 
 
@@ -72,7 +76,7 @@ def parts(args: Args) -> Iterator[tuple[str, str]]:
             body = body.replace(secret, HIDDEN)
         if len(home) > 1:
             body = body.replace(home, "~")
-        body = scrub(body)
+        body = _ADDRESS.sub(lambda one: _LONG_PART.sub(HIDDEN, one[0]), scrub(body))
         if len(body) > _CELL:
             body = f"({len(body) - _CELL} characters before this are left out)\n{body[-_CELL:]}"
         yield title, body
@@ -129,7 +133,20 @@ def _configuration(where: Any) -> str:
     from dragoman.settings.redact import redact
 
     loaded = load(where.config_file)
-    return json.dumps(redact(loaded.settings), indent=1, ensure_ascii=False, default=str)
+    shown = _unsaid(redact(loaded.settings))
+    return json.dumps(shown, indent=1, ensure_ascii=False, default=str)
+
+
+def _unsaid(value: Any) -> Any:
+    """Without what the owner says to models: how much it is may matter, what it is may not."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: f"({sum(map(len, one))} characters)"
+        if name.endswith("prompt") and isinstance(one, str | list | tuple)
+        else _unsaid(one)
+        for name, one in value.items()
+    }
 
 
 def _running(args: Args) -> str:

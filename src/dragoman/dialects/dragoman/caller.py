@@ -20,8 +20,6 @@ class Queueing(Protocol):
 class Carrier(Protocol):
     """What that dialect keeps for the whole process."""
 
-    started: int  # in nanoseconds
-
     @property
     def settings(self) -> Queueing: ...
 

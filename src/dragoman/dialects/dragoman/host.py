@@ -24,11 +24,10 @@ async def status(conn: "Caller", _: None) -> dict[str, Any]:
     dialects: dict[str, int] = {}
     for client in door.visitors.clients.values():
         dialects[client.who.dialect] = dialects.get(client.who.dialect, 0) + 1
-    now, began = door.now_ms(), facts.started_at
     return {
         "version": facts.version,
         "pid": os.getpid(),
-        "uptime_ms": now - (conn.desk.started // 1_000_000 if began is None else began),
+        "uptime_ms": door.uptime_ms(),
         "config_dir": facts.config_dir,
         "config_file": facts.config_file,
         "data_dir": facts.data_dir,

@@ -70,6 +70,7 @@ class Desk:
         self.settings: Configured = settings or Settings()
         self.voice = Voice()
         self.now: Callable[[], int] = door.now_ms
+        self.passed: Callable[[], float] = monotonic  # seconds, by a clock that nobody sets
         self.new_token: Callable[[], str] = lambda: str(uuid4())
         self.apps: dict[str, Seat] = {}
         self.owned: dict[tuple[str, str], Grant] = {}
@@ -220,7 +221,7 @@ class Desk:
 
     def _is_stale(self, seat: Seat) -> bool:
         limit = self.settings.heartbeat_timeout_secs
-        return bool(limit) and self.now() - seat.beat_at > limit * 1000
+        return bool(limit) and self.passed() - seat.heard_at > limit
 
     def status(self) -> list[dict[str, Any]]:
         """Every connected app, for `doctor` and lists."""

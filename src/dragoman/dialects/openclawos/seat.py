@@ -61,6 +61,7 @@ class Seat(Holder):
     name: str = ""
     beat_at: int = 0
     beat_now: int = 0
+    heard_at: float = 0.0  # by a clock that nobody sets
     beat_line: bytes = b""  # answers heartbeats of that moment, but for their ids
     ready: bool = False
     leaving: bool = False
@@ -75,6 +76,7 @@ class Seat(Holder):
     def __post_init__(self) -> None:
         self.name = self.manifest.id
         self.beat_at = self.beat_now = self.since
+        self.heard_at = self.desk.passed()
 
     # --- heartbeats ---
 
@@ -83,7 +85,7 @@ class Seat(Holder):
         token, params = request.token, request.params
         known = token == self.token if token is not None else not self.desk.settings.require_token
         if known and (params in _BARE or self._has_status(params)):
-            self.beat_at = self.beat_now
+            self.beat_at, self.heard_at = self.beat_now, self.desk.passed()
             return self.beat_line % (self.desk.voice.number(), request.id)
         return None
 

@@ -3,7 +3,6 @@
 import asyncio
 from functools import cached_property
 from os import urandom
-from time import time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -79,7 +78,6 @@ class Desk:
         self._reading: dict[str, asyncio.Future[SessionView]] = {}
         self.opening: dict[str, asyncio.Future[None]] = {}  # sessions that are being made now
         self.left: dict[str, set[str]] = {}  # who closed a session while something of theirs ran
-        self.started = time_ns()
         self._status: dict[tuple[bool, str], Status] = {}
 
     def hearer(self, link: Link) -> Hearer:

@@ -149,13 +149,10 @@ def health(conn: "ZeroclawHearer", _: None) -> Any:
         }
         for name, problem in parts.items()
     }
-    began = door.facts.started_at
-    if began is None:
-        began = conn.desk.started // 1_000_000
     return {
         "pid": os.getpid(),
         "updated_at": stamp,
-        "uptime_seconds": max(now - began, 0) // 1000,
+        "uptime_seconds": door.uptime_ms() // 1000,
         "components": components,
         "process": {
             "rss_bytes": resident(),
