@@ -1,9 +1,14 @@
 """Sudden ends: the daemon is killed, comes back, is started again; nothing typed is lost."""
 
 import os
+import pty
+import select
 import signal
+import subprocess
+import time
 
-from tests.tui.panes import Home
+import pytest
+from tests.tui.panes import WITHIN, Home
 
 
 def test_the_daemon_dies_the_terminal_says_so_goes_on_and_keeps_what_was_typed(home: Home) -> None:
@@ -42,3 +47,31 @@ def test_a_question_survives_the_daemon_and_is_answered_after(home: Home) -> Non
     pane.wait("touch survived", " y  yes")
     pane.press("y")
     pane.wait("● bash touch survived")
+
+
+@pytest.mark.parametrize(
+    ("words", "drawn", "code"),
+    [(["dragoman"], b"demo", -signal.SIGHUP), (["dragoman", "--plain"], b"/help tells", 0)],
+    ids=["screen", "plain"],
+)
+def test_a_terminal_that_goes_away_without_a_signal_ends_it(
+    home: Home, words: list[str], drawn: bytes, code: int
+) -> None:
+    """So it is under `sudo` or `su`: the signal goes to who leads the session."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen(
+        words, stdin=its, stdout=its, stderr=its, cwd=home.work, start_new_session=True,
+        env={**home.env(), "TERM": "xterm-256color"},
+    )  # fmt: skip
+    os.close(its)
+    try:
+        seen, limit = b"", time.monotonic() + WITHIN
+        while drawn not in seen:
+            assert time.monotonic() < limit, seen
+            if select.select([ours], [], [], 1)[0]:
+                seen += os.read(ours, 65_536)
+        os.close(ours)
+        assert process.wait(WITHIN) == code
+    finally:
+        process.kill()
+        process.wait()

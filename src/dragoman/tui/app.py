@@ -21,6 +21,7 @@ from .begin import WELCOME, Wish
 from .choices import Choice
 from .conversation import Conversation
 from .desk import ShownSession
+from .hangup import when_hung_up
 from .inbox import Inbox
 from .link import ScreenLink
 from .piece import Piece
@@ -109,8 +110,12 @@ class Terminal(App[int]):
     def _heed_signals(self) -> None:
         """The terminal was closed, or we are told to end: no command of the user's goes on."""
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, lambda: self.job(self._hung_up()))
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        when_hung_up(self._hang_up)  # under sudo, su or setsid no signal comes
         loop.add_signal_handler(signal.SIGTERM, lambda: self.exit(return_code=143))
+
+    def _hang_up(self) -> None:
+        self.job(self._hung_up())
 
     async def _hung_up(self) -> None:
         if running := list(self.shells):
