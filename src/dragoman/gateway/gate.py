@@ -379,7 +379,6 @@ class Gate:
         headers.setdefault("x-frame-options", "DENY")
         if request is None:
             return
-        self.meter.requests[request.method[:10], response.status] += 1
         log.debug("request", method=request.method, path=request.path[:200],
                   status=response.status, peer=request.peer)  # fmt: skip
         if self.origins.is_foreign_but_allowed(request) and response.status not in (403, 421):
@@ -394,6 +393,9 @@ class Gate:
                     f"x-client-version, {', '.join((*self._connections, *self._sessions, HEADER))}"
                 )
                 headers["access-control-max-age"] = "600"
+
+    def answered(self, method: str, status: int) -> None:
+        self.meter.answered(method, status)
 
     def trouble(self, request: Request, problem: BaseException) -> None:
         self.door.trouble("gateway request failed", problem, path=request.path[:200])

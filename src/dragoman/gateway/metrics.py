@@ -7,6 +7,10 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 
+# What a client may call a method is up to the client: only these become a label of their own.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
 class Meter:
     """Counts what no other place counts."""
 
@@ -16,6 +20,11 @@ class Meter:
         self.refusals: Counter[str] = Counter()  # by reason
         self.cost = 0.0
         self.model_calls = 0
+
+    def answered(self, method: str, status: int) -> None:
+        """A request got this status; one whose head was not understood has no method."""
+        known = method if method in _METHODS else "other" if method else "none"
+        self.requests[known, status] += 1
 
     def spent(self, cost: float) -> None:
         """A model was called, and this is what it cost."""
@@ -42,7 +51,7 @@ async def render(gate: "Gate") -> str:
     page.add("dragoman_store_commits_total", "counter", "Transactions", [({}, commits)])
     page.add("dragoman_model_calls_total", "counter", "Model calls", [({}, meter.model_calls)])
     page.add("dragoman_cost_usd_total", "counter", "Spent on models", [({}, meter.cost)])
-    page.add("dragoman_http_requests_total", "counter", "HTTP requests",
+    page.add("dragoman_http_requests_total", "counter", "HTTP requests that were answered",
              [({"method": method, "status": str(status)}, count)
               for (method, status), count in sorted(meter.requests.items())])  # fmt: skip
     page.add("dragoman_http_connections", "gauge", "Open HTTP connections",
