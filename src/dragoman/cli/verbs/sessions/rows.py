@@ -34,12 +34,13 @@ def list(args: Args) -> int:
     if say.as_json(args, {"sessions": found}):
         return 0
     fleet = any(row.get("node") for row in found)
+    room = 60 if say.columns() else sys.maxsize
     rows = [
         (
             _id(row["id"]),
             *((row.get("node", ""),) if fleet else ()),
             _status(row),
-            brief(row["title"] or row["query"].partition("\n\n<context name=")[0], 60),
+            brief(row["title"] or row["query"].partition("\n\n<context name=")[0], room),
             row["agent"],
             names[row["id"]],
             row["turns"],
