@@ -26,7 +26,11 @@ _PAGES = 20
 
 def daemon(args: Args) -> Plain:
     """A connection to the running daemon. Raises NotRunning, which says how to start it."""
-    return Plain(socket_path(args.config_dir), f"dragoman {args.verb}")
+    return Plain(socket_path(args.config_dir), f"dragoman {args.verb}", tell=_waiting)
+
+
+def _waiting(text: str) -> None:
+    say.err(say.style(f"{text}; Ctrl-C ends", "dim"))
 
 
 def reload(args: Args) -> None:
