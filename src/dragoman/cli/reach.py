@@ -82,7 +82,9 @@ def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
     for _ in range(_PAGES):
         page = on.call("dragoman/sessions", {"limit": _PAGE, **query, "cursor": cursor})
         if page.get("damaged"):
-            say.warn(f"{page['damaged']} sessions cannot be read and are left out: dragoman doctor")
+            say.warn(
+                f"{say.many(page['damaged'], 'session')} left out, unreadable: dragoman doctor"
+            )
         nodes = page.get("nodes") or {}
         for row in page["sessions"]:
             yield row | nodes.get(row["id"], {})

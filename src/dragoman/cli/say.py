@@ -94,6 +94,13 @@ def result(args: Args, value: "Any", text: str) -> int:
     return 0
 
 
+def many(count: int, noun: str, plural: str = "") -> str:
+    """So many of something, as `engine.visible` says it."""
+    from dragoman.engine.visible import many as said
+
+    return said(count, noun, plural)
+
+
 def columns() -> int:
     """How many columns a line may have: by COLUMNS, else by the terminal; 0 in a pipe, for all."""
     given = os.environ.get("COLUMNS", "")

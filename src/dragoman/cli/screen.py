@@ -99,7 +99,7 @@ class Screen:
             case "turn_ended":
                 self._turn_ended(event)
             case "lagged":
-                self._row(f"({event['dropped']} passing events were skipped)", "dim")
+                self._row(f"({say.many(event['dropped'], 'passing event')} skipped)", "dim")
             case "deleted":
                 self._row("the session was deleted", "red")
 
@@ -119,7 +119,7 @@ class Screen:
         for line in lines[:_LINES]:
             self._row(f"  {brief(line)}", style)
         if len(lines) > _LINES:
-            self._row(f"  … {len(lines) - _LINES} more lines", "dim")
+            self._row(f"  … {say.many(len(lines) - _LINES, 'more line')}", "dim")
 
     def _turn_ended(self, event: "dict[str, Any]") -> None:
         self.fresh_line()

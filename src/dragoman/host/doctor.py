@@ -16,6 +16,7 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
+from dragoman.engine.visible import many
 from dragoman.host import held, installed, lock, wanted
 from dragoman.host.hook_programs import program_of
 from dragoman.host.stores import database_of, file_of
@@ -445,8 +446,9 @@ def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
             fix = f"See mcp.{server['name']}; it is tried again {when}."
             yield Row("warn", "mcp", f"{server['name']} failed: {server['problem']}", fix)
         elif server["state"] == "connected":
-            tools = "1 tool" if server["tools"] == 1 else f"{server['tools']} tools"
-            yield Row("ok", "mcp", f"{server['name']} is connected, {tools}")
+            yield Row(
+                "ok", "mcp", f"{server['name']} is connected, {many(server['tools'], 'tool')}"
+            )
 
 
 def _programs(loaded: Loaded) -> Iterator[Row]:
