@@ -82,9 +82,12 @@ def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
     for _ in range(_PAGES):
         page = on.call("dragoman/sessions", {"limit": _PAGE, **query, "cursor": cursor})
         if page.get("damaged"):
-            say.warn(
-                f"{say.many(page['damaged'], 'session')} left out, unreadable: dragoman doctor"
+            lost = say.many(
+                page["damaged"],
+                "session cannot be read and is",
+                "sessions cannot be read and are",
             )
+            say.warn(f"{lost} left out: dragoman doctor")
         nodes = page.get("nodes") or {}
         for row in page["sessions"]:
             yield row | nodes.get(row["id"], {})

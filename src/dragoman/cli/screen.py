@@ -99,7 +99,8 @@ class Screen:
             case "turn_ended":
                 self._turn_ended(event)
             case "lagged":
-                self._row(f"({say.many(event['dropped'], 'passing event')} skipped)", "dim")
+                lost = say.many(event["dropped"], "passing event was", "passing events were")
+                self._row(f"({lost} skipped)", "dim")
             case "deleted":
                 self._row("the session was deleted", "red")
 

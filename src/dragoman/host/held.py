@@ -36,7 +36,7 @@ def name_of(pid: int) -> str:
 
 def _writers(path: str) -> set[int]:
     """Processes other than ours that have the file for themselves now."""
-    places = {}
+    places: dict[str, tuple[int, ...]] = {}
     for suffix, starts in (("", (_SHARED, _RESERVED)), ("-shm", (_WRITING,))):
         try:
             places[str(os.stat(path + suffix).st_ino)] = starts
@@ -51,8 +51,8 @@ def _writers(path: str) -> set[int]:
     for row in rows:
         if len(row) != 8 or row[3] != "WRITE":  # those that wait have an arrow before them
             continue
-        starts = places.get(row[5].rpartition(":")[2], ())
+        held = places.get(row[5].rpartition(":")[2], ())
         end = float("inf") if row[7] == "EOF" else int(row[7])
-        if any(int(row[6]) <= start <= end for start in starts):
+        if any(int(row[6]) <= start <= end for start in held):
             found.add(int(row[4]))
     return {pid for pid in found if pid > 0 and pid != os.getpid()}

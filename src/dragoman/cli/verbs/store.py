@@ -25,9 +25,11 @@ def run(args: Args) -> int:
         say.out(f"copied {', '.join(say.many(*part) for part in parts)}")
     if done.busy:
         say.warn(
-            f"{say.many(done.busy, 'session')} in use in {args.target}, left as they are there:"
+            f"{say.many(done.busy, 'session is', 'sessions are')} in use in {args.target} and left "
+            "as found there:"
             " stop who has them, then copy once more."
         )
     if done.behind:
-        say.warn(f"{say.many(done.behind, 'event')} written meanwhile: copy once more.")
+        late = say.many(done.behind, "event was", "events were")
+        say.warn(f"{late} written meanwhile: copy once more to get all.")
     return 1 if done.busy or done.behind else 0
