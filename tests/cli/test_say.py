@@ -89,6 +89,64 @@ def test_rows_fit_a_real_terminal() -> None:
     assert len(lines) == 2 and all(len(line) <= 30 for line in lines) and lines[1].endswith("…")
 
 
+FAMILY = "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}"
+TITLES = [
+    "plain words that go on and on until the window is full",
+    "日本語の題名がとても長いので切られるはずです、本当に",
+    f"{FAMILY} {FAMILY} {FAMILY} {FAMILY} {FAMILY} {FAMILY} {FAMILY} {FAMILY}",
+    "e\u0301" * 60,
+    "हिन्दी में एक लम्बा शीर्षक जो कट जाना चाहिए",
+    "한국어 " * 20,
+]
+
+
+@pytest.mark.parametrize("room", [24, 25, 40, 41, 79])
+def test_columns_line_up_and_fit_whatever_is_written_in_them(
+    room: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.cells import cell_len
+
+    monkeypatch.setenv("COLUMNS", str(room))
+    say.table(("id", "title", "made"), [(f"id-{n}-abcdef", t, "now") for n, t in enumerate(TITLES)])
+    head, *lines = capsys.readouterr().out.splitlines()
+    for number, line in enumerate(lines):
+        assert line.startswith(f"id-{number}-abcdef  ") and line.endswith("now")
+        assert cell_len(line) == cell_len(lines[0]) <= room
+        assert ("…" in line) != (TITLES[number] in line)
+        assert not line.partition("…")[0].endswith("\u200d")
+    assert head.index("MADE") == cell_len(lines[0]) - 3
+
+
+def test_what_is_typed_again_is_never_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    say.table(("agent", "id", "text"), [("somebody", "0123456789", "words")], whole=("id",))
+    say.row("0123456789abcdef  ", "words")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == ["somebody  0123456789  …", "0123456789abcdef"]
+
+
+def test_a_line_of_a_list_is_cut_behind_what_is_typed_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "12")
+    say.row("abc  ", "日本語日本語")
+    assert capsys.readouterr().out == "abc  日本語…\n"
+
+
+@pytest.mark.parametrize("given", [None, "", "0", "-3", "wide", "٤"])
+def test_a_pipe_gets_everything(
+    given: "str | None", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("COLUMNS", given)
+    say.table(("id", "text"), [("a", "w" * 500)])
+    say.row("abc  ", "w" * 500)
+    assert "…" not in capsys.readouterr().out
+
+
 def test_a_question_is_not_said_twice() -> None:
     from dragoman.cli.screen import what
 

@@ -255,7 +255,7 @@ async def test_callbacks_are_woken_by_what_is_kept() -> None:
 async def test_metrics_count_and_escape() -> None:
     meter = Meter()
     meter.spent(0.25)
-    for method in ("GET", "GET", "BREW", "FOO1", ""):
+    for method in ("GET", "GET", "BREW", "FOO1", "", ""):
         meter.answered(method, 200)
     meter.refusals['odd"\n\\'] += 1
     door = memory_door(Scripted([]))
@@ -263,7 +263,8 @@ async def test_metrics_count_and_escape() -> None:
     page = await render(SimpleNamespace(door=door, meter=meter, connections={}))
     lines = page.splitlines()
     assert 'dragoman_http_requests_total{method="GET",status="200"} 2' in lines
-    assert 'dragoman_http_requests_total{method="other",status="200"} 3' in lines
+    assert 'dragoman_http_requests_total{method="other",status="200"} 2' in lines
+    assert 'dragoman_http_requests_total{method="none",status="200"} 2' in lines
     assert "dragoman_cost_usd_total 0.25" in lines and "dragoman_model_calls_total 1" in lines
     assert 'dragoman_sessions{status="idle"} 1' in lines
     assert r'dragoman_refusals_total{reason="odd\"\n\\"} 1' in lines

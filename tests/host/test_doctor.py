@@ -212,3 +212,75 @@ def test_whether_a_file_can_be_made_is_told_without_making_it(tmp_path: Path) ->
     assert lacks_place(str(tmp_path)) == "is a directory"
     assert "no directory" in lacks_place(str(tmp_path / "plain" / "x.db"))
     assert not (tmp_path / "new").exists()
+
+
+# --- what it says only after trying ---
+
+LOCKER = (
+    "import sqlite3, sys\n"
+    "db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+    "for words in sys.argv[2:]: db.execute(words)\n"
+    "print('ready', flush=True)\n"
+    "sys.stdin.read()\n"
+)
+
+
+def store_rows(folder: Path) -> list[Row]:
+    return [row for row in examine(places({}, str(folder)), {}) if row.category == "store"]
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not tell of locks")
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+@pytest.mark.parametrize(
+    "words",
+    [("BEGIN IMMEDIATE",), ("BEGIN EXCLUSIVE", "CREATE TABLE more (x)")],
+    ids=["writing", "exclusive"],
+)
+def test_a_store_that_another_process_keeps_locked_is_not_ok(
+    mode: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    store = tmp_path / "data" / "sessions.db"
+    store.parent.mkdir(mode=0o700)
+    made = sqlite3.connect(store)
+    made.execute(f"PRAGMA journal_mode = {mode}")
+    made.execute("CREATE TABLE some (x)")
+    made.commit()
+    assert [row.severity for row in store_rows(tmp_path)] == ["ok"]
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKER, str(store), *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as other:  # fmt: skip
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        (row,) = store_rows(tmp_path)
+        assert row.severity == "error" and f"process {other.pid} (" in row.message
+        assert f"kill {other.pid}" in row.fix
+        other.stdin.close()
+    assert [row.severity for row in store_rows(tmp_path)] == ["ok"]
+    made.close()
+
+
+def test_a_socket_folder_that_is_closed_is_not_ok(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "config.toml").write_text(f'[listen]\nzeroclaw = "{tmp_path}/file/x/s"\n')
+    found = examine(places({}, str(tmp_path)), {})
+    (row,) = [row for row in found if row.category == "daemon"]
+    assert row.severity == "error" and "no daemon can start" in row.message
+
+
+def test_a_full_data_folder_is_found_by_trying(tmp_path: Path) -> None:
+    script = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from dragoman.host import wanted\n"
+        "assert wanted.lacks_room(sys.argv[1]) == ''\n"
+        "import errno\n"
+        "wanted._NO_ROOM += (errno.EFBIG,)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "print(wanted.lacks_room(sys.argv[1]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "File too large\n", done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -67,6 +67,6 @@ async def test_the_commands_tell_it(tmp_path: Path) -> None:
     listed = dragoman("sessions")
     assert listed.returncode == 0, listed.stderr
     assert "s0" in listed.stdout and "s2" in listed.stdout
-    assert "1 sessions cannot be read" in listed.stderr
+    assert "1 session cannot be read" in listed.stderr
     said = dragoman("doctor")
     assert "the row of session s1 is damaged" in said.stdout + said.stderr

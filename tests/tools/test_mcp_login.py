@@ -109,3 +109,19 @@ async def test_a_refusal_and_a_server_without_an_address_are_told(desk: Desk, tm
         await login("desk", f"{desk.base}/mcp", str(tmp_path), human)
     with pytest.raises(BadInput, match="not on the network"):
         await login("desk", "", str(tmp_path), human)
+
+
+async def test_a_sign_in_that_is_interrupted_ends_at_once(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is connected yet, so there is nobody to say goodbye to."""
+    monkeypatch.setattr("dragoman.tools.mcp._GOODBYE_SECONDS", 120.0)
+    shown = asyncio.Event()
+    signing = asyncio.ensure_future(
+        login("desk", f"{desk.base}/mcp", str(tmp_path), lambda _: shown.set())
+    )
+    async with asyncio.timeout(60):
+        await shown.wait()
+        signing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await signing

@@ -11,7 +11,7 @@ from typing import NamedTuple, TextIO
 
 from dragoman.engine import shown
 from dragoman.engine.ask import Ask, Verdict
-from dragoman.engine.visible import visible
+from dragoman.engine.visible import many, visible
 
 _HELD = 4  # lines of the screen that a page leaves free
 
@@ -61,7 +61,7 @@ class Dialogue:
         left = self._pages[self._at :]
         if left:
             lines = sum(len(one) for one in left)
-            return f"{page}  ({lines:,} more lines) [Enter] go on, [e]nd: all of it, [n]o: "
+            return f"{page}  ({many(lines, 'more line')}) [Enter] go on, [e]nd: all of it, [n]o: "
         if self.ask.kind == "question":
             return f"{page}> "
         skip = ", [s]kip" if self._may_skip else ""

@@ -26,7 +26,11 @@ _PAGES = 20
 
 def daemon(args: Args) -> Plain:
     """A connection to the running daemon. Raises NotRunning, which says how to start it."""
-    return Plain(socket_path(args.config_dir), f"dragoman {args.verb}")
+    return Plain(socket_path(args.config_dir), f"dragoman {args.verb}", tell=_waiting)
+
+
+def _waiting(text: str) -> None:
+    say.err(say.style(f"{text}; Ctrl-C ends", "dim"))
 
 
 def reload(args: Args) -> None:
@@ -78,7 +82,12 @@ def sessions(on: "Host", **query: "Any") -> "Iterator[dict[str, Any]]":
     for _ in range(_PAGES):
         page = on.call("dragoman/sessions", {"limit": _PAGE, **query, "cursor": cursor})
         if page.get("damaged"):
-            say.warn(f"{page['damaged']} sessions cannot be read and are left out: dragoman doctor")
+            lost = say.many(
+                page["damaged"],
+                "session cannot be read and is",
+                "sessions cannot be read and are",
+            )
+            say.warn(f"{lost} left out: dragoman doctor")
         nodes = page.get("nodes") or {}
         for row in page["sessions"]:
             yield row | nodes.get(row["id"], {})

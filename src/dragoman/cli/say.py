@@ -94,58 +94,97 @@ def result(args: Args, value: "Any", text: str) -> int:
     return 0
 
 
+def many(count: int, noun: str, plural: str = "") -> str:
+    """So many of something, as `engine.visible` says it."""
+    from dragoman.engine.visible import many as said
+
+    return said(count, noun, plural)
+
+
+def columns() -> int:
+    """How many columns a line may have: by COLUMNS, else by the terminal; 0 in a pipe, for all."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
 def table(
     headers: "Sequence[str]",
     rows: "Iterable[Sequence[object]]",
     *,
+    whole: "Sequence[str]" = (),
     empty: str = "nothing",
 ) -> None:
-    """Rows in columns; on a terminal the widest column is cut so that each row fits one line."""
+    """Rows in columns, cut where a line may not have them all; pipes get everything.
+
+    The first column, and those named `whole`, are what people type again: they are never cut.
+    """
     cells = [[clean("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         out(style(empty, "dim"))
         return
     widths = [max(width(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
-    _fit(widths)
+    _fit(widths, [at for at, name in enumerate(headers) if at and name not in whole])
     out(style(_line([header.upper() for header in headers], widths), "bold"))
     for row in cells:
         out(_line(row, widths))
 
 
-def _fit(widths: list[int]) -> None:
-    """Narrow the widest columns until a row fits the terminal; pipes get everything."""
-    try:
-        room = os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError):
+def _fit(widths: list[int], narrow: list[int]) -> None:
+    """Narrow the widest of these columns until a row fits."""
+    if not (room := columns()):
         return
     room -= 2 * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > 8:
-        widths[widths.index(max(widths))] -= 1
+    for at in narrow:
+        widths[at] = min(widths[at], max(room, 1))
+    while narrow and sum(widths) > room:
+        widest = max(narrow, key=widths.__getitem__)
+        if widths[widest] <= 1:
+            return
+        widths[widest] -= 1
 
 
 def _line(cells: list[str], widths: list[int]) -> str:
     padded = (
-        cut(cell, room) + " " * (room - width(cut(cell, room)))
+        (short := cut(cell, room)) + " " * (room - width(short))
         for cell, room in zip(cells, widths, strict=True)
     )
     return "  ".join(padded).rstrip()
+
+
+def row(whole: str, rest: str = "") -> None:
+    """One line of a list: what people type again, and the rest as far as there is room."""
+    room = columns()
+    left = room - width(whole)
+    out(f"{whole}{rest if not room else cut(rest, left) if left > 0 else ''}".rstrip())
 
 
 def cut(text: str, room: int) -> str:
     """The text, shortened with an ellipsis to so many columns."""
     if width(text) <= room:
         return text
+    text = text[: 8 * max(room, 0)]  # more marks on one character are nobody's language
     while text and width(text) > room - 1:
         text = text[:-1]
     return f"{text}…"
 
 
 def width(text: str) -> int:
-    """How many columns a terminal uses for the text."""
-    if text.isascii():
+    """How many columns a terminal uses for the text, by the same tables as the terminal's own."""
+    if text.isascii() or max(text) < _LATIN or not any(map(_is_odd, text)):
         return len(text)
-    from unicodedata import combining, east_asian_width
+    from rich.cells import cell_len
 
-    return sum(
-        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
-    )
+    return cell_len(text)
+
+
+_LATIN = "\u0300"  # before this, every character takes one column
+_OURS = "…→←·–—‘’“”▸×✓"  # so do these, which we write ourselves
+
+
+def _is_odd(char: str) -> bool:
+    return char >= _LATIN and char not in _OURS

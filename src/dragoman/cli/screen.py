@@ -99,7 +99,8 @@ class Screen:
             case "turn_ended":
                 self._turn_ended(event)
             case "lagged":
-                self._row(f"({event['dropped']} passing events were skipped)", "dim")
+                lost = say.many(event["dropped"], "passing event was", "passing events were")
+                self._row(f"({lost} skipped)", "dim")
             case "deleted":
                 self._row("the session was deleted", "red")
 
@@ -119,7 +120,7 @@ class Screen:
         for line in lines[:_LINES]:
             self._row(f"  {brief(line)}", style)
         if len(lines) > _LINES:
-            self._row(f"  … {len(lines) - _LINES} more lines", "dim")
+            self._row(f"  … {say.many(len(lines) - _LINES, 'more line')}", "dim")
 
     def _turn_ended(self, event: "dict[str, Any]") -> None:
         self.fresh_line()

@@ -11,18 +11,27 @@ from dragoman import TYPE_CHECKING
 from .problems import ConnectionGone, fault_of, no_text, not_running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _CHUNK = 65536
 ANSWER_SECONDS = 30.0
+_LOOK = 0.25  # seconds until somebody looks why no answer comes
 
 
 class Plain:
     """One connection to the daemon. A context manager."""
 
-    def __init__(self, path: str, name: str = "dragoman", wait: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str = "dragoman",
+        wait: float = ANSWER_SECONDS,
+        tell: "Callable[[str], None] | None" = None,
+    ) -> None:
+        """`tell` gets a sentence when an answer takes its time."""
         self.path = path
+        self._tell = tell
         self._wait = wait
         self._next = 0
         self._data = bytearray()
@@ -74,7 +83,7 @@ class Plain:
         wanted = self.begin(method, params)
         seconds = self._wait if wait is None else wait
         while True:
-            message = self._message(seconds or None)
+            message = self._message(seconds or None, method)
             if "method" not in message and message.get("id") == wanted:
                 return result_of(message)
             self._held.append(message)
@@ -102,7 +111,7 @@ class Plain:
             if "method" in message:
                 yield message["method"], message.get("params")
 
-    def _message(self, wait: float | None) -> "dict[str, Any]":
+    def _message(self, wait: float | None, method: str = "") -> "dict[str, Any]":
         while True:
             at = self._data.find(b"\n", self._seen)
             if at >= 0:
@@ -111,24 +120,49 @@ class Plain:
                 self._seen = 0
                 found = self._read(line)
                 if found.get("id") in self._greetings and "method" not in found:
+                    self._greetings.remove(found["id"])
                     result_of(found)
                 elif found:
                     return found
                 continue
             self._seen = len(self._data)
-            self._sock.settimeout(wait)
+            self._data += self._received(wait, method)
+
+    def _received(self, wait: float | None, method: str) -> bytes:
+        """The next bytes. A call that waits is given up when there is no use in waiting."""
+        quick = _LOOK if method else wait  # notices come when they come
+        self._sock.settimeout(quick if wait is None or quick is None else min(quick, wait))
+        try:
+            data = self._sock.recv(_CHUNK)
+        except TimeoutError:
+            data = self._waited(wait, method)
+        except OSError as problem:
+            raise self._gone(problem) from None
+        if not data:
+            raise self._gone(None)
+        return data
+
+    def _waited(self, wait: float | None, method: str) -> bytes:
+        from .silence import LOOK_SECONDS, READS, TOLD_SECONDS, Silence
+
+        silence = Silence(self._sock, self.path)
+        gone, told = _LOOK, self._tell is None
+        while method and (wait is None or gone < wait):
+            silence.look(LOOK_SECONDS, greeted=not self._greetings, reads=method in READS)
+            if not told and gone >= TOLD_SECONDS and self._tell is not None:
+                self._tell(silence.waits_for())
+                told = True
+            self._sock.settimeout(LOOK_SECONDS)
             try:
-                data = self._sock.recv(_CHUNK)
+                return self._sock.recv(_CHUNK)
             except TimeoutError:
-                raise ConnectionGone(
-                    f"The daemon at {self.path} did not answer in {wait:g} seconds.",
-                    "See: dragoman doctor",
-                ) from None
+                gone += LOOK_SECONDS
             except OSError as problem:
                 raise self._gone(problem) from None
-            if not data:
-                raise self._gone(None)
-            self._data += data
+        raise ConnectionGone(
+            f"The daemon at {self.path} did not answer in {wait:g} seconds.",
+            "See: dragoman doctor",
+        )
 
     def _read(self, line: bytes) -> "dict[str, Any]":
         try:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from .problems import ConnectionGone, fault_of, not_running
+from .silence import LOOK_SECONDS, Silence
 
 _LINE_LIMIT = 64 * 1024 * 1024
 _AHEAD = 256  # events that are read before somebody takes them
@@ -60,8 +61,20 @@ class Wire:
         self._task = asyncio.ensure_future(self._read(reader))
         greeting = self.send("initialize", {"protocolVersion": 1})
         hello = self.send("dragoman/hello", {"name": self.name})
-        await greeting
-        await hello
+        await self._greeted(asyncio.gather(greeting, hello), writer)
+
+    async def _greeted(self, answers: "asyncio.Future[Any]", writer: asyncio.StreamWriter) -> None:
+        """Wait for the answers to a greeting, unless there is no use in it."""
+        if (await asyncio.wait([answers], timeout=LOOK_SECONDS))[1]:
+            silence = Silence(writer.get_extra_info("socket"), self.path)
+            try:
+                while (await asyncio.wait([answers], timeout=LOOK_SECONDS))[1]:
+                    silence.look(LOOK_SECONDS, greeted=False, reads=True)
+            except ConnectionGone:
+                answers.cancel()
+                await self.close()
+                raise
+        await answers
 
     async def close(self) -> None:
         if self._task is not None:

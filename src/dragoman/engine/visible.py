@@ -104,6 +104,11 @@ def _lines(match: "re.Match[str]") -> str:
     return f"\n<{match[0].count(chr(10)) - 1} empty lines>\n"
 
 
+def many(count: int, noun: str, plural: str = "") -> str:
+    """So many of something: "1 line", "1,200 lines", "2 processes" (whose plural is given)."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def noted(title: str, text: str) -> str:
     """A note in words; its title is left out where the text says it, too."""
     if not text or title.lower() in text.partition("\n")[0].lower():

@@ -7,6 +7,7 @@ from time import monotonic
 import msgspec
 
 from dragoman.engine.ports import Shelf
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 
 from . import tokens
@@ -41,7 +42,7 @@ class Throttle(Holder):
                 429,
                 "too_many_tries",
                 "Too many wrong codes.",
-                f"Try again in {wait} seconds.",
+                f"Try again in {many(wait, 'second')}.",
                 {"retry-after": str(wait)},
             )
 

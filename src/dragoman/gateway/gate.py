@@ -377,7 +377,6 @@ class Gate:
         headers.setdefault("cross-origin-resource-policy", "same-origin")
         headers.setdefault("cross-origin-opener-policy", "same-origin")
         headers.setdefault("x-frame-options", "DENY")
-        self.meter.answered(request.method if request is not None else "", response.status)
         if request is None:
             return
         log.debug("request", method=request.method, path=request.path[:200],
@@ -394,6 +393,9 @@ class Gate:
                     f"x-client-version, {', '.join((*self._connections, *self._sessions, HEADER))}"
                 )
                 headers["access-control-max-age"] = "600"
+
+    def answered(self, method: str, status: int) -> None:
+        self.meter.answered(method, status)
 
     def trouble(self, request: Request, problem: BaseException) -> None:
         self.door.trouble("gateway request failed", problem, path=request.path[:200])

@@ -7,7 +7,8 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 
-_METHODS = frozenset("GET HEAD POST PUT PATCH DELETE OPTIONS".split())
+# What a client may call a method is up to the client: only these become a label of their own.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Meter:
@@ -21,8 +22,9 @@ class Meter:
         self.model_calls = 0
 
     def answered(self, method: str, status: int) -> None:
-        """A request was answered; methods of others' invention, and unread ones, are one."""
-        self.requests[method if method in _METHODS else "other", status] += 1
+        """A request got this status; one whose head was not understood has no method."""
+        known = method if method in _METHODS else "other" if method else "none"
+        self.requests[known, status] += 1
 
     def spent(self, cost: float) -> None:
         """A model was called, and this is what it cost."""

@@ -37,6 +37,10 @@ class ServerNeeds(Doorkeeper, Protocol):
         """Add the headers that every answer has."""
         ...
 
+    def answered(self, method: str, status: int) -> None:
+        """An answer has begun; called once for each. No method: no head was understood."""
+        ...
+
     def is_owner(self, peer: tuple[str, int], here: tuple[str, int]) -> bool:
         """Whether a program of the host's owner is at the other end; called in a thread."""
         ...

@@ -27,8 +27,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_keeper", "_limit", "_linger",
-        "_outlet", "_owner", "_request", "_rules", "_task", "_timer", "_tools", "lost", "paused",
-        "peer", "secure", "token_id", "transport", "welcome",
+        "_method", "_outlet", "_owner", "_request", "_rules", "_task", "_timer", "_tools", "lost",
+        "paused", "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
     def __init__(self, rules: ServerNeeds, secure: bool, keeper: Doorkeeper | None = None) -> None:
@@ -37,6 +37,7 @@ class Connection(asyncio.Protocol):
         self.secure = secure
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._request: Request | None = None
+        self._method = ""  # of the head that is answered next, whether it becomes a request or not
         self._body = bytearray()
         self._limit = 0
         self._idle = False  # waits for the first byte of a further request
@@ -145,6 +146,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, event: h11.Request) -> bool:
         """The head is there: look whether this client may do that before reading on."""
+        self._method = event.method.decode("ascii")
         if event.http_version not in (b"1.1", b"1.0"):
             raise Refusal(505, "bad_version", "HTTP/1.1 is spoken here.")
         if sum(len(name) + len(value) for name, value in event.headers) > MAX_HEAD:
@@ -153,7 +155,7 @@ class Connection(asyncio.Protocol):
         self._request = None
         host = self.peer.rpartition(":")[0]
         request = Request(
-            event.method.decode("ascii"),
+            self._method,
             event.target.decode("ascii"),
             joined(fields),
             self.peer,
@@ -247,16 +249,15 @@ class Connection(asyncio.Protocol):
     def _answer_now(self, response: Response, *, close: bool = False) -> None:
         if self.lost:
             return
-        request = self._request
-        self._rules.dress(request, response)
-        body = b"" if request is not None and request.method == "HEAD" else response.body
+        self._rules.dress(self._request, response)
+        body = b"" if self._method == "HEAD" else response.body
         headers = dict(response.headers)
         if response.status not in (204, 304):
             headers["content-length"] = str(len(response.body))
         if close:
             headers["connection"] = "close"
         try:
-            self._send(self._head(response.status, headers))
+            self._send_head(response.status, headers)
             if body:
                 self._send(h11.Data(data=body))
             self._send(h11.EndOfMessage())
@@ -267,7 +268,7 @@ class Connection(asyncio.Protocol):
 
     def _start_stream(self, request: Request, stream: Stream) -> None:
         self._rules.dress(request, stream)
-        self._send(self._head(stream.status, stream.headers))
+        self._send_head(stream.status, stream.headers)
         if request.method == "HEAD":
             self._send(h11.EndOfMessage())
             self._over(False)
@@ -279,6 +280,7 @@ class Connection(asyncio.Protocol):
         headers = [(name.encode(), value.encode()) for name, value in takeover.headers.items()]
         self._send(h11.InformationalResponse(status_code=101, headers=headers,
                                              reason=REASONS[101].encode()))  # fmt: skip
+        self._rules.answered(self._method, 101)
         rest, _ = self._h11.trailing_data
         self._quiet()
         self.lost = True  # for us; the transport lives on
@@ -301,7 +303,7 @@ class Connection(asyncio.Protocol):
 
     def _over(self, close: bool) -> None:
         """An answer is complete: take the next request or leave."""
-        self._request = None
+        self._request, self._method = None, ""
         self._release()
         if (
             close
@@ -346,12 +348,13 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def _head(self, status: int, headers: dict[str, str]) -> h11.Response:
+    def _send_head(self, status: int, headers: dict[str, str]) -> None:
+        """Begin an answer; whatever it is, it is counted here."""
         fields = [(name.encode(), value.encode("latin-1", "replace"))
                   for name, value in headers.items()]  # fmt: skip
-        return h11.Response(
-            status_code=status, headers=fields, reason=REASONS.get(status, "").encode()
-        )
+        reason = REASONS.get(status, "").encode()
+        self._send(h11.Response(status_code=status, headers=fields, reason=reason))
+        self._rules.answered(self._method, status)
 
     def _send(self, event: Any) -> None:
         data = self._h11.send(event)

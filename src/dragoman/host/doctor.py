@@ -16,7 +16,8 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
-from dragoman.host import installed, lock, wanted
+from dragoman.engine.visible import many
+from dragoman.host import held, installed, lock, wanted
 from dragoman.host.hook_programs import program_of
 from dragoman.host.stores import database_of, file_of
 from dragoman.settings import places, profiles
@@ -112,6 +113,16 @@ def _directory(where: Places) -> Iterator[Row]:
             "error", "data", f"{data} is not writable: sessions will not survive",
             "Repair its permissions, or set DRAGOMAN_DATA_DIR.",
         )  # fmt: skip
+    elif why := wanted.lacks_room(data):
+        yield Row(
+            "error", "data", f"nothing can be written in {data}: {why}",
+            "Make room there, or set DRAGOMAN_DATA_DIR.",
+        )  # fmt: skip
+    elif found.st_uid != os.geteuid():
+        yield Row(
+            "warn", "data", f"{data} belongs to another user (uid {found.st_uid}): what is made "
+            "there now is closed to that one", "Work as that user, or set DRAGOMAN_DATA_DIR.",
+        )  # fmt: skip
     elif stat.S_IMODE(found.st_mode) & 0o077:
         yield Row("warn", "data", f"others can look into {data}", f"chmod 700 {data}")
     else:
@@ -156,8 +167,14 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
         return
     try:
         damage = _damage(path, found.st_size)
+    except BlockingIOError:
+        yield _locked(path, held.holder(path))
+        return
     except OSError as problem:
         yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
+        return
+    if pid := held.holder(path):
+        yield _locked(path, pid)
         return
     if damage:
         yield Row(
@@ -171,6 +188,17 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             f"Remove it with: dragoman sessions delete {session}",
         )  # fmt: skip
     yield Row("ok", "store", f"{path}, {found.st_size / 1e6:.1f} MB")
+
+
+def _locked(path: str, pid: int) -> Row:
+    if not pid:
+        fix = f"End whoever has it open; this may tell: fuser -v {path}"
+        return Row("error", "store", f"another process keeps {path} locked", fix)
+    name = f" ({called})" if (called := held.name_of(pid)) else ""
+    return Row(
+        "error", "store", f"process {pid}{name} keeps {path} locked: nothing can be saved",
+        f"Let it finish, or end it: kill {pid}",
+    )  # fmt: skip
 
 
 def _aside(path: str) -> Iterator[Row]:
@@ -203,8 +231,10 @@ def _damage(path: str, size: int) -> str:
     try:
         with closing(looked_at(path)) as opened:
             said = str((opened.execute(look).fetchone() or ("ok",))[0])
-    except sqlite3.OperationalError:
-        return ""  # somebody holds it just now, or its log cannot be read without writing
+    except sqlite3.OperationalError as problem:
+        if getattr(problem, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path) from None
+        return ""  # its log cannot be read without writing
     except sqlite3.DatabaseError as problem:
         wrong = getattr(problem, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB
         return "it is no database" if wrong else str(problem)
@@ -268,8 +298,8 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
 
 def _in_the_way(path: str) -> Iterator[Row]:
     """No daemon runs: whether one could."""
-    held = lock.lock_path(path)
-    odd = next((one for one in (path, held) if os.path.isdir(one)), "")
+    beside_it = lock.lock_path(path)
+    odd = next((one for one in (path, beside_it) if os.path.isdir(one)), "")
     if not odd and os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
         odd = path
     if odd:
@@ -278,6 +308,9 @@ def _in_the_way(path: str) -> Iterator[Row]:
     elif lock.is_heard(path):
         fix = "End it, or set DRAGOMAN_DATA_DIR."
         yield Row("error", "daemon", f"another program listens at {path}", fix)
+    elif why := wanted.lacks_place(beside_it):
+        fix = "Repair the permissions of its folder, or choose another with listen."
+        yield Row("error", "daemon", f"no daemon can start: {beside_it} {why}", fix)
     else:
         yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
 
@@ -413,8 +446,9 @@ def servers(status: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
             fix = f"See mcp.{server['name']}; it is tried again {when}."
             yield Row("warn", "mcp", f"{server['name']} failed: {server['problem']}", fix)
         elif server["state"] == "connected":
-            tools = "1 tool" if server["tools"] == 1 else f"{server['tools']} tools"
-            yield Row("ok", "mcp", f"{server['name']} is connected, {tools}")
+            yield Row(
+                "ok", "mcp", f"{server['name']} is connected, {many(server['tools'], 'tool')}"
+            )
 
 
 def _programs(loaded: Loaded) -> Iterator[Row]:

@@ -1,5 +1,6 @@
 """What the configuration asks for that cannot be had: rows for `doctor`."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,8 @@ from dragoman.settings.load import Loaded
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
 
+_TRIED_BYTES = 65_536
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _SHELLS = {"*", "bash", "shell"}
 
 
@@ -41,6 +44,26 @@ def lacks_place(path: str) -> str:
     if not os.path.isdir(folder):
         return f"cannot be made: {folder} is no directory"
     return "" if os.access(folder, os.W_OK | os.X_OK) else f"cannot be made: {folder} is closed"
+
+
+def lacks_room(folder: str) -> str:
+    """Why nothing more can be kept in a folder, found by trying; empty when it can.
+
+    The file has no name and is gone when it is closed. A quota shows only so.
+    """
+    if not hasattr(os, "O_TMPFILE"):
+        return ""
+    try:
+        made = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(made, b"x" * _TRIED_BYTES)
+            os.fsync(made)
+        finally:
+            os.close(made)
+    except OSError as problem:
+        # Not every file system has files without a name.
+        return (problem.strerror or str(problem)) if problem.errno in _NO_ROOM else ""
+    return ""
 
 
 def _log(given: Settings, where: Places) -> Iterator[Row]:

@@ -267,6 +267,8 @@ class McpConnection:
         """
         self._closed = True
         self._stop.set()
+        if not self.ready.is_set():  # it is not connected yet: there is nobody to say goodbye to
+            self._task.cancel()
         await asyncio.wait({self._task}, timeout=_GOODBYE_SECONDS)
         if not self._task.done():
             self._task.cancel()

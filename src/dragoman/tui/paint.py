@@ -10,6 +10,7 @@ import msgspec
 from rich.text import Text
 
 from dragoman.engine.content import Diff
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 
 from . import prose
@@ -87,7 +88,9 @@ def _thought(piece: Piece, width: int, look: Look) -> list[Row]:
     if not look.open_thoughts:
         verb = "thought" if piece.outcome else "thinking"
         words = piece.words or len(piece.text.split())
-        return [Row(Text(cut(f"∴ {verb}, {words} words", width + GUTTER), "dim italic"), "")]
+        return [
+            Row(Text(cut(f"∴ {verb}, {many(words, 'word')}", width + GUTTER), "dim italic"), "")
+        ]
     text = piece.text
     if piece.grows and len(text) > _WRITTEN:
         text = f"… {text[-_WRITTEN:].partition(' ')[2]}"
@@ -154,7 +157,7 @@ def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
 
 
 def _more(lines: int, width: int, whole: bool) -> Row:
-    hint = f"… {lines} more line{'s' if lines > 1 else ''}{'' if whole else ', ctrl+o opens'}"
+    hint = f"… {many(lines, 'more line')}{'' if whole else ', ctrl+o opens'}"
     return plain(cut(hint, width), "dim italic")
 
 

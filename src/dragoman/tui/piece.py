@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from dragoman.engine.content import Diff, Image, PlanEntry
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 
 _CONTEXT = re.compile(r'\n\n<context name="([^"\n]*)">\n')
@@ -55,4 +56,4 @@ def said_by(content: tuple[Any, ...], name: str, at: int) -> Piece:
 
 def _lines(context: str) -> str:
     count = context.count("\n") - 3
-    return "1 line" if count == 1 else f"{count} lines"
+    return many(count, "line")

@@ -17,7 +17,7 @@ from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 from dragoman.engine.reading import counted
-from dragoman.engine.visible import on_a_line
+from dragoman.engine.visible import many, on_a_line
 
 from .begin import Wish, way_back
 from .desk import ShownSession
@@ -110,7 +110,8 @@ class PlainScreen:
             await self.desk.open(newest)
         self._say(f"dragoman in {self.desk.cwd}. /help tells the commands.")
         if self.desk.session:
-            self._say(f"session {self.desk.session[:8]}, {len(self.desk.story.pieces)} entries")
+            entries = many(len(self.desk.story.pieces), "entry", "entries")
+            self._say(f"session {self.desk.session[:8]}, {entries}")
             for ask in self.desk.story.asks.values():
                 self._question(ask)
         if wish.pick:

@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from dragoman.engine import shown
 from dragoman.engine.ask import Ask, Lasts, Scope
-from dragoman.engine.visible import on_a_line, visible
+from dragoman.engine.visible import many, on_a_line, visible
 
 from .rows import Row, beside, wrap
 from .strips import Sheet
@@ -161,7 +161,7 @@ class Question(Widget, can_focus=True):
         found = Text()
         if not self.read:
             left = self._scroll.max_scroll_y - self._scroll.scroll_offset.y
-            found.append(f"↓ {left} more lines, read on: ", "bold yellow")
+            found.append(f"↓ {many(left, 'more line')}, read on: ", "bold yellow")
             _key(found, "space", "next page")
         if ask.kind == "question":
             for number, choice in enumerate(ask.choices, 1):

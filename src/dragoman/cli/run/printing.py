@@ -12,7 +12,7 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
-from dragoman.engine.visible import harmless, noted, visible
+from dragoman.engine.visible import harmless, many, noted, visible
 
 _RESULT_LINES = 8
 _LIVE_LINES = 200  # of one running command; the rest is counted
@@ -276,7 +276,7 @@ class Screen:
             if half.strip() and count < _LIVE_LINES:
                 self.aside(f"  {cut(half)}", "2")
             if count > _LIVE_LINES:
-                self.aside(f"  … {count - _LIVE_LINES} more lines", "2")
+                self.aside(f"  … {many(count - _LIVE_LINES, 'more line')}", "2")
             if body.is_error or body.outcome != "done":
                 lines = harmless(text_of(body.content)).strip().splitlines()
                 self.aside(f"  {cut(lines[-1])}" if lines else f"  {body.outcome}", style)
@@ -285,7 +285,7 @@ class Screen:
         for line in lines[:_RESULT_LINES]:
             self.aside(f"  {cut(line)}", style)
         if len(lines) > _RESULT_LINES:
-            self.aside(f"  … {len(lines) - _RESULT_LINES} more lines", "2")
+            self.aside(f"  … {many(len(lines) - _RESULT_LINES, 'more line')}", "2")
 
     def _end_thought(self) -> None:
         if self._thinking:

@@ -42,9 +42,9 @@ def _show(args: Args) -> int:
         for name in ("alias", "model", "mode", "reasoning", "backend", "max_steps"):
             say.out(f"{name:10} {agent[name]}")
         say.out(f"{'tools':10} {', '.join(tool['name'] for tool in found['tools'])}")
-    what = "tool" if len(found["tools"]) == 1 else "tools"
-    size = f"prompt: {found['prompt_tokens']} tokens, {len(found['tools'])} {what}: "
-    say.err(f"{size}{found['tool_tokens']} tokens (roughly)")
+    size = f"prompt: {say.many(found['prompt_tokens'], 'token')}, "
+    size += f"{say.many(len(found['tools']), 'tool')}: {say.many(found['tool_tokens'], 'token')}"
+    say.err(f"{size} (roughly)")
     for note in found["notes"]:
         say.warn(note)
     return 0

@@ -30,8 +30,8 @@ def run(args: Args) -> int:
     for one in found:
         ask = one["ask"]
         answer = f"  {_answer(one)}" if args.all else ""
-        say.out(f"{ask['id']}  {say.clean(ask['session'][:12])}  {ago(ask['at'])}{answer}")
-        say.out(f"  {what(ask)}")
+        say.row(f"{ask['id']}  ", f"{say.clean(ask['session'][:12])}  {ago(ask['at'])}{answer}")
+        say.out(f"  {what(ask)}")  # what is to be judged is not cut to the window
     return 0
 
 
@@ -66,8 +66,8 @@ def _rules(args: Args) -> int:
     if not found:
         say.out(say.style("nothing is remembered", "dim"))
     for rule in found:
-        say.out(f"{rule['id']}  {_place(rule)}  by {who(rule.get('by'), 'the host')}, "
-                f"{ago(rule.get('at', 0))}")  # fmt: skip
+        by = f"by {who(rule.get('by'), 'the host')}, {ago(rule.get('at', 0))}"
+        say.row(f"{rule['id']}  ", f"{_place(rule)}  {by}")
         verb = "deny" if rule.get("deny") else "allow"
         say.out(f"  {verb} {on_one_line(rule['words'])}")
     return 0

@@ -45,9 +45,10 @@ def _list(args: Args) -> int:
         say.out(say.style("no schedules", "dim"))
     for job in jobs:
         name = job["name"] or job["prompt"].split("\n", 1)[0]
-        say.out(f"{job['id']}  {say.clean(job['agent'])}  {_when(job['when'])}  {_next(job)}")
+        about = f"{say.clean(job['agent'])}  {_when(job['when'])}  {_next(job)}"
+        say.row(f"{job['id']}  ", about)
         last = f"  (last: {job['last_status']}, {ago(job['last_run'])})" if job["last_run"] else ""
-        say.out(f"  {say.clean(name[:100])}{last}")
+        say.row("  ", f"{say.clean(name)}{last}")
     return 0
 
 

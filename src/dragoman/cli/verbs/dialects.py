@@ -52,7 +52,9 @@ def _row(one: "Dialect", config_dir: str | None) -> "dict[str, Any]":
 def _show(rows: "list[dict[str, Any]]") -> None:
     for row in rows:
         name = say.style(row["name"], "bold")
-        say.out(f"{name}  {row['title']}")
+        room = say.columns() - len(row["name"]) - 2
+        title = say.cut(row["title"], room) if say.columns() else row["title"]
+        say.out(f"{name}  {title}")
         found = [
             ("socket", ", ".join(row["sockets"]) or "any.sock only"),
             ("websocket", row["websocket"]),

@@ -21,6 +21,7 @@ def _attacked(where: "Any") -> "list[Any]":
 
 def _examined(args: Args, where: "Any") -> "list[Any]":
     """As the daemon sees it when one runs: its environment and its apps count, not the shell's."""
+    from dragoman.client.problems import ConnectionGone
     from dragoman.engine.faults import Fault
     from dragoman.host.doctor import Row, beside, examine
 
@@ -28,6 +29,10 @@ def _examined(args: Args, where: "Any") -> "list[Any]":
         with reach.daemon(args) as daemon:
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
+    except ConnectionGone as fault:
+        silent = Row("error", "daemon", fault.message, fault.hint)
+        rows = [row for row in examine(where) if (row.severity, row.category) != ("ok", "daemon")]
+        return [silent, *rows, *beside()]
     except Fault:  # none runs here, or one that cannot say: look from this shell
         return [*examine(where), *beside()]
     runs = Row("ok", "daemon", f"process {pid} listens at {daemon.path}; all this is as it sees it")

@@ -14,8 +14,7 @@ def run(args: Args) -> int:
     warn(args.config_dir)
     if args.sub == "login":
         tools = mcp_login.login(args.config_dir, args.name, _show)
-        what = "tool" if tools == 1 else "tools"
-        text = f"signed in to {say.clean(args.name)}: {tools} {what}"
+        text = f"signed in to {say.clean(args.name)}: {say.many(tools, 'tool')}"
         return say.result(args, {"server": args.name, "tools": tools}, text)
     found = mcp_login.servers(args.config_dir)
     known = _known(args)
@@ -46,8 +45,8 @@ def _known(args: Args) -> dict[str, reach.Row]:
 def _state(known: "reach.Row | None", on: bool) -> str:
     if known is None or not on:
         return "" if on else "off"
-    what = "tool" if known["tools"] == 1 else "tools"
-    return f"{known['state']}, {known['tools']} {what}" if known["tools"] else str(known["state"])
+    tools = f", {say.many(known['tools'], 'tool')}" if known["tools"] else ""
+    return f"{known['state']}{tools}"
 
 
 def _show(address: str) -> None:

@@ -26,5 +26,10 @@ def run(args: Args) -> int:
         (row["agent"], row["key"], row["category"], ago(row["updated"]), row["content"])
         for row in found
     ]
-    say.table(("agent", "id", "kind", "changed", "content"), rows, empty="nothing is remembered")
+    say.table(
+        ("agent", "id", "kind", "changed", "content"),
+        rows,
+        whole=("id",),
+        empty="nothing is remembered",
+    )
     return 0

@@ -46,8 +46,7 @@ def _rows(found: reach.Row) -> "list[tuple[str, str]]":
         rows.append(("sandbox", found["sandbox"]))
     for server in found.get("mcp") or ():
         problem = f": {server['problem']}" if server["problem"] else ""
-        what = "tool" if server["tools"] == 1 else "tools"
-        tools = f", {server['tools']} {what}" if server["tools"] else ""
+        tools = f", {say.many(server['tools'], 'tool')}" if server["tools"] else ""
         rows.append((f"mcp {server['name']}", f"{server['state']}{tools}{problem}"))
     if found["gateway"]:
         rows.append(("gateway", str(found["gateway"])))
@@ -58,7 +57,7 @@ def _rows(found: reach.Row) -> "list[tuple[str, str]]":
 def _fleet(fleet: reach.Row) -> str:
     others = fleet["others"]
     said = f"node {fleet['node']}, {fleet['state']}, "
-    said += "1 other node" if others == 1 else f"{others} other nodes"
+    said += say.many(others, "other node")
     if fleet["stalled"]:
         return f"{said}: {fleet['stalled']}"
     return f"{said}, degraded: {fleet['degraded']}" if fleet["degraded"] else said

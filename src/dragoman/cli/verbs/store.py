@@ -15,18 +15,21 @@ def run(args: Args) -> int:
 
     def told(done: "Any") -> None:
         if not args.json:
-            say.err(f"{done.sessions} sessions, {done.events} events")
+            say.err(f"{say.many(done.sessions, 'session')}, {say.many(done.events, 'event')}")
 
     done = copied(args.source, args.target, told, args.config_dir)
     if args.json:
         say.json(done)
     else:
-        say.out(f"copied {done.sessions} sessions, {done.events} events, {done.values} values")
+        parts = (done.sessions, "session"), (done.events, "event"), (done.values, "value")
+        say.out(f"copied {', '.join(say.many(*part) for part in parts)}")
     if done.busy:
         say.warn(
-            f"{done.busy} sessions are in use in {args.target} and were left as they are there:"
+            f"{say.many(done.busy, 'session is', 'sessions are')} in use in {args.target} and left "
+            "as found there:"
             " stop who has them, then copy once more."
         )
     if done.behind:
-        say.warn(f"{done.behind} events were written meanwhile: copy once more to get them.")
+        late = say.many(done.behind, "event was", "events were")
+        say.warn(f"{late} written meanwhile: copy once more to get all.")
     return 1 if done.busy or done.behind else 0

@@ -66,7 +66,9 @@ def _show(args: Args, row: "dict[str, Any]", colours: "dict[str, str]") -> None:
         say.plain_json(row, indent=None)
     else:
         if row.get("lost"):
-            say.out(say.style(f"({row['lost']} lines were skipped)", "dim"))
+            say.out(
+                say.style(f"({say.many(row['lost'], 'line was', 'lines were')} skipped)", "dim")
+            )
         name = row["connection"]
         colour = colours.setdefault(name, _COLOURS[len(colours) % len(_COLOURS)])
         arrow = "→" if row["direction"] == "in" else "←"

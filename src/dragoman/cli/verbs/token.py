@@ -41,6 +41,7 @@ def _list(args: Args) -> int:
             (one.id, one.name, one.kind, strftime("%Y-%m-%d %H:%M", localtime(one.created_at)))
             for one in found
         ],
+        whole=("name",),
         empty="no tokens; make one with: dragoman token new",
     )
     return 0

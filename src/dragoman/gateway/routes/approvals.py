@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from dragoman.engine.ask import Rule
 from dragoman.engine.faults import BadInput
+from dragoman.engine.visible import many
 
 from .. import views
 from ..views import Approval
@@ -43,7 +44,7 @@ async def answer(call: Call[Verdict, None]) -> Approval:
         left = views.left_out((await call.door.ask(call.path["id"])).ask)
         if left:
             raise BadInput(
-                f"The list leaves out {left:,} characters of this question.",
+                f"The list leaves out {many(left, 'character')} of this question.",
                 "Open it, and answer with the `digest` that it has.",
             )
     await call.door.answer(

@@ -92,6 +92,11 @@ export function count(value) {
 const CONTROLS = "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(" ");
 
 // What steers a screen, or has no shape, is written out, as the command line does.
+// So many of something: "1 line", "1,200 lines".
+export function many(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 export function visible(text) {
   return String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => {
     const code = one.codePointAt(0);

@@ -1,6 +1,6 @@
 // The machines that share the work: how they are, what they have, how far behind they are.
 import { get } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, many } from "./dom.js";
 
 export class FleetPage {
   constructor() {
@@ -21,8 +21,8 @@ export class FleetPage {
       const load = h("i");
       load.style.width = `${(one.sessions / most) * 100}%`;
       return h("article.node", { "data-state": state }, h("header", null, h("h2", null, h("bdi", null, one.name)), h("span.pill", null, state)),
-        h("div.load", { role: "img", "aria-label": `${one.sessions} sessions` }, load),
-        h("dl.where", null, [["Sessions", one.sessions], ["Running", one.running], ["In memory", one.live], ["Lag", one.alive ? `${one.lag} events` : "–"], ["Last heard", `${one.silent.toFixed(1)} s ago`], ["Version", one.version], ...(one.labels.length ? [["Labels", one.labels.join(", ")]] : [])].map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))));
+        h("div.load", { role: "img", "aria-label": many(one.sessions, "session") }, load),
+        h("dl.where", null, [["Sessions", one.sessions], ["Running", one.running], ["In memory", one.live], ["Lag", one.alive ? many(one.lag, "event") : "–"], ["Last heard", `${one.silent.toFixed(1)} s ago`], ["Version", one.version], ...(one.labels.length ? [["Labels", one.labels.join(", ")]] : [])].map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))));
     })));
   }
 }

@@ -1,6 +1,6 @@
 // The first page: say what to do. Below it: what needs you, what runs, what was spent today.
 import { get, post } from "./api.js";
-import { count, fill, h, icon, money } from "./dom.js";
+import { count, fill, h, icon, many, money } from "./dom.js";
 import { Composer } from "./composer.js";
 import { allModels, fillModels, modes } from "./choices.js";
 import { Waiting } from "./approvals.js";
@@ -103,7 +103,7 @@ export class HomePage {
     this.title.textContent = "What shall be done?";
     const seen = app.overview;
     this.line.textContent = [asks ? (asks === 1 ? "One thing needs you" : `${asks} things need you`) : "", works.length ? `${works.length} at work` : "",
-      seen?.sessions ? `${seen.sessions.toLocaleString()} session${seen.sessions === 1 ? "" : "s"}` : "Sessions of your editor and terminal meet here, too."].filter(Boolean).join(" · ");
+      seen?.sessions ? many(seen.sessions, "session") : "Sessions of your editor and terminal meet here, too."].filter(Boolean).join(" · ");
     fill(this.works, works.length ? [h("h2", null, "Running"), works.slice(0, 20).map((one) => row(app, one))] : null);
     const today = seen?.today || [];
     const cost = today.reduce((sum, one) => sum + one.cost, 0);

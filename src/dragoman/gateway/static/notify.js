@@ -1,6 +1,6 @@
 // Tells of what needs somebody: by the page itself while it is open, by push while it is not.
 import { get, post, url } from "./api.js";
-import { toast, visible } from "./dom.js";
+import { many, toast, visible } from "./dom.js";
 
 export const possible = () => "Notification" in window;
 export const wanted = () => { try { return localStorage.getItem("notify") === "1" && Notification.permission === "granted"; } catch { return false; } };
@@ -39,7 +39,7 @@ const told = new Set();
 // The same on one line of a notification; what is left out is counted.
 export function plain(text, room) {
   const shown = visible(text);
-  return shown.length > room ? `${shown.slice(0, room)}… (${shown.length - room} more characters)` : shown;
+  return shown.length > room ? `${shown.slice(0, room)}… (${many(shown.length - room, "more character")})` : shown;
 }
 
 // A question came: say so, unless it is being looked at.

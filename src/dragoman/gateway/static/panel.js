@@ -1,6 +1,6 @@
 // Beside a session: its plan, the files it changed with their diff, checkpoints, sub-agents.
 import { get, post, url } from "./api.js";
-import { ago, fill, h, icon, toast } from "./dom.js";
+import { ago, fill, h, icon, many, toast } from "./dom.js";
 import { confirmed } from "./dialogs.js";
 import { row } from "./list.js";
 import { unified } from "./text.js";
@@ -64,7 +64,7 @@ export class Panel {
     const apart = this.apart(info.extra?.worktree);
     if (!files.length) return [apart, h("p.calm", null, "No file was changed.")];
     const added = files.reduce((sum, one) => sum + one.added, 0), removed = files.reduce((sum, one) => sum + one.removed, 0);
-    return [apart, h("p.sum", null, `${files.length} file${files.length === 1 ? "" : "s"}`, h("span.added", null, `+${added}`), removed ? h("span.removed", null, `−${removed}`) : null),
+    return [apart, h("p.sum", null, many(files.length, "file"), h("span.added", null, `+${added}`), removed ? h("span.removed", null, `−${removed}`) : null),
       files.map((one) => changed(one, files.length <= 3))];
   }
 
@@ -89,7 +89,7 @@ export class Panel {
     const undone = rows.some((one) => one.undone);
     return [undone ? h("button", { type: "button", onclick: () => this.act("redo") }, "Redo what was undone") : null,
       [...rows].reverse().map((one) => h("div.checkpoint", { "data-undone": one.undone ? "" : null, "data-turn": one.turn },
-        h("div.head", null, h("strong", null, `${one.files.length} file${one.files.length === 1 ? "" : "s"}`), h("span.when", null, one.undone ? "undone" : ago(one.at)),
+        h("div.head", null, h("strong", null, many(one.files.length, "file")), h("span.when", null, one.undone ? "undone" : ago(one.at)),
           one.undone ? null : h("button", { type: "button", onclick: () => this.act("undo", one) }, "Undo to here")),
         h("ul", null, one.files.slice(0, 30).map((file) => h("li", null, h("span.fate", { "data-fate": file.fate }, file.fate), h("bdi", null, file.path)))),
         one.note ? h("p.says", null, one.note) : null))];
@@ -99,7 +99,7 @@ export class Panel {
     if (verb === "undo" && !(await confirmed("Undo?", "Files are put back to before this turn; the turns after it are undone, too. It can be redone until another change.", "Undo"))) return;
     try {
       const done = await post(`${this.page.path}/${verb}`, one ? { turn: one.turn } : undefined);
-      toast(`${done.files.length} file${done.files.length === 1 ? "" : "s"} put back.${done.note ? ` ${done.note}` : ""}`);
+      toast(`${many(done.files.length, "file")} put back.${done.note ? ` ${done.note}` : ""}`);
     } catch (problem) { toast(problem.message, true); }
     this.draw();
   }

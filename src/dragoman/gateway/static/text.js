@@ -1,5 +1,5 @@
 // Blocks of text: code, differences, what terminals print.
-import { h } from "./dom.js";
+import { h, many } from "./dom.js";
 
 export function block(text, label = "") {
   return h("div.block", { "data-label": label || null }, h("pre.code", { tabindex: "0" }, h("code", null, text)), copied(text));
@@ -89,6 +89,6 @@ export function unified(text, path) {
     body.append(h(`div.row.${kind}`, null, h("span.no", null, kind === "minus" ? "" : at), h("span.sign", null, line[0] || " "), h("span.line", null, line.slice(1) || " ")));
     if (kind !== "minus") at++;
   }
-  if (lines.length > ROWS) body.append(h("div.gap", null, `${lines.length - ROWS} more lines`));
+  if (lines.length > ROWS) body.append(h("div.gap", null, many(lines.length - ROWS, "more line")));
   return body;
 }

@@ -1,6 +1,6 @@
 // What a session spent its time on: turns as rows, with model calls, tools and waits as bars.
 import { get, url } from "./api.js";
-import { count, fill, h, icon, money, titleOf, toast, visible } from "./dom.js";
+import { count, fill, h, icon, many, money, titleOf, toast, visible } from "./dom.js";
 
 const KIND = { model: "Model", tool: "Tool", wait: "Waiting for you" };
 
@@ -58,7 +58,7 @@ export class TimelinePage {
     const all = sums.model + sums.wait + tools.reduce((sum, [, ms]) => sum + ms, 0) || 1;
     const part = (kind, name, ms) => { const node = h("span.share", { "data-kind": kind, title: `${name}: ${span(ms)}` }); node.style.width = `${(ms / all) * 100}%`; return node; };
     fill(this.sums,
-      h("p.figures", null, [`${sums.turns} turn${sums.turns === 1 ? "" : "s"}`, `${sums.calls} model call${sums.calls === 1 ? "" : "s"}`, `${count(sums.tokens_in)} in, ${count(sums.tokens_out)} out`, money(sums.cost)].filter(Boolean).join(" · ")),
+      h("p.figures", null, [many(sums.turns, "turn"), many(sums.calls, "model call"), `${count(sums.tokens_in)} in, ${count(sums.tokens_out)} out`, money(sums.cost)].filter(Boolean).join(" · ")),
       h("div.shares", { role: "img", "aria-label": `Model ${span(sums.model)}, tools ${span(tools.reduce((sum, [, ms]) => sum + ms, 0))}, waiting ${span(sums.wait)}` }, part("model", "Model", sums.model), tools.map(([name, ms]) => part("tool", name, ms)), part("wait", "Waiting for you", sums.wait)),
       h("dl.where", null, h("div", null, h("dt", null, "Model"), h("dd", null, span(sums.model))), tools.slice(0, 12).map(([name, ms]) => h("div", null, h("dt", null, h("bdi", null, name)), h("dd", null, span(ms)))), h("div", null, h("dt", null, "Waiting for you"), h("dd", null, span(sums.wait)))));
   }

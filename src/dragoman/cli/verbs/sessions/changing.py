@@ -88,4 +88,4 @@ def _listed(args: Args) -> int:
 
 def _files(files: "list[dict[str, str]]") -> None:
     for file in files:
-        say.out(f"  {file['fate']:8} {file['path']}")
+        say.row(f"  {file['fate']:8} ", say.clean(file["path"]))

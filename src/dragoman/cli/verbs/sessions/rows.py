@@ -34,12 +34,13 @@ def list(args: Args) -> int:
     if say.as_json(args, {"sessions": found}):
         return 0
     fleet = any(row.get("node") for row in found)
+    room = 60 if say.columns() else sys.maxsize
     rows = [
         (
             _id(row["id"]),
             *((row.get("node", ""),) if fleet else ()),
             _status(row),
-            brief(row["title"] or row["query"].partition("\n\n<context name=")[0], 60),
+            brief(row["title"] or row["query"].partition("\n\n<context name=")[0], room),
             row["agent"],
             names[row["id"]],
             row["turns"],
@@ -109,7 +110,10 @@ def _pairs(found: "dict[str, Any]", info: "dict[str, Any]") -> "Any":
     yield "directory", say.clean(info["cwd"])
     yield "opened", f"{stamp(info['created_at'])} from {info['origin'] or 'the host'}"
     yield "parent", info["parent"]
-    yield "turns", f"{info['turns']} in {span(info['active_ms'])}, {info['messages']} messages"
+    yield (
+        "turns",
+        f"{info['turns']} in {span(info['active_ms'])}, {say.many(info['messages'], 'message')}",
+    )
     cost = f", ${info['cost']:.4f}" if info["cost"] else ""
     yield "tokens", f"{usage['input']} in, {usage['output']} out{cost}"
     yield "attached", ", ".join(who(one, "") for one in found["present"])
@@ -137,5 +141,5 @@ def export(args: Args) -> int:
     if args.json:
         say.plain_json({"session": session, "file": args.output, "events": len(events)})
     else:
-        say.err(f"{len(events)} events written to {args.output}")
+        say.err(f"{say.many(len(events), 'event')} written to {args.output}")
     return 0
