@@ -6,7 +6,7 @@ import socket
 import subprocess
 from typing import Any
 
-from dragoman.client.launch import launch, log_path
+from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import NotRunning
 
 from . import reach, say
@@ -32,7 +32,7 @@ def start(args: Args) -> int:
 def _launch(args: Args) -> int:
     flags = _flags(args)
     log = log_path(args.config_dir)
-    begins = os.path.getsize(log) if os.path.exists(log) else 0
+    begins = said_before(args.config_dir)
     with short_folder() as folder:
         address = os.path.join(folder, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
@@ -42,9 +42,9 @@ def _launch(args: Args) -> int:
             ready = _hears(ear, process)
     if not ready:
         code = process.poll()
-        said = _tail(log, begins)
         how = "does not answer" if code is None else f"ended with code {code}"
-        say.err(f"dragoman: The daemon {how}.{' It said:' if said else ''}")
+        said = words_since(args.config_dir, begins)
+        say.err(f"dragoman: The daemon {how}. {'It said:' if said else unsaid(args.config_dir)}")
         for line in said.splitlines():
             say.err(say.clean(line))
         return 1
@@ -75,9 +75,3 @@ def _hears(ear: socket.socket, process: "subprocess.Popen[bytes]") -> bool:
     finally:
         if end >= 0:
             os.close(end)
-
-
-def _tail(path: str, begins: int) -> str:
-    with open(path, "rb") as opened:
-        opened.seek(begins)
-        return opened.read(64 * 1024).decode(errors="replace").strip()
