@@ -13,27 +13,27 @@ def log_path(config_dir: str | None) -> str:
     return os.path.join(places(os.environ, config_dir).data_dir, "daemon.out")
 
 
-def said_before(config_dir: str | None) -> int:
-    """How much earlier daemons have written there; what the next one says comes after it."""
+def said_before(log: str) -> int:
+    """How much earlier daemons have written to it; what the next one says comes after it."""
     try:
-        return os.path.getsize(log_path(config_dir))
+        return os.path.getsize(log)
     except OSError:
         return 0
 
 
-def words_since(config_dir: str | None, begins: int) -> str:
-    """What was written there since."""
+def words_since(log: str, begins: int) -> str:
+    """What was written to it since."""
     try:
-        with open(log_path(config_dir), "rb") as file:
+        with open(log, "rb") as file:
             file.seek(begins)
             return file.read(64 * 1024).decode(errors="replace").strip()
     except OSError:
         return ""
 
 
-def unsaid(config_dir: str | None) -> str:
+def unsaid(start: str, log: str) -> str:
     """Where to read why a daemon ended that wrote nothing: a full disk keeps no words."""
-    return f"It wrote nothing to {log_path(config_dir)}. To read why: dragoman daemon"
+    return f"It wrote nothing to {log}. To read why: {start}"
 
 
 def launch(

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dragoman.client.address import socket_path
 from dragoman.client.host import HostClient, connect
-from dragoman.client.launch import launch, said_before, unsaid, words_since
+from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
@@ -72,7 +72,9 @@ class ScreenLink:
         def miss() -> None:
             nonlocal late
             late = True
-            self._tell("late", "no answer from the daemon yet, it may be suspended or busy; waiting")
+            self._tell(
+                "late", "no answer from the daemon yet, it may be suspended or busy; waiting"
+            )
 
         timer = asyncio.get_running_loop().call_later(_LATE, miss)
         try:
@@ -89,6 +91,7 @@ class ScreenLink:
         patience = _PATIENCE if self._losses else 0.0
         began = time.monotonic()
         pause = _FIRST_PAUSE
+        log = log_path(self._config_dir)
         begins = 0
         started: subprocess.Popen[bytes] | None = None
         while True:
@@ -101,7 +104,7 @@ class ScreenLink:
             waited = time.monotonic() - began
             if started is None and waited >= patience:
                 self._tell("starting", "starting the daemon")
-                begins = said_before(self._config_dir)
+                begins = said_before(log)
                 began, pause = time.monotonic(), _FIRST_PAUSE / 5
                 try:
                     started = launch(self._config_dir)
@@ -110,8 +113,8 @@ class ScreenLink:
                     self._tell("trouble", f"the daemon does not start: {why}")
                     patience, pause = _AGAIN, _FIRST_PAUSE
             elif started is not None and started.poll() is not None:
-                said = words_since(self._config_dir, begins).rpartition("\n")[2].strip()
-                why = said.removeprefix("dragoman: ") or unsaid(self._config_dir)
+                said = words_since(log, begins).rpartition("\n")[2].strip()
+                why = said.removeprefix("dragoman: ") or unsaid("dragoman daemon", log)
                 self._tell("trouble", f"the daemon does not start: {why}")
                 started, began, patience = None, time.monotonic(), _AGAIN
             elif started is not None and waited > _START:

@@ -1,5 +1,7 @@
 """`dragoman doctor`: looks the installation over. Exit code 1 when something needs repair."""
 
+import re
+
 from dragoman import TYPE_CHECKING
 
 from .. import reach, say
@@ -21,6 +23,7 @@ def _attacked(where: "Any") -> "list[Any]":
 
 def _examined(args: Args, where: "Any") -> "list[Any]":
     """As the daemon sees it when one runs: its environment and its apps count, not the shell's."""
+    from dragoman.client.problems import ConnectionGone
     from dragoman.engine.faults import Fault
     from dragoman.host.doctor import Row, beside, examine
 
@@ -28,11 +31,24 @@ def _examined(args: Args, where: "Any") -> "list[Any]":
         with reach.daemon(args) as daemon:
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
+    except ConnectionGone as silent:
+        return [*(_unanswered(row, silent.message) for row in examine(where)), *beside()]
     except Fault:  # none runs here, or one that cannot say: look from this shell
         return [*examine(where), *beside()]
     runs = Row("ok", "daemon", f"process {pid} listens at {daemon.path}; all this is as it sees it")
     rows = [row for row in rows if (row.severity, row.category) != ("ok", "daemon")]
     return [runs, *rows, *beside()]
+
+
+def _unanswered(row: "Any", why: str) -> "Any":
+    """The row of a daemon that listens; one that does not answer is to be repaired."""
+    found = re.match(r"process (\d+) listens at", row.message)
+    if row.category != "daemon" or row.severity != "ok" or not found:
+        return row
+    fix = (
+        f"If it is suspended, let it go on: kill -CONT {found[1]}. Else end it: kill -9 {found[1]}"
+    )
+    return type(row)("error", "daemon", f"process {found[1]} holds the socket. {why}", fix)
 
 
 def run(args: Args) -> int:
