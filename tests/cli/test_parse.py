@@ -1,8 +1,12 @@
 """The argument parser, on a table of its own and on the real one."""
 
+import shlex
+
 import pytest
 
+from dragoman.cli import elsewhere, table
 from dragoman.cli.parse import Arg, Command, Flag, Usage, parse, suggest
+from dragoman.settings.nearest import nearest
 
 
 def make() -> Command:
@@ -104,3 +108,75 @@ def test_an_attribute_that_was_not_declared_is_an_error() -> None:
 )
 def test_suggestions(word: str, hint: str) -> None:
     assert suggest(word, ["sessions", "status"]) == hint
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("modle", ["mode", "model"], "model"),
+        ("mdoe", ["mode", "model"], "mode"),
+        ("mod", ["mode", "model"], "mode"),
+        ("MODLE", ["mode", "model"], "model"),
+        ("zzz", ["mode", "model"], ""),
+    ],
+)
+def test_the_same_letters_in_another_order_are_meant_before_others(
+    word: str, known: list[str], meant: str
+) -> None:
+    assert nearest(word, known) == meant
+
+
+def test_a_flag_is_suggested_by_its_letters() -> None:
+    assert suggest("--modle", ["--mode", "--model"]) == "; did you mean --model?"
+
+
+def test_a_sentence_that_begins_with_a_dash_is_no_flag() -> None:
+    said = Command("say", "say it", args=(Arg("prompt", "what", many=True),))
+    assert parse(said, ["- list the files"]).prompt == ["- list the files"]
+    assert parse(said, ["--verbose is what?", "-"]).prompt == ["--verbose is what?", "-"]
+    with pytest.raises(Usage, match=r"unknown flag -hi \(.* after two: dragoman say -- -hi\)"):
+        parse(said, ["-hi"])
+    assert parse(said, ["--", "-hi"]).prompt == ["-hi"]
+    flagged = Command("do", "do it", flags=(Flag("model", "which"),))
+    assert parse(flagged, ["--model=a b"]).model == "a b"
+    with pytest.raises(Usage, match=r"^unknown flag -hi$"):
+        parse(flagged, ["-hi"])
+
+
+def test_an_unknown_sub_command_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(Usage, match=r"unknown sub-command 'qqqq' of approvals \(there are: list"):
+        parse(found("approvals"), ["qqqq"])
+    with pytest.raises(Usage, match="; did you mean the command approve\\?"):
+        parse(found("approvals"), ["approve", "x"])
+
+
+def found(name: str) -> Command:
+    command = table.find(name)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("version", "dragoman --version"),
+        ("start", "dragoman daemon --background"),
+        ("export", "dragoman sessions export"),
+        ("Export", "dragoman sessions export"),
+        ("uninstall", "dragoman service uninstall"),
+        ("nonsense", ""),
+        ("list", ""),
+    ],
+)
+def test_words_of_other_programs_lead_to_ours(word: str, hint: str) -> None:
+    said = elsewhere.hint(word)
+    assert said.partition(": ")[2].split(" or ")[0] == hint
+
+
+def test_every_word_of_other_programs_leads_to_a_command_that_there_is() -> None:
+    for word, line in elsewhere.OURS.items():
+        assert table.find(word) is None, f"{word} is a command of ours"
+        for one in line.split(" && "):
+            words = [part for part in shlex.split(one)[1:] if part != "ID"]
+            if words and not words[0].startswith("-"):
+                parse(found(words[0]), words[1:])

@@ -4,6 +4,7 @@ offline, upgrades).
 
 import argparse
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.living import Living
 
 from dragoman.agents.memory import Memories
 from dragoman.cli import background, places, reach
 from dragoman.cli.local import mcp_login, memories, offline, upgrades
+from dragoman.cli.verbs import doctor
+from dragoman.client.plain import Plain
 from dragoman.client.problems import NotRunning
 from dragoman.engine.faults import BadInput, UnknownAgent, UnknownAsk, UnknownSession
 from dragoman.settings.load import BadSettings
@@ -268,3 +272,49 @@ def test_background_a_daemon_that_says_nothing_is_not_ready(
         child.kill()
         child.wait()
     assert background._flags(flags(no_gateway=True)) == ["--no-gateway"]
+
+
+# --- a daemon that is there and does not answer ---
+
+
+def test_the_doctor_tells_of_a_daemon_that_is_suspended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    living = Living(tmp_path)
+    living.start()
+    assert living.process is not None
+    pid = living.process.pid
+    monkeypatch.setattr(reach, "daemon", lambda args: Plain(living.socket, "doctor"))
+    given: Any = argparse.Namespace(config_dir=str(living.config), verb="doctor")
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        rows = doctor._examined(given, places.find(given.config_dir))
+        (row,) = [row for row in rows if row.category == "daemon"]
+        assert row.severity == "error" and f"(process {pid}) is stopped" in row.message
+        assert f"kill -CONT {pid}" in row.fix
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    rows = doctor._examined(given, places.find(given.config_dir))
+    assert [row.severity for row in rows if row.category == "daemon"] == ["ok"]
+    living.stop()
+
+
+# --- what to type next ---
+
+
+def test_the_next_command_is_for_the_same_installation(tmp_path: Path) -> None:
+    folder = tmp_path / "with space"
+    given: Any = argparse.Namespace(config_dir=str(folder))
+    assert places.next_line(given, "stop") == f"dragoman stop --config-dir '{folder}'"
+    assert places.next_line(argparse.Namespace(config_dir=None), "stop") == "dragoman stop"  # type: ignore[arg-type]
+
+
+def test_a_daemon_that_is_missing_is_started_where_it_was_looked_for(tmp_path: Path) -> None:
+    living = Living(tmp_path)
+    other = str(tmp_path / "other")
+    done = living.run("status", "--config-dir", other)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"Start it with: dragoman daemon --config-dir {other}\n")
+    begun = living.run("daemon", "--background", "--no-gateway", "--config-dir", other)
+    assert begun.stdout.endswith(f"end it: dragoman stop --config-dir {other}\n"), begun.stderr
+    assert living.run("stop", "--config-dir", other).returncode == 0

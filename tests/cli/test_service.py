@@ -78,6 +78,8 @@ def test_without_systemctl_the_file_is_written_and_the_next_step_is_said(
     said = capsys.readouterr()
     assert "systemctl is not on this system" in said.err
     assert "systemctl --user restart dragoman.service" in said.err
+    assert "No systemd of yours runs here" in said.err
+    assert said.err.endswith("Until then: dragoman daemon --background\n")
     assert (home / ".config" / "systemd" / "user" / "dragoman.service").exists()
 
 
@@ -85,6 +87,21 @@ def test_a_systemctl_that_fails_is_quoted(home: Path, capsys: pytest.CaptureFixt
     systemctl(home, 1)
     assert main.main(["service", "install"]) == 1
     assert "no bus" in capsys.readouterr().err
+
+
+def test_where_systemd_runs_its_steps_are_said_alone(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "run" / "systemd").mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
+    systemctl(home, 1)
+    assert main.main(["service", "install", "--config-dir", str(home / "c")]) == 1
+    said = capsys.readouterr().err
+    assert "Do it yourself: systemctl --user enable" in said and "daemon --background" not in said
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert main.main(["service", "install", "--config-dir", str(home / "c")]) == 1
+    said = capsys.readouterr().err
+    assert said.endswith(f"dragoman daemon --background --config-dir {home / 'c'}\n")
 
 
 def test_the_command_that_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

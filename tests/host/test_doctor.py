@@ -5,9 +5,11 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dragoman.host import installed
 from dragoman.host.doctor import Row, examine
 from dragoman.host.wanted import lacks_place
 from dragoman.settings.load import load
@@ -168,6 +170,34 @@ def test_data_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     (row,) = said(tmp_path, "", "data")
     assert row.severity == "error" and "no directory" in row.message
+
+
+@pytest.mark.parametrize(
+    ("free", "severity", "words"),
+    [(0, "error", "is full"), (5_000_000, "warn", "only 5 MB are free")],
+)
+def test_a_disk_without_room_is_told(
+    free: int, severity: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    (row,) = said(tmp_path, "", "data")
+    assert row.severity == severity and words in row.message and row.fix.startswith("Make room")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10**12))
+    assert said(tmp_path, "", "data") == []
+
+
+def test_another_copy_of_us_is_installed_from_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "a clone"
+    monkeypatch.setattr(installed, "own_code", lambda: (f"{clone}/src/dragoman",))
+    assert installed.source() == "dragoman"
+    clone.mkdir()
+    (clone / "pyproject.toml").write_text("")
+    assert installed.source() == f"'{clone}'"
+    monkeypatch.setattr(installed, "own_code", lambda: (f"{clone}/site-packages/dragoman",))
+    assert installed.source() == "dragoman"
 
 
 def test_a_port_that_somebody_has_is_told(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Changing single keys: comments, order and everything else stay."""
 
+import errno
+import os
 import stat
 import tomllib
 from pathlib import Path
@@ -275,3 +277,18 @@ def test_a_name_with_dots_needs_no_quotes_in_a_table_of_values(tmp_path: Path, k
     assert loaded.settings.log.levels == {"gateway.push": "debug"} and not loaded.warnings
     assert value_of(loaded, key) == "debug"
     assert write.unset_key(file, key) and not write.unset_key(file, key)
+
+
+def test_a_full_disk_asks_for_room_not_for_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = tmp_path / "config.toml"
+    file.write_text("before")
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(BadInput) as told:
+        write.save(str(file), "after")
+    assert told.value.hint.startswith("Make room there, ")
+    assert file.read_text() == "before" and os.listdir(tmp_path) == ["config.toml"]

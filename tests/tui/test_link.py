@@ -91,6 +91,9 @@ class Link:
     async def ready(self) -> Host:
         return self.host
 
+    async def answered(self, work: Any) -> Any:
+        return await work
+
     async def follow(self, id: str, since: int, take: Any, begin: Any) -> None:
         self.following.append((id, since))
         self.take = take
@@ -244,6 +247,80 @@ async def test_link_says_why_a_daemon_does_not_start(
     assert state == "trouble" and words.startswith(f"the daemon does not start: {file}:1: ")
     keeper.cancel()
     await asyncio.wait({keeper})
+
+
+async def test_link_says_why_a_daemon_cannot_be_started_and_tries_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A file where the data belong: the terminal tried once, and waited for ever."""
+    for name in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(links, "_AGAIN", 0.0)
+    data = tmp_path / "data"
+    data.write_text("not a folder")
+    said: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    link = ScreenLink(str(tmp_path), lambda state, words: said.put_nowait((state, words)))
+    keeper = asyncio.create_task(link.keep())
+    async with asyncio.timeout(30):
+        for _ in range(2):
+            assert (await said.get())[0] == "starting"
+            state, words = await said.get()
+            assert state == "trouble" and f"{data}: " in words
+            assert words.endswith("See: dragoman doctor")
+    keeper.cancel()
+    await asyncio.wait({keeper})
+
+
+async def test_link_tells_no_words_of_an_earlier_daemon_for_those_of_one_that_ends_silently(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As on a disk that is full: what it says is kept nowhere."""
+    for name in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
+        monkeypatch.delenv(name)
+    log = tmp_path / "data" / "daemon.out"
+    log.parent.mkdir()
+    log.write_text("dragoman: a reason of last year\n")
+    monkeypatch.setattr(links, "launch", lambda _: SimpleNamespace(poll=lambda: 1))
+    said: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    link = ScreenLink(str(tmp_path), lambda state, words: said.put_nowait((state, words)))
+    keeper = asyncio.create_task(link.keep())
+    async with asyncio.timeout(30):
+        assert (await said.get())[0] == "starting"
+        state, words = await said.get()
+    assert state == "trouble" and str(log) in words and "last year" not in words
+    assert words.endswith("To read why: dragoman daemon")
+    keeper.cancel()
+    await asyncio.wait({keeper})
+
+
+async def test_link_says_when_an_answer_is_late_and_when_it_has_come(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(links, "_LATE", 0.01)
+    told: list[str] = []
+    missed = asyncio.Event()
+
+    def tell(state: str, words: str) -> None:
+        told.append(state)
+        missed.set()
+
+    link = ScreenLink(str(tmp_path), tell)
+    link._host = SimpleNamespace()  # type: ignore[assignment]
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    asking = asyncio.create_task(link.answered(answer))
+    async with asyncio.timeout(30):
+        await missed.wait()
+        answer.set_result("yes")
+        assert await asking == "yes" and told == ["late", "answers"]
+        told.clear()
+        missed.clear()
+        lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        asking = asyncio.create_task(link.answered(lost))
+        await missed.wait()
+        lost.set_exception(ConnectionGone("gone"))
+        with pytest.raises(ConnectionGone):
+            await asking
+    assert told == ["late"]  # the loss is told by whoever keeps the connection
 
 
 class Stream:

@@ -6,12 +6,12 @@ import socket
 import subprocess
 from typing import Any
 
-from dragoman.client.launch import launch, log_path
+from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import NotRunning
 
 from . import reach, say
 from .parse import Args
-from .places import short_folder
+from .places import next_line, short_folder
 
 _WITHIN = 60.0  # seconds in which a daemon is ready or has said what is wrong
 
@@ -24,15 +24,16 @@ def start(args: Args) -> int:
         return _launch(args)
     say.out(f"A daemon runs already, process {found['pid']}.")
     if flags := _flags(args):
-        again = " ".join(("dragoman daemon --background", *flags))
-        say.warn(f"It keeps the flags of its own start. For yours: dragoman stop; {again}")
+        again = " ".join((next_line(args, "daemon --background"), *flags))
+        end = next_line(args, "stop")
+        say.warn(f"It keeps the flags of its own start. For yours: {end}; {again}")
     return 0
 
 
 def _launch(args: Args) -> int:
     flags = _flags(args)
     log = log_path(args.config_dir)
-    begins = os.path.getsize(log) if os.path.exists(log) else 0
+    begins = said_before(log)
     with short_folder() as folder:
         address = os.path.join(folder, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
@@ -42,14 +43,16 @@ def _launch(args: Args) -> int:
             ready = _hears(ear, process)
     if not ready:
         code = process.poll()
-        said = _tail(log, begins)
         how = "does not answer" if code is None else f"ended with code {code}"
-        say.err(f"dragoman: The daemon {how}.{' It said:' if said else ''}")
+        said = words_since(log, begins)
+        next_words = "It said:" if said else unsaid(next_line(args, "daemon"), log)
+        say.err(f"dragoman: The daemon {how}. {next_words}")
         for line in said.splitlines():
             say.err(say.clean(line))
         return 1
     say.out(
-        f"The daemon is ready, process {process.pid}. It writes to {log}; end it: dragoman stop"
+        f"The daemon is ready, process {process.pid}. It writes to {log}; "
+        f"end it: {next_line(args, 'stop')}"
     )
     process.returncode = 0  # it is meant to outlive us
     return 0
@@ -75,9 +78,3 @@ def _hears(ear: socket.socket, process: "subprocess.Popen[bytes]") -> bool:
     finally:
         if end >= 0:
             os.close(end)
-
-
-def _tail(path: str, begins: int) -> str:
-    with open(path, "rb") as opened:
-        opened.seek(begins)
-        return opened.read(64 * 1024).decode(errors="replace").strip()

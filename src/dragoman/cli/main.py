@@ -121,7 +121,9 @@ def _dispatch(words: list[str]) -> int:
     if command is None:
         names = [one.name for one in table.commands()]
         if not name.startswith("-"):
-            raise Usage(f"unknown command {name!r}{suggest(name, names)}")
+            from . import elsewhere
+
+            raise Usage(f"unknown command {name!r}{elsewhere.hint(name) or suggest(name, names)}")
         hint = suggest(name, [*_EVERYWHERE, "--help", "--version"])
         if name.lstrip("-") in names:
             hint = f"; did you mean the command {name.lstrip('-')}?"
@@ -201,7 +203,9 @@ def _help(path: list[str]) -> int:
         return OK
     command = table.find(path[0])
     if command is None:
-        hint = suggest(path[0], [one.name for one in table.commands()])
+        from . import elsewhere
+
+        hint = elsewhere.hint(path[0]) or suggest(path[0], [one.name for one in table.commands()])
         raise Usage(f"unknown command {path[0]!r}{hint}")
     for name in path[1:]:
         deeper = command.sub(name)
@@ -234,7 +238,12 @@ def _run(command: Command, args: object) -> int:
         if not isinstance(problem, Fault):
             raise
         if problem.code == "not_running":
-            _warn_of_settings(getattr(args, "config_dir", None))
+            given = getattr(args, "config_dir", None)
+            _warn_of_settings(given)
+            if given and problem.hint.endswith(": dragoman daemon"):
+                from . import places
+
+                problem.hint = f"Start it with: {places.next_line(args, 'daemon')}"  # type: ignore[arg-type]
         if not problem.hint:
             problem.hint = _SEE.get(problem.code, "")
         _say(f"{problem}")

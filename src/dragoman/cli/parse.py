@@ -168,7 +168,7 @@ def parse(command: Command, words: "Sequence[str]") -> Args:
     for word in rest:
         if word == "--":
             loose.extend(rest)
-        elif word.startswith("-") and word != "-" and not _is_number(word):
+        elif _is_flag(word) and not _is_number(word):
             _take_flag(command, by_name, word, rest, values)
         else:
             loose.append(word)
@@ -190,11 +190,21 @@ def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
             default = command.sub(command.default)
             if default and default.args and at is not None and not hint:
                 return default, words
+            hint = hint or _others(command, name)
             raise Usage(f"unknown sub-command {name!r} of {command.full_name}{hint}", command)
         if at is not None:
             del words[at]
         command = found
     return command, words
+
+
+def _others(command: Command, name: str) -> str:
+    """What there is instead of a sub-command that is not there, nor anything like it."""
+    from .table import find
+
+    if find(name):
+        return f"; did you mean the command {name}?"
+    return f" (there are: {', '.join(sub.name for sub in command.subs)})"
 
 
 def _first_loose(command: Command, words: list[str]) -> int | None:
@@ -207,7 +217,7 @@ def _first_loose(command: Command, words: list[str]) -> int | None:
             skip = False
         elif word == "--":
             return None
-        elif word.startswith("-") and word != "-":
+        elif _is_flag(word):
             skip = word in valued
         else:
             return at
@@ -224,7 +234,11 @@ def _take_flag(
     name, equals, given = word.partition("=")
     flag = by_name.get(name)
     if flag is None:
-        raise Usage(f"unknown flag {name}{suggest(name, list(by_name))}", command)
+        hint = suggest(name, list(by_name))
+        if not hint and word[1] != "-" and any(arg.many for arg in command.args):
+            line = f"dragoman {command.full_name} -- {word}"
+            hint = f" (a text that begins with a dash goes after two: {line})"
+        raise Usage(f"unknown flag {name}{hint}", command)
     if not flag.takes_value:
         if equals and given.lower() not in ("true", "false"):
             raise Usage(f"{name} is a switch and takes no value (got {given!r})", command)
@@ -277,6 +291,11 @@ def _place(command: Command, loose: list[str], values: dict[str, object]) -> Non
         raise Usage(f"unexpected argument {loose[0]!r}", command)
 
 
+def _is_flag(word: str) -> bool:
+    """Whether it stands where a flag may: a sentence that begins with a dash is none."""
+    return word.startswith("-") and word != "-" and len(word.partition("=")[0].split()) == 1
+
+
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -290,9 +309,9 @@ def suggest(word: str, known: "Sequence[str]") -> str:
 
     The dashes of flags are not compared: every flag has them, so they make none of them near.
     """
-    from difflib import get_close_matches  # 8 ms, and only ever needed after a mistake
+    from dragoman.settings.nearest import nearest
 
     bare = {one.lstrip("-"): one for one in known if not (len(one) == 2 and one[0] == "-")}
     cutoff = 0.75 if word.startswith("-") else 0.6  # a wrong flag is told, a far one would mislead
-    near = get_close_matches(word.lower().lstrip("-"), bare, n=1, cutoff=cutoff)
-    return f"; did you mean {bare[near[0]]}?" if near else ""
+    near = nearest(word.lstrip("-"), list(bare), cutoff)
+    return f"; did you mean {bare[near]}?" if near else ""

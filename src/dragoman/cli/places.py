@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dragoman.settings.load import Loaded
     from dragoman.settings.places import Places
 
+    from .parse import Args
+
 _ROOM = len("/dragoman-12345678/config/data/humanlayer.sock")
 
 
@@ -18,6 +20,15 @@ def find(config_dir: str | None = None) -> "Places":
     from dragoman.settings import places
 
     return places.places(os.environ, config_dir)
+
+
+def next_line(args: "Args", words: str) -> str:
+    """A command to type next, for the same installation as this one."""
+    if not args.config_dir:
+        return f"dragoman {words}"
+    from shlex import quote
+
+    return f"dragoman {words} --config-dir {quote(args.config_dir)}"
 
 
 def short_folder() -> "TemporaryDirectory[str]":

@@ -13,22 +13,33 @@ def log_path(config_dir: str | None) -> str:
     return os.path.join(places(os.environ, config_dir).data_dir, "daemon.out")
 
 
-def last_words(config_dir: str | None) -> str:
-    """The last line of what it wrote, for whoever asks why it ended."""
+def said_before(log: str) -> int:
+    """How much earlier daemons have written to it; what the next one says comes after it."""
     try:
-        with open(log_path(config_dir), "rb") as file:
-            file.seek(-min(file.seek(0, os.SEEK_END), 4096), os.SEEK_END)
-            lines = file.read().decode(errors="replace").split("\n")
+        return os.path.getsize(log)
+    except OSError:
+        return 0
+
+
+def words_since(log: str, begins: int) -> str:
+    """What was written to it since."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(begins)
+            return file.read(64 * 1024).decode(errors="replace").strip()
     except OSError:
         return ""
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return said.removeprefix("dragoman: ")
+
+
+def unsaid(start: str, log: str) -> str:
+    """Where to read why a daemon ended that wrote nothing: a full disk keeps no words."""
+    return f"It wrote nothing to {log}. To read why: {start}"
 
 
 def launch(
     config_dir: str | None, flags: Sequence[str] = (), env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start `dragoman daemon` in a session of its own."""
+    """Start `dragoman daemon` in a session of its own. Raises OSError."""
     path = log_path(config_dir)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
@@ -36,6 +47,7 @@ def launch(
     words = [sys.executable, "-P", "-m", "dragoman", "daemon", *flags]
     if config_dir:
         words += ["--config-dir", os.path.abspath(config_dir)]
+    home = os.path.expanduser("~")
     try:
         return subprocess.Popen(
             words,
@@ -44,7 +56,7 @@ def launch(
             stderr=log,
             env=env,
             start_new_session=True,
-            cwd=os.path.expanduser("~"),
+            cwd=home if os.access(home, os.X_OK) and os.path.isdir(home) else "/",
         )
     finally:
         os.close(log)

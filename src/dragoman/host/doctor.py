@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Row = DoctorRow
 _RUNS = "listens at"
 _LOW_DISK = 200_000_000  # bytes
+_NO_DISK = 1_000_000  # bytes that a store cannot do with
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
 
 
@@ -118,6 +119,7 @@ def _directory(where: Places) -> Iterator[Row]:
             "error", "data", f"nothing can be written in {data}: {why}",
             "Make room there, or set DRAGOMAN_DATA_DIR.",
         )  # fmt: skip
+        return
     elif found.st_uid != os.geteuid():
         yield Row(
             "warn", "data", f"{data} belongs to another user (uid {found.st_uid}): what is made "
@@ -128,7 +130,10 @@ def _directory(where: Places) -> Iterator[Row]:
     else:
         yield Row("ok", "data", data)
     free = shutil.disk_usage(data).free
-    if free < _LOW_DISK:
+    if free < _NO_DISK:
+        fix = "Make room there, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "data", f"the disk with {data} is full: nothing can be saved", fix)
+    elif free < _LOW_DISK:
         yield Row("warn", "data", f"only {free // 1_000_000} MB are free", "Make room.")
 
 
@@ -381,7 +386,7 @@ def beside() -> Iterator[Row]:
     if place := installed.inside(launch_dir()):
         yield Row(
             "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
-            "Install it apart from the project: pipx install dragoman",
+            f"Install it apart from the project: pipx install {installed.source()}",
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ there writes us: what the daemon loads next, or what runs at its next start, wit
 """
 
 import os
+import shlex
 import sys
 from functools import cache
 
@@ -28,3 +29,10 @@ def inside(folder: str) -> str:
     """The part of our program that lies in a folder where agents work; empty: none does."""
     top = os.path.realpath(folder).rstrip("/") + "/"
     return next((place for place in reversed(own_code()) if place.startswith(top)), "")
+
+
+def source() -> str:
+    """What an installer takes for another copy of us: the clone that we run from, if any."""
+    clone = os.path.dirname(os.path.dirname(own_code()[0]))
+    there = os.path.isfile(os.path.join(clone, "pyproject.toml"))
+    return shlex.quote(clone) if there and own_code()[0].endswith("/src/dragoman") else "dragoman"

@@ -112,7 +112,7 @@ def endpoint(
         return f"\\\\.\\pipe\\dragoman-{_hash(where.data_dir)}{ending}"
     return check_length(
         os.path.join(where.data_dir, file),
-        f"Set {overrides[0]} to a shorter path, or DRAGOMAN_DATA_DIR to a shorter directory.",
+        f"Set DRAGOMAN_DATA_DIR to a shorter directory, or {overrides[0]} to a shorter path.",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from .host import McpServer
 from .model import Settings
+from .nearest import nearest
 from .shape import Path
 
 # Our tools, and the kinds by which calls of hosted agents are known.
@@ -148,10 +149,8 @@ def _used(server: McpServer) -> str:
 
 
 def _near(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name.lower(), tuple(known), n=1, cutoff=cutoff)
-    return f" (did you mean {found[0]}?)" if found else ""
+    found = nearest(name, tuple(known), cutoff)
+    return f" (did you mean {found}?)" if found else ""
 
 
 def _servers(

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import msgspec
 
 from .model import Settings
+from .nearest import nearest
 
 Path = tuple[str, ...]
 
@@ -33,10 +34,8 @@ class UnknownKey(Exception):
     @property
     def near(self) -> str:
         """`; did you mean X?`, or nothing."""
-        from difflib import get_close_matches
-
-        close = get_close_matches(self.path[-1].lower(), self.known, n=1, cutoff=0.6)
-        return f"; did you mean {join((*self.path[:-1], close[0]))}?" if close else ""
+        close = nearest(self.path[-1], self.known)
+        return f"; did you mean {join((*self.path[:-1], close))}?" if close else ""
 
 
 class Key(NamedTuple):

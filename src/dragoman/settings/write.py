@@ -1,6 +1,7 @@
 """Changes single keys of config.toml; comments, order and everything else stay as they are."""
 
 import copy
+import errno
 import json
 import math
 import os
@@ -230,7 +231,9 @@ def save(file: str, text: str) -> None:
             os.unlink(beside)
             raise
     except OSError as problem:
+        full = problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+        mend = "Make room there" if full else "Repair its permissions"
         raise BadInput(
             f"{file} cannot be written: {problem.strerror}.",
-            "Repair its permissions, or choose another directory with --config-dir.",
+            f"{mend}, or choose another directory with --config-dir.",
         ) from None

@@ -265,7 +265,7 @@ class Terminal(App[int]):
         self.set_timer(4.0, clear)
 
     def _link_told(self, state: str, words: str) -> None:
-        self.status.state = "" if state == "up" else words
+        self.status.state = "" if state in ("up", "answers") else words
         if state == "starting":
             self.say("no daemon runs: starting one; it goes on when you leave", "info")
         elif state == "down":
@@ -273,6 +273,8 @@ class Terminal(App[int]):
         elif state == "up" and words:
             self.say("connected again", "info")
             self.job(self._facts())
+        elif state in ("late", "answers"):
+            self.say(words, "warning" if state == "late" else "info")
         elif state == "trouble":
             if words != self.failed:
                 self.say(words, "warning")

@@ -148,10 +148,10 @@ class ShownSession:
             if not self.session:
                 host = await self.link.ready()
                 wish = self.wish
-                made = await host.open(
+                made = await self.link.answered(host.open(
                     agent=wish.agent, cwd=self.cwd, model=wish.model, mode=wish.mode,
                     title=wish.prompt[:60] if wish.worktree else "", worktree=wish.worktree,
-                )  # fmt: skip
+                ))  # fmt: skip
                 self.session, self._first = made.id, 1
                 self._begin(made.id, 0)
             return self.session
@@ -162,7 +162,8 @@ class ShownSession:
         key = uuid4().hex
         self._keys.append(key)
         try:
-            await (await self.link.ready()).submit(session, content, key=key)
+            host = await self.link.ready()
+            await self.link.answered(host.submit(session, content, key=key))
         except BaseException:
             if key in self._keys:
                 self._keys.remove(key)
@@ -170,11 +171,13 @@ class ShownSession:
 
     async def steer(self, text: str) -> bool:
         """Say something into the running turn; False when it has ended meanwhile."""
-        return await _done(self.link.host.steer(self.session, text))
+        return await _done(self.link.answered(self.link.host.steer(self.session, text)))
 
     async def interrupt(self) -> bool:
         """Stop the running turn and take back what waits; False when nothing runs."""
-        return bool(self.session) and await _done(self.link.host.cancel(self.session))
+        if not self.session:
+            return False
+        return await _done(self.link.answered(self.link.host.cancel(self.session)))
 
     async def newest(self) -> str:
         """The newest conversation of the folder, or nothing."""

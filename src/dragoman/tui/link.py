@@ -5,22 +5,26 @@ import os
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from dragoman.client.address import socket_path
 from dragoman.client.host import HostClient, connect
-from dragoman.client.launch import last_words, launch
+from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 
+T = TypeVar("T")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _PATIENCE = 3.0  # seconds in which somebody else may bring a daemon back that went away
+_AGAIN = 10.0  # seconds until a daemon that did not start is tried once more
 _START = 15.0  # seconds in which a daemon that was started must answer
+_LATE = 5.0  # seconds after which an answer is missed
 
 
 class ScreenLink:
-    """One connection that asks. `tell` hears of its states: up, down, starting, trouble."""
+    """One connection that asks. `tell` hears of its states: up, down, starting, trouble, late."""
 
     def __init__(self, config_dir: str | None, tell: Callable[[str, str], None]) -> None:
         self.path = socket_path(config_dir)
@@ -61,14 +65,38 @@ class ScreenLink:
             self._losses += 1
             self._tell("down", "the daemon went away; waiting for it")
 
+    async def answered(self, work: Awaitable[T]) -> T:
+        """Wait for an answer; say so when it is late, and when it has come after all."""
+        late = False
+
+        def miss() -> None:
+            nonlocal late
+            late = True
+            self._tell(
+                "late", "no answer from the daemon yet, it may be suspended or busy; waiting"
+            )
+
+        timer = asyncio.get_running_loop().call_later(_LATE, miss)
+        try:
+            return await work
+        except ConnectionGone:
+            late = False  # that is told as what it is
+            raise
+        finally:
+            timer.cancel()
+            if late and self._host is not None:
+                self._tell("answers", "the daemon answers again")
+
     async def _reach(self) -> HostClient:
         patience = _PATIENCE if self._losses else 0.0
         began = time.monotonic()
         pause = _FIRST_PAUSE
+        log = log_path(self._config_dir)
+        begins = 0
         started: subprocess.Popen[bytes] | None = None
         while True:
             try:
-                return await connect(self.path, name=self.name).__aenter__()
+                return await self.answered(connect(self.path, name=self.name).__aenter__())
             except NotRunning:
                 pass  # the reason for this loop
             except Fault as fault:
@@ -76,12 +104,19 @@ class ScreenLink:
             waited = time.monotonic() - began
             if started is None and waited >= patience:
                 self._tell("starting", "starting the daemon")
-                started = launch(self._config_dir)
+                begins = said_before(log)
                 began, pause = time.monotonic(), _FIRST_PAUSE / 5
+                try:
+                    started = launch(self._config_dir)
+                except OSError as problem:
+                    why = f"{problem.filename or 'it'}: {problem.strerror}. See: dragoman doctor"
+                    self._tell("trouble", f"the daemon does not start: {why}")
+                    patience, pause = _AGAIN, _FIRST_PAUSE
             elif started is not None and started.poll() is not None:
-                why = last_words(self._config_dir) or "see: dragoman doctor"
+                said = words_since(log, begins).rpartition("\n")[2].strip()
+                why = said.removeprefix("dragoman: ") or unsaid("dragoman daemon", log)
                 self._tell("trouble", f"the daemon does not start: {why}")
-                started, began, patience = None, time.monotonic(), 10.0
+                started, began, patience = None, time.monotonic(), _AGAIN
             elif started is not None and waited > _START:
                 self._tell("trouble", "the daemon does not answer; see: dragoman logs")
             await asyncio.sleep(pause)  # nobody tells when a socket appears

@@ -30,7 +30,9 @@ def _examined(args: Args, where: "Any") -> "list[Any]":
             rows = [Row(**row) for row in daemon.call("dragoman/doctor")["rows"]]
             pid = daemon.call("dragoman/status")["pid"]
     except ConnectionGone as fault:
-        silent = Row("error", "daemon", fault.message, fault.hint)
+        # Who asked the doctor is not sent to the doctor.
+        fix = "See: dragoman logs" if "doctor" in fault.hint else fault.hint
+        silent = Row("error", "daemon", fault.message, fix)
         rows = [row for row in examine(where) if (row.severity, row.category) != ("ok", "daemon")]
         return [silent, *rows, *beside()]
     except Fault:  # none runs here, or one that cannot say: look from this shell

@@ -7,7 +7,7 @@ from dragoman.engine.faults import BadInput
 
 from .. import say, units
 from ..parse import Args
-from ..places import find
+from ..places import find, next_line
 
 _SECONDS = 30
 
@@ -59,8 +59,19 @@ def _install(args: Args, path: str, mac: bool) -> int:
         say.out("started; it starts again whenever you log in")
         return 0
     say.err(f"not started: {problem}")
-    say.err("Do it yourself: " + " && ".join(" ".join(step) for step in steps[-2:]))
+    say.err(_instead(args, mac, steps))
     return 1
+
+
+def _instead(args: Args, mac: bool, steps: list[list[str]]) -> str:
+    """What to do where the service could not be started; advice that cannot work is none."""
+    later = " && ".join(" ".join(step) for step in steps[-2:])
+    if mac or os.path.isdir(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "systemd")):
+        return f"Do it yourself: {later}"
+    return (
+        "No systemd of yours runs here (it does after a login, or by: loginctl enable-linger). "
+        f"Then: {later}\nUntil then: {next_line(args, 'daemon --background')}"
+    )
 
 
 def _uninstall(args: Args, path: str, mac: bool) -> int:
