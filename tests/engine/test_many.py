@@ -34,5 +34,4 @@ def test_nobody_makes_a_plural_by_hand() -> None:
             if file.suffix in (".py", ".js"):
                 lines = file.read_text().splitlines()
                 found += [(file.name, line.strip()) for line in lines if BY_HAND.search(line)]
-    ((file, _),) = found
-    assert file == "dom.js"
+    assert [name for name, _ in found] == ["dom.js"]

@@ -85,6 +85,7 @@ def test_summer_time_of_this_machine_whatever_tells_its_zone(zone, hour, monkeyp
     try:
         noon_before = int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp() * 1000)
         due = upcoming(When(cron="30 7 * * *"), noon_before)
+        assert due is not None
         assert datetime.fromtimestamp(due / 1000, UTC) == datetime(
             2026, 3, 29, hour, 30, tzinfo=UTC
         )

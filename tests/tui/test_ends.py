@@ -49,6 +49,21 @@ def test_a_question_survives_the_daemon_and_is_answered_after(home: Home) -> Non
     pane.wait("● bash touch survived")
 
 
+def test_a_daemon_that_was_stopped_stays_so_until_it_is_needed(home: Home) -> None:
+    pane = home.open('dragoman "say before the stop"')
+    pane.wait("  before the stop", "● ready")
+    first = home.pid()
+    done = subprocess.run(
+        ["dragoman", "stop"], env=home.env(), cwd=home.work, capture_output=True, timeout=WITHIN
+    )
+    assert done.returncode == 0, done.stderr
+    pane.wait("the daemon was stopped; a prompt starts it again")
+    assert not os.path.exists(home.socket)
+    pane.say("say after the stop")
+    pane.wait("connected again", "  before the stop", "  after the stop", "● ready")
+    assert home.pid() != first
+
+
 @pytest.mark.parametrize(
     ("words", "drawn", "code"),
     [(["dragoman"], b"demo", -signal.SIGHUP), (["dragoman", "--plain"], b"/help tells", 0)],

@@ -91,6 +91,9 @@ class Link:
     async def ready(self) -> Host:
         return self.host
 
+    def want(self) -> None:
+        self.host.done.append(("want",))
+
     async def answered(self, work: Any) -> Any:
         return await work
 
@@ -135,7 +138,7 @@ async def test_desk_begins_a_session_with_the_first_prompt_only() -> None:
     desk: Any = ShownSession(Link(host), WISH, lambda: None)
     assert await desk.interrupt() is False
     await asyncio.gather(desk.send((Text("one"),)), desk.send((Text("two"),)))
-    assert [done[0] for done in host.done] == ["open", "submit", "submit"]
+    assert [done[0] for done in host.done] == ["want", "open", "submit", "want", "submit"]
     assert desk.session == "new" and desk.waiting == 2
     host.fails = ConnectionGone("gone")
     with pytest.raises(ConnectionGone):
@@ -226,6 +229,45 @@ async def test_link_starts_a_daemon_where_none_is_and_comes_back(
     first.over.set()
     await asyncio.sleep(0.01)
     assert await link.ready() is not first and told == ["starting", "up", "down", "up"]
+    keeper.cancel()
+    await asyncio.wait({keeper})
+
+
+@pytest.mark.parametrize("socket_left", [False, True], ids=["stopped", "killed"])
+async def test_link_starts_what_was_stopped_only_when_somebody_needs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, socket_left: bool
+) -> None:
+    """One that was killed leaves its socket behind, and is started again at once."""
+    monkeypatch.setattr(links, "_PATIENCE", 0.0)
+    there: list[Connection] = [Connection()]
+    said: asyncio.Queue[str] = asyncio.Queue()
+
+    def connect(path: str, name: str) -> Any:
+        if not there:
+            raise NotRunning("none")
+        return there.pop()
+
+    def launch(config_dir: str | None) -> Any:
+        there.append(Connection())
+        return SimpleNamespace(poll=lambda: None)
+
+    monkeypatch.setattr(links, "connect", connect)
+    monkeypatch.setattr(links, "launch", launch)
+    link = ScreenLink(str(tmp_path), lambda state, words: said.put_nowait(state))
+    if socket_left:
+        Path(link.path).parent.mkdir(parents=True, exist_ok=True)
+        Path(link.path).touch()
+    keeper = asyncio.create_task(link.keep())
+    first: Any = await link.ready()
+    first.over.set()
+    async with asyncio.timeout(60):
+        assert [await said.get(), await said.get()] == ["up", "down"]
+        if not socket_left:
+            assert await said.get() == "stopped"
+            await asyncio.sleep(0.05)  # it goes on looking, and starts nothing
+            assert said.empty() and not there
+            link.want()
+        assert [await said.get(), await said.get()] == ["starting", "up"]
     keeper.cancel()
     await asyncio.wait({keeper})
 

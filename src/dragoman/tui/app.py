@@ -273,7 +273,7 @@ class Terminal(App[int]):
         elif state == "up" and words:
             self.say("connected again", "info")
             self.job(self._facts())
-        elif state in ("late", "answers"):
+        elif state in ("late", "answers", "stopped"):
             self.say(words, "warning" if state == "late" else "info")
         elif state == "trouble":
             if words != self.failed:

@@ -158,6 +158,7 @@ class ShownSession:
 
     async def send(self, content: tuple[Text | Image, ...]) -> None:
         """Give a prompt; it waits its turn."""
+        self.link.want()
         session = await self._ensure()
         key = uuid4().hex
         self._keys.append(key)

@@ -24,7 +24,10 @@ _LATE = 5.0  # seconds after which an answer is missed
 
 
 class ScreenLink:
-    """One connection that asks. `tell` hears of its states: up, down, starting, trouble, late."""
+    """One connection that asks.
+
+    `tell` hears of its states: up, down, stopped, starting, trouble, late, answers.
+    """
 
     def __init__(self, config_dir: str | None, tell: Callable[[str, str], None]) -> None:
         self.path = socket_path(config_dir)
@@ -32,6 +35,7 @@ class ScreenLink:
         self._config_dir = config_dir
         self._tell = tell
         self._up = asyncio.Event()
+        self._wanted = False
         self._host: HostClient | None = None
         self._losses = 0
 
@@ -48,6 +52,10 @@ class ScreenLink:
             await self._up.wait()
         return self._host
 
+    def want(self) -> None:
+        """Somebody has work for a daemon: one that was stopped is started again."""
+        self._wanted = True
+
     async def keep(self) -> None:
         """Hold a connection for ever: find or start a daemon, and again when it goes away."""
         while True:
@@ -63,6 +71,7 @@ class ScreenLink:
                 self._up.clear()
                 await host.__aexit__(None, None, None)
             self._losses += 1
+            self._wanted = False
             self._tell("down", "the daemon went away; waiting for it")
 
     async def answered(self, work: Awaitable[T]) -> T:
@@ -94,6 +103,7 @@ class ScreenLink:
         log = log_path(self._config_dir)
         begins = 0
         started: subprocess.Popen[bytes] | None = None
+        stopped = False
         while True:
             try:
                 return await self.answered(connect(self.path, name=self.name).__aenter__())
@@ -102,7 +112,11 @@ class ScreenLink:
             except Fault as fault:
                 self._tell("trouble", str(fault))
             waited = time.monotonic() - began
-            if started is None and waited >= patience:
+            if started is None and waited >= patience and self._was_stopped():
+                if not stopped:
+                    self._tell("stopped", "the daemon was stopped; a prompt starts it again")
+                stopped, pause = True, _FIRST_PAUSE
+            elif started is None and waited >= patience:
                 self._tell("starting", "starting the daemon")
                 begins = said_before(log)
                 began, pause = time.monotonic(), _FIRST_PAUSE / 5
@@ -121,6 +135,10 @@ class ScreenLink:
                 self._tell("trouble", "the daemon does not answer; see: dragoman logs")
             await asyncio.sleep(pause)  # nobody tells when a socket appears
             pause = min(pause * 1.5, _LONGEST_PAUSE if started is None else 0.1)
+
+    def _was_stopped(self) -> bool:
+        """Whether it went of its own accord, taking its socket along, and nobody needs it yet."""
+        return bool(self._losses) and not self._wanted and not os.path.lexists(self.path)
 
     async def follow(
         self,
