@@ -67,9 +67,10 @@ async def test_the_output_of_a_command(use) -> None:
     assert "line 0\n" in said and "line 1999" in said
 
 
+@pytest.mark.parametrize("use", [5], indirect=True)
 async def test_the_processes_of_a_command(use) -> None:
-    said = await use("for i in $(seq 60); do sleep 0.2 & done; wait")
-    assert "fork" in said.lower() and "[exit 0]" not in said
+    said = await use("for i in $(seq 60); do sleep 300 & done; echo all")
+    assert "fork" in said.lower() and "[exit 0]" not in said and "\nall\n" not in said
 
 
 async def test_what_bash_kept_of_a_long_output_can_be_read(use, tmp_path: Path) -> None:

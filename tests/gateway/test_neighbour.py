@@ -63,9 +63,9 @@ async def test_a_command_is_not_even_with_its_mark_lowered(lower: int | None):
         os.setsid()
 
     async with serving(require_pairing=False, token=False) as served:
-        for _ in range(20):
+        for _ in range(20):  # a host of another suite, too, ends what has a lowered mark
             out, err, code = await ask(served, before)
-            if lower is None or code != -signal.SIGKILL:  # else a host of another suite has seen it
+            if lower is None or code not in (-signal.SIGTERM, -signal.SIGKILL):
                 break
         assert (out, code) == ("401 401 401 401 ", 0), out + err
 
