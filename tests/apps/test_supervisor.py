@@ -89,10 +89,10 @@ async def test_stopping_asks_first_and_then_kills_the_whole_group(keep, tmp_path
     code = (
         "import signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         f"open({str(mark)!r} + '.new', 'w').write(str(child.pid))\n"
         f"import os; os.rename({str(mark)!r} + '.new', {str(mark)!r})\n"
-        "time.sleep(60)\n"
+        "time.sleep(600)\n"
     )
     keeper = keep(program(code, stop_timeout_secs=0.2))
     await reach(keeper, "running")
@@ -113,7 +113,7 @@ def _is_alive(pid: int) -> bool:
 
 
 async def test_one_that_says_goodbye_and_stays_is_killed_in_its_own_time(keep):
-    keeper = keep(program("import time; time.sleep(60)", max_restarts=0))
+    keeper = keep(program("import time; time.sleep(600)", max_restarts=0))
     await reach(keeper, "running")
     keeper.leaving(20)
     await reach(keeper, "crashed")
@@ -132,7 +132,7 @@ def test_the_environment_is_small_and_has_no_secrets():
 
 
 async def test_a_changed_configuration_is_followed():
-    sleeper = program("import time; time.sleep(60)")
+    sleeper = program("import time; time.sleep(600)")
     supervisor = Supervisor(TELLS)
     await supervisor.apply({"a": sleeper, "off": App(command="x", enabled=False)})
     try:

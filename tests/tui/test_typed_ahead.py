@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.timed import promised
 from tests.tui.stage import Stage, ask, until
 from textual.events import Key
 
@@ -194,8 +195,9 @@ async def test_words_for_a_question_that_is_gone_are_kept_and_no_prompt(stage: S
         assert not stage.host.of("submit") and not stage.host.of("answer")
 
 
+@promised(3)  # of processor time; five when all rows were painted
 async def test_a_change_of_twelve_thousand_lines_is_drawn_at_once_and_read_to_its_end(
-    stage: Stage,
+    stage: Stage, within: float
 ) -> None:
     old = "\n".join(f"line {n}" for n in range(6_000))
     asked = msgspec.structs.replace(ask(1), changes=(Change("x", old, old.replace("l", "L")),))
@@ -203,7 +205,7 @@ async def test_a_change_of_twelve_thousand_lines_is_drawn_at_once_and_read_to_it
         began = time.process_time()
         stage.tell(ev.Asked(asked))
         await until(pilot, lambda: "more lines, read on" in stage.shown())
-        assert time.process_time() - began < 3, "it took five seconds when all rows were painted"
+        assert time.process_time() - began < within
         await until(pilot, lambda: stage.question.has_focus)
         await pilot.press("y", "a")
         assert not stage.question.read and not stage.host.of("answer")
