@@ -21,7 +21,7 @@ function scrolled([selector, step, frames]) {
   });
 }
 
-await browse({ address, code, executable, timeout: 60000 }, async ({ page, context }) => {
+await browse({ address, code, executable, timeout: 180000 }, async ({ page, context }) => {
   const cdp = await context.newCDPSession(page);
   await cdp.send("Performance.enable");
   const size = async () => {

@@ -68,7 +68,7 @@ try {
     const all = [...document.querySelectorAll(".said.agent")];
     return (all[all.length - 1]?.textContent ?? "").length > before.length;
   }, first);
-  await page.waitForSelector('.status[data-status="idle"]', { timeout: 45000 });
+  await page.waitForSelector('.status[data-status="idle"]');
   tell({ step: "streamed", session: decodeURIComponent(page.url().split("/sessions/")[1]), text: await page.textContent(".talk") });
 
   // --- an approval, while an ACP client watches ---

@@ -10,7 +10,7 @@ const { chromium } = require("playwright-core");
 export const tell = (row) => process.stdout.write(`${JSON.stringify(row)}\n`);
 const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-export async function browse({ address, code, executable, width = 1280, height = 820, timeout = 45000 }, act) {
+export async function browse({ address, code, executable, width = 1280, height = 820, timeout = 180000 }, act) {
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   const profile = mkdtempSync(join(tmpdir(), "dragoman-browser-"));
   const context = await chromium.launchPersistentContext(profile, { executablePath: executable, headless: true, args: ARGS, viewport: { width, height } });

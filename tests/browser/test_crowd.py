@@ -25,7 +25,7 @@ from dragoman.store import changes
 from dragoman.store.rows import pack
 from dragoman.store.sqlite import SqliteStore
 
-pytestmark = [*marks[:2], pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [*marks[:2], pytest.mark.timeout(1200), pytest.mark.slow]
 # `make crowd` has the whole crowd: 100,000 sessions, and one of 50,000 messages.
 SESSIONS = int(os.environ.get("CROWD") or 10_000)
 TURNS = SESSIONS // 4  # two messages each

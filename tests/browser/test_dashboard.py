@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(
         not READY and os.environ.get("CI") != "true", reason="needs make setup-browser"
     ),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(1200),
 ]
 
 

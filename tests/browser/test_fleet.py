@@ -15,7 +15,7 @@ from tests.postgres import new_database
 
 from dragoman.testing.postgres import Server
 
-pytestmark = [*marks[:2], pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [*marks[:2], pytest.mark.timeout(1200), pytest.mark.slow]
 CONFIG = """
 [gateway]
 port = 0

@@ -22,7 +22,7 @@ from dragoman.store import changes
 from dragoman.store.rows import pack
 from dragoman.store.sqlite import SqliteStore
 
-pytestmark = [*marks[:2], pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [*marks[:2], pytest.mark.timeout(1200), pytest.mark.slow]
 E = "http://evil.invalid/"
 DOES = "window.pwned=1"
 PAYLOADS = [

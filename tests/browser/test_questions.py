@@ -46,7 +46,7 @@ def test_questions_are_whole_visible_and_kept_to_their_scope(tmp_path: Path) -> 
         node = str(NODE / ".bin" / "node")
         script = str(HERE / "questions.mjs")
         done = subprocess.run(
-            [node, script, address, code, CHROMIUM, *ids], capture_output=True, timeout=200
+            [node, script, address, code, CHROMIUM, *ids], capture_output=True, timeout=1100
         )
         assert done.returncode == 0, done.stderr.decode()
         rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]  # type: ignore[no-redef]

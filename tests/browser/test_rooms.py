@@ -11,7 +11,7 @@ from tests.browser.test_dashboard import CHROMIUM, SCREENS, Browser
 from tests.browser.test_dashboard import pytestmark as marks
 from tests.daemon.running import Daemon, Line
 
-pytestmark = [*marks[:2], pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [*marks[:2], pytest.mark.timeout(1200), pytest.mark.slow]
 LONG = "echo " + "x" * 6_000 + " END"
 
 

@@ -9,7 +9,7 @@ from tests.browser.test_dashboard import pytestmark as marks
 from tests.browser.test_rooms import all_clean
 from tests.daemon.running import Daemon, script
 
-pytestmark = [*marks[:2], pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [*marks[:2], pytest.mark.timeout(1200), pytest.mark.slow]
 STEPS = ("Read the notes", "Write a summary")
 MARKDOWN = """# A heading
 

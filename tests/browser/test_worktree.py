@@ -10,7 +10,7 @@ from tests.browser.test_dashboard import pytestmark as marks
 from tests.browser.test_rooms import all_clean
 from tests.daemon.running import Daemon, script
 
-pytestmark = [*marks[:2], pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [*marks[:2], pytest.mark.timeout(1200), pytest.mark.slow]
 
 
 def test_a_worktree_is_merged_or_dropped_by_the_users_word(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.timed import promised
 from tests.tools.making import Env, temporary
 
 from dragoman.engine.content import Image, Text
@@ -54,9 +55,9 @@ def odd(work: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 async def tried(use: Any, name: str, **args: Any) -> str:
-    """What a tool says, fault or result; it has ten seconds for it."""
+    """What a tool says, fault or result; only one that hangs takes a minute for it."""
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             outcome = await use(name, **args)
     except Fault as fault:
         assert str(fault).strip()
@@ -116,7 +117,8 @@ async def test_arguments_of_the_wrong_kind(use: Any, box: Box, work: Path, args:
             await tried(use, spec.name, **args)
 
 
-async def test_huge_files(use: Any, work: Path) -> None:
+@promised(30, else_within=200)
+async def test_huge_files(use: Any, work: Path, within: float) -> None:
     with open(work / "huge", "wb") as file:
         file.write(b"first needle\n")
         file.truncate(8 << 30)  # eight gigabytes of nothing
@@ -130,7 +132,7 @@ async def test_huge_files(use: Any, work: Path) -> None:
         await tried(use, "edit", path=name, edits=[{"oldText": "needle", "newText": "x"}])
     assert "needle" not in await tried(use, "grep", pattern="needle")
     assert "line" in await tried(use, "grep", pattern="nnn")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < within
 
 
 @pytest.mark.parametrize(
