@@ -45,6 +45,7 @@ from .ports.commands import Command, Commands
 from .rules import Rules
 from .state import State
 from .traits import together
+from .visible import many
 from .work import Losses
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ class Host:
     async def _make_room(self) -> None:
         while len(self.live) >= self.max_sessions and not self.stopping:
             if not await self.relieve():
-                text = f"{self.max_sessions} sessions are live already."
+                text = f"{many(self.max_sessions, 'session is', 'sessions are')} live already."
                 raise TooMany(text, "Close one, then try again.")
 
     async def _make(self, session_id: str, opened: ev.Opened, bodies: list[ev.Kept]) -> Session:

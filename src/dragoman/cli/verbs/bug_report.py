@@ -64,7 +64,7 @@ def parts(args: Args) -> Iterator[tuple[str, str]]:
         "doctor": lambda: _doctor(where),
         "configuration": lambda: _configuration(where),
         "running": lambda: _running(args),
-        f"log, the newest {args.lines} lines": lambda: _log(args),
+        f"log, the newest {say.many(args.lines, 'line')}": lambda: _log(args),
     }
     home, known = os.path.expanduser("~"), _secrets(where)
     for title, make in makers.items():

@@ -1,5 +1,7 @@
 // Events of one session become a list of things to show. No page is touched here.
 
+import { many } from "./dom.js";
+
 export class Talk {
   constructor() {
     this.items = [];
@@ -50,7 +52,7 @@ export class Talk {
   }
 
   on_seeded(body, at) {
-    this.add({ kind: "note", level: "info", text: `Continues an earlier session (${body.messages.length} messages).`, at });
+    this.add({ kind: "note", level: "info", text: `Continues an earlier session (${many(body.messages.length, "message")}).`, at });
   }
 
   draft(kind) {

@@ -1,5 +1,5 @@
 // One thing of a transcript, drawn.
-import { clock, h, icon, toast } from "./dom.js";
+import { clock, h, icon, many, toast } from "./dom.js";
 import { question } from "./approvals.js";
 import { Prose, prose } from "./prose.js";
 import { block, diff, terminal } from "./text.js";
@@ -136,5 +136,5 @@ function tail(text) {
 
 function cut(text) {
   const lines = text.split("\n");
-  return lines.length > 400 ? [...lines.slice(0, 100), `… ${lines.length - 300} lines …`, ...lines.slice(-200)].join("\n") : text;
+  return lines.length > 400 ? [...lines.slice(0, 100), `… ${many(lines.length - 300, "line")} …`, ...lines.slice(-200)].join("\n") : text;
 }
