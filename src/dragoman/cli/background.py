@@ -10,6 +10,7 @@ from dragoman.client.launch import launch, log_path, said_before, unsaid, words_
 from dragoman.client.problems import NotRunning
 
 from . import reach, say
+from .leaving import leaving_in_order
 from .parse import Args
 from .places import next_line, short_folder
 
@@ -34,7 +35,7 @@ def _launch(args: Args) -> int:
     flags = _flags(args)
     log = log_path(args.config_dir)
     begins = said_before(log)
-    with short_folder() as folder:
+    with leaving_in_order(), short_folder() as folder:
         address = os.path.join(folder, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
             ear.bind(address)

@@ -322,8 +322,9 @@ def main(args: "Args") -> int:
 
 async def _serve(wire: int, way: GatewayWay) -> int:
     relay = Relay("dragoman acp-bridge", way, patience=_PATIENCE)
-    Stopping(relay.leave)
+    stopping = Stopping(relay.leave)
     await relay.start(wire)
     code = await relay.over
     await relay.flushed()
+    stopping.end()
     return code

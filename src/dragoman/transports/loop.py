@@ -58,6 +58,27 @@ def settle_memory() -> None:
     gc.set_threshold(10_000, 10, 10)
 
 
+async def ended_by_signals(work: Coroutine[Any, Any, int]) -> int:
+    """The exit code of `work`, which SIGTERM and a closed terminal end as Ctrl-C does: in order."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+    came: list[int] = []
+
+    def leave(number: int) -> None:
+        loop.remove_signal_handler(number)  # the second one ends the program
+        came.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not ignored, as with nohup
+            loop.add_signal_handler(number, leave, number)
+    try:
+        return await task
+    except (asyncio.CancelledError, OSError):  # also a terminal that takes nothing any more
+        if not came:
+            raise
+        return 128 + came[0]
+
+
 class Stopping:
     """The signals that ask this program to end: it cleans up first, then ends by them."""
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 from dragoman.engine.content import Text
-from dragoman.transports.loop import run
+from dragoman.transports.loop import ended_by_signals, run
 
 _PROMPT = (
     'list the files, then read colours.txt, then write "red and blue make violet" to violet.txt'
@@ -39,7 +39,10 @@ def show() -> int:
         print(f"you: {_PROMPT}\n", flush=True)
         rule = "ask" if sys.stdin.isatty() else "all"
         os.environ["DRAGOMAN_agents__default__model"] = "demo/demo"
-        code = run(one_turn(Wish((Text(_PROMPT),), home, cwd=work), as_json=False, rule=rule))
+        turn = one_turn(Wish((Text(_PROMPT),), home, cwd=work), as_json=False, rule=rule)
+        code = run(ended_by_signals(turn))
+    if code > 128:
+        return code
     command = sys.argv[0] if os.sep not in sys.argv[0] else os.path.relpath(sys.argv[0])
     print(_NEXT.format(command=command))
     return code

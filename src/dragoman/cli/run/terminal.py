@@ -23,7 +23,7 @@ from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import AlreadySettled, BadInput
 from dragoman.engine.shown import line
 from dragoman.engine.visible import visible
-from dragoman.transports.loop import run
+from dragoman.transports.loop import ended_by_signals, run
 
 _PATIENCE = 3.0  # seconds for the first byte of a standard input that may be nobody's
 
@@ -219,4 +219,4 @@ def main(args: Args) -> int:
         newest=bool(getattr(args, "continue")),
         worktree=bool(args.worktree),
     )
-    return run(one_turn(wish, as_json=bool(args.json), rule=rule))
+    return run(ended_by_signals(one_turn(wish, as_json=bool(args.json), rule=rule)))

@@ -16,7 +16,10 @@ def _attacked(where: "Any") -> "list[Any]":
     from dragoman.host.attacking import attack
     from dragoman.settings.load import load
 
-    return list(attack(load(where.config_file).settings))
+    from ..leaving import leaving_in_order
+
+    with leaving_in_order():
+        return list(attack(load(where.config_file).settings))
 
 
 def _examined(args: Args, where: "Any") -> "list[Any]":

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 from dragoman.dialects.descriptor import REGISTRY
 
 from .. import say
+from ..leaving import leaving_in_order
 from ..parse import Args
 from ..places import short_folder
 
@@ -193,7 +193,7 @@ class Trial:
 def run(args: Args) -> int:
     """One row per part; goes on after a failure."""
     rows: list[dict[str, Any]] = []
-    with _leaving_in_order(), short_folder() as folder:
+    with leaving_in_order(), short_folder() as folder:
         trial = Trial(os.path.realpath(folder))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("the daemon starts", trial.start),
@@ -234,21 +234,6 @@ def _without_ours() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.upper().startswith(("DRAGOMAN_", "ZEROCLAW_")) and name not in places
     }
-
-
-@contextmanager
-def _leaving_in_order() -> "Iterator[None]":
-    """A signal that ends us does so as Ctrl-C does: the daemon and its folder go, too."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {one: signal.signal(one, leave) for one in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 @contextmanager

@@ -148,6 +148,7 @@ class World:
                 env={"PATH": os.environ.get("PATH", ""), "VICTIM": self.secret},
                 cwd=self.top / "outside", pass_fds=[file.fileno()], start_new_session=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+                stderr=subprocess.DEVNULL,  # it may be left before it has said that it is there
             )  # fmt: skip
         assert victim.stdout is not None
         victim.stdout.readline()

@@ -1,0 +1,36 @@
+"""What a command made for itself goes with it, also when a signal ends it."""
+
+import signal
+from contextlib import contextmanager
+
+from dragoman import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def leaving_in_order() -> "Iterator[None]":
+    """SIGTERM and a closed terminal end us as Ctrl-C does: processes and folders of ours go, too.
+
+    The first of them counts: a shell and the kernel may both tell that a terminal went away.
+    """
+    mine = [one for one in (signal.SIGTERM, signal.SIGHUP) if _is_usual(one)]
+
+    def leave(number: int, frame: object) -> None:
+        for one in mine:
+            signal.signal(one, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for one in mine:
+        signal.signal(one, leave)
+    try:
+        yield
+    finally:
+        for one in mine:
+            signal.signal(one, signal.SIG_DFL)
+
+
+def _is_usual(number: signal.Signals) -> bool:
+    """Whether it ends us; with nohup it does not."""
+    return signal.getsignal(number) is signal.SIG_DFL
