@@ -92,7 +92,10 @@ CASES = {
         heeds=(signal.SIGHUP,),  # it reads its configuration again
     ),
     "plain": Waiting("--plain", r"/help tells", presses=2, served=(signal.SIGINT, signal.SIGHUP)),
-    "replay": Waiting("replay|TALK|--socket|SOCK", "ready:", lone=True),
+    "replay": Waiting(
+        "replay|TALK|--socket|SOCK", "ready:", lone=True,
+        served=(signal.SIGINT, signal.SIGTERM),  # its code tells how the talk went
+    ),
 }  # fmt: skip
 
 

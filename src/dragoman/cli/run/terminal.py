@@ -163,11 +163,14 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
 
         loop.add_signal_handler(signal.SIGINT, interrupted)
         both: set[asyncio.Future[Any]] = {turn, answers}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if answers.done() and not turn.done():  # answering broke: nobody could go on
-            answers.result()
-        outcome = await turn
-        answers.cancel()
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if answers.done() and not turn.done():  # answering broke: nobody could go on
+                answers.result()
+            outcome = await turn
+        finally:
+            turn.cancel()  # it hears no more of a host that is being closed
+            answers.cancel()
         if human.unread is not None:
             raise human.unread
         if isinstance(screen, Screen):
