@@ -290,16 +290,20 @@ async def test_who_is_told_something_while_being_cancelled_ends_all_the_same():
     assert task.cancelled()
 
 
+def set_clock(door, now):
+    host_of(door).clock.now = now  # type: ignore[attr-defined]
+
+
 async def test_a_clock_that_is_set_back_leaves_no_schedule_waiting_for_years():
     door = door_of()
     async with kept(door) as table:
         every = await table.add(job(when=When(every_ms=60_000)))
         once = await table.add(job(when=When(at=YEARS + 120_000)))
-        host_of(door).clock.now = YEARS  # somebody sets it wrong
+        set_clock(door, YEARS)  # somebody sets it wrong
         table._changed.set()
         await ran(table, every.id)
         assert table.get(every.id).next_run == YEARS + 60_000
-        host_of(door).clock.now = 1_000_000  # and right again
+        set_clock(door, 1_000_000)  # and right again
         table._changed.set()
         await is_next(table, every.id, 1_060_000)
         assert table.get(once.id).next_run == YEARS + 120_000  # a time is a time
@@ -338,7 +342,7 @@ async def test_what_could_not_be_run_is_not_put_off_for_longer_when_the_clock_is
     async with kept(door) as table:
         made = await table.add(job(when=When(every_ms=1_000)))
         table._broke[made.id] = YEARS + 5_000
-        host_of(door).clock.now = 1_000_000
+        set_clock(door, 1_000_000)
         table._changed.set()
         await is_next(table, made.id, 1_001_000)
         assert table._put_off(made, 1_000_000) == 1_005_000
