@@ -37,7 +37,7 @@ class Browser:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def step(self, name: str, within: float = 120.0) -> dict[str, Any]:
+    def step(self, name: str, within: float = 900.0) -> dict[str, Any]:
         assert self.process.stdout is not None and self.process.stderr is not None
         ready, _, _ = select.select([self.process.stdout], [], [], within)
         assert ready, f"{name} did not happen"

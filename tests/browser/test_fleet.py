@@ -50,7 +50,7 @@ def test_nodes_are_shown_with_what_they_have(tmp_path: Path, postgres: Server) -
             rest.post(f"/api/sessions/{made_session}/prompt", json={"text": "say hi"})
         words = (address, code, CHROMIUM, str(SCREENS))
         browser = stack.enter_context(Browser(*words, script="fleet.mjs"))
-        seen = browser.step("seen", 200)
+        seen = browser.step("seen")
         all_clean(seen["pages"])
         shown = {one["name"]: one["facts"] for one in seen["nodes"]}
         assert set(shown) == {"north", "south"}
@@ -58,6 +58,6 @@ def test_nodes_are_shown_with_what_they_have(tmp_path: Path, postgres: Server) -
         assert shown["south"]["Labels"] == "gpu" and shown["north"]["Lag"].endswith("events")
         assert daemons["south"].stop() == 0
         browser.go_on()
-        left = browser.step("changed", 120)["nodes"]
+        left = browser.step("changed")["nodes"]
         assert [one["name"] for one in left if one["state"] == "ready"] == ["north"]
         assert browser.step("over")["troubles"] == []

@@ -149,7 +149,7 @@ def test_nothing_hostile_does_anything(tmp_path: Path) -> None:
             export = rest.get(f"/api/sessions/{session}/export?format=html").text
             assert "<script" not in export and "onerror=window" not in _tags(export)
         with Browser(address, code, CHROMIUM, session, worker, script="hostile.mjs") as browser:
-            seen = browser.step("seen", 240)
+            seen = browser.step("seen")
             for page in seen["seen"]:
                 assert page["wrong"] == [] and page["pwned"] is None, page
             assert PAYLOADS[0] in seen["shown"]  # it is shown, as it was said

@@ -85,7 +85,7 @@ def test_every_room_of_the_dashboard(tmp_path: Path) -> None:
             title, _, path = browser.step("notified")["note"]
             assert "Far away" in title and asking["id"] in path
 
-            all_clean(browser.step("pages", 200)["pages"])
+            all_clean(browser.step("pages")["pages"])
             browser.step("wire")
             client = Line(daemon.data / "acp.sock")
             client.ask("session/list", {})

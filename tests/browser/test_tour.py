@@ -59,7 +59,7 @@ def test_a_plan_a_sub_agent_markdown_and_a_failure(tmp_path: Path) -> None:
         code = daemon.said.decode().split("pair with the code ")[1].split()[0]
         words = (address, code, CHROMIUM, str(work), str(SCREENS))
         with Browser(*words, script="tour.mjs") as browser:
-            seen = browser.step("toured", 200)
+            seen = browser.step("toured")
             for shape in (seen["streamed"], seen["again"]):
                 assert shape["nested"] == 1 and shape["cells"] == [["a", "12"], ["b", "3"]]
                 assert shape["tasks"] == [True, False] and shape["beside"]

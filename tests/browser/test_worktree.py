@@ -34,7 +34,7 @@ def test_a_worktree_is_merged_or_dropped_by_the_users_word(tmp_path: Path) -> No
         address = json.loads((daemon.data / "gateway.json").read_text())["address"]
         code = daemon.said.decode().split("pair with the code ")[1].split()[0]
         with Browser(address, code, CHROMIUM, str(work), script="worktree.mjs") as browser:
-            ended = browser.step("ended", 200)
+            ended = browser.step("ended")
             merged, dropped = ended["seen"]
             assert "make-the-merge-file" in merged["branch"]
             assert "merged" in merged["ended"] and "dropped" in dropped["ended"]

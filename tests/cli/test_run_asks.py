@@ -51,10 +51,10 @@ class Terminal:
 
     def until(self, *patterns: str) -> str:
         """Read until one of these is what was said last."""
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 200
         while time.monotonic() < limit:
             for pattern in patterns:
-                if re.search(f"{pattern}$", self.seen.rstrip("\r\n ")):
+                if re.search(f"{pattern}$", self.seen[-1_000:].rstrip("\r\n ")):
                     return pattern
             if not select.select([self.main], [], [], 1)[0]:
                 continue

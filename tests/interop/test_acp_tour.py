@@ -239,7 +239,8 @@ async def test_a_child_of_the_real_program(tmp_path: Path, version: int) -> None
         child = told[0]["sessionId"]
         assert told[0]["title"] == "Looker" and told[-1]["state"]["stopReason"] == "end_turn"
         kinds = [u["sessionUpdate"] for u in client.updates(child)]
-        assert kinds[0] == "session_message" and "agent_message_chunk" in kinds
+        # Who is told late, on a busy machine, gets a message as a whole.
+        assert kinds[0] == "session_message" and {"agent_message_chunk", "agent_message"} & {*kinds}
         await client.call("session/close", {"sessionId": session})
         before = len(client.heard)
         there = {"sessionId": session, "cwd": str(scene.work), "mcpServers": []}

@@ -20,7 +20,7 @@ WORK = (
 pytestmark = [
     needs_landlock,
     pytest.mark.root,  # others run the whole suite as an ordinary user anyway
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(1200),
 ]
 
 
