@@ -30,6 +30,10 @@ if threading.current_thread() is threading.main_thread():
 # `dragoman` is the one of the Python that runs the tests, however they were begun.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
+# Python's readline tells every program that it starts how wide the terminal of the tests is.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 _CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 _ALL = _CI or LONG
 
