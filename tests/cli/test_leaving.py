@@ -1,0 +1,56 @@
+"""A command that a signal ends leaves as after Ctrl-C, and what it made goes with it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.leaving import leaving_in_order
+
+MADE = """
+import os, signal, sys
+from dragoman.cli.leaving import leaving_in_order
+from tempfile import TemporaryDirectory
+if sys.argv[2] == "ignored":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+with leaving_in_order(), TemporaryDirectory(dir=sys.argv[1]):
+    print("there", flush=True)
+    sys.stdin.readline()
+print("over", flush=True)
+"""
+
+
+def begun(folder: Path, how: str) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", MADE, str(folder), how],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == "there\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_it_made_goes_with_it(tmp_path: Path, number: signal.Signals) -> None:
+    with begun(tmp_path, "usual") as process:
+        assert os.listdir(tmp_path)
+        process.send_signal(number)
+        process.send_signal(number)  # a shell and the kernel may both tell
+        assert process.wait(60) == 128 + number
+    assert not os.listdir(tmp_path)
+
+
+def test_with_nohup_a_closed_terminal_ends_nothing(tmp_path: Path) -> None:
+    with begun(tmp_path, "ignored") as process:
+        process.send_signal(signal.SIGHUP)
+        said, _ = process.communicate("go on\n", timeout=60)
+        assert (said, process.returncode) == ("over\n", 0)
+
+
+def test_the_signals_are_as_before_afterwards() -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
+    with leaving_in_order():
+        assert signal.getsignal(signal.SIGTERM) != before[0]
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)) == before
