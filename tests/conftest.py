@@ -23,9 +23,12 @@ settings.load_profile("suite")
 # pytest names its folder after the user, and a Unix socket's path has room for 107 bytes only.
 os.environ["LOGNAME"] = f"u{os.geteuid()}"
 
-# A run that was put into the background ignores ctrl+c, and so would all programs that it tries.
+# A run that was put into the background ignores ctrl+c, one with nohup the end of its terminal, and
+# so would all programs that they try.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # `dragoman` is the one of the Python that runs the tests, however they were begun.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
