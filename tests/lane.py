@@ -26,6 +26,8 @@ BOTH = (
 # `make test-user`; the parts they use run as both.
 BY_USER = "apps browser cli cross docs fuzz interop packaging settings stdio testing".split()
 AS_USER = [*BOTH, *BY_USER]
+# What root tries as nobody: CI runs the same tests as an ordinary user.
+AS_NOBODY = ("policy/test_another_user.py", "sandbox/test_another_user.py")
 # What CI runs once, as whoever runs it: there root can do nothing that others cannot.
 ONCE = {
     "agents": "hosted agents played in this process",
@@ -172,5 +174,6 @@ def spared() -> list[Path]:
 
 
 if __name__ == "__main__":
-    left = [TESTS / name for name in BY_USER] if "by-user" in sys.argv else spared()
+    others = [TESTS / name for name in (*BY_USER, *AS_NOBODY)]
+    left = others if "by-user" in sys.argv else spared()
     print(*(path.relative_to(TESTS.parent) for path in left))

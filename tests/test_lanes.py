@@ -29,6 +29,16 @@ def test_no_file_is_left_out_by_both_root_and_user() -> None:
             assert not lane.has(path, "root"), path
 
 
+def test_what_is_tried_as_nobody_runs_as_a_user_as_well() -> None:
+    spared = {str(path.relative_to(lane.TESTS)) for path in lane.spared()}
+    for name in lane.AS_NOBODY:
+        folder = name.partition("/")[0]
+        assert (lane.TESTS / name).is_file() and folder in lane.BOTH
+        for path in (lane.TESTS / folder).glob("test_*.py"):
+            if path.name in (lane.TESTS / name).read_text():
+                assert f"{folder}/{path.name}" not in spared, path
+
+
 def test_what_is_long_is_there() -> None:
     for name in (*lane.LATER, *lane.LONGEST, *lane.ONCE_LONG, *lane.ONCE_SHORT):
         assert (lane.TESTS / name).is_file(), name
