@@ -133,7 +133,7 @@ class Turn:
         self.log.append(("question", title, names))
         return SimpleNamespace(answered=self.verdict == "allow", text=names[0])
 
-    async def spoke(self, step: int, content: Any, stop: str, *_: Any, error: str = "") -> None:
+    async def spoke(self, step: int, content: Any, stop: str, *_: Any, **more: str) -> None:
         self.log.append(("spoke", content, stop))
 
     async def began(self, call: ToolCall, kind: str) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.engine.content import Prompt, Text, Thinking, ToolCall, Usage
 from dragoman.engine.events import Stop
-from dragoman.engine.faults import BadInput, Fault, Refused
+from dragoman.engine.faults import BadInput, Fault, Refused, sort_of
 from dragoman.engine.ports import TurnPort, TurnResult
 from dragoman.holding import Holder
 from dragoman.observe.log import get_log
@@ -253,14 +253,16 @@ class Taking:
         self.turn.step_began(self.step)
         self.turn.stream_opened(self.step)
 
-    async def _speak(self, stop: Stop, error: str, *calls: ToolCall) -> None:
+    async def _speak(self, stop: Stop, error: str, *calls: ToolCall, fault: str = "") -> None:
         blocks: list[Any] = [
             Text("".join(texts)) if kind == "text" else Thinking("".join(texts))
             for kind, texts in self._pieces
         ]
         self._pieces = []
         cost, self._cost = self._cost, 0.0
-        await self.turn.spoke(self.step, (*blocks, *calls), stop, Usage(), cost, error=error)
+        said = (*blocks, *calls)
+        fault = fault or (stop if error else "")
+        await self.turn.spoke(self.step, said, stop, Usage(), cost, error=error, fault=fault)
 
     # --- the end ---
 
@@ -295,7 +297,7 @@ class Taking:
                 call.output = call.output or _GONE
                 await self._end(call, "unknown" if call.started else "cancelled")
         if self._pieces:
-            await self._speak("error", str(error))
+            await self._speak("error", str(error), fault=sort_of(error))
 
     # --- what it asks of us ---
 

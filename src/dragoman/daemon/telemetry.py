@@ -2,26 +2,25 @@
 
 One trace per turn: the turn, its steps, and below each step its model call, its tools and its waits
 for a human. Names follow the conventions for generative models as far as they have one. Prompts,
-answers and results never leave.
+answers and results never leave, and what tools got and errors say only when that is asked for.
 """
 
 import asyncio
-import contextlib
 import hashlib
-import os
+import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Span, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import (
     NonRecordingSpan,
+    Span,
     SpanContext,
     SpanKind,
     Status,
@@ -33,9 +32,22 @@ from opentelemetry.trace import (
 from dragoman import __version__
 from dragoman.engine import events
 from dragoman.engine.ask import Ask
+from dragoman.engine.content import Usage
 from dragoman.engine.events import Event, Who
+from dragoman.engine.faults import Fault
 from dragoman.observe.log import capture, get_log
 from dragoman.observe.redact import scrub
+
+from .conventions import (
+    CALL_SECONDS,
+    FINISHES,
+    TOKENS,
+    TURN_SECONDS,
+    WAIT_SECONDS,
+    error_type,
+    model_of,
+)
+from .exporting import providers
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
@@ -48,7 +60,10 @@ _FAREWELL_SECONDS = 2.0  # a collector that is away does not hold up the end any
 _WHO = Who("telemetry")
 _TASK = "task"  # who a sub-agent's turn is of
 _MOST_TOOLS = 500  # names of tools that figures tell apart
-_TOOL = re.compile(r"[\w.:/@-]{1,80}")
+_TOOL = re.compile(r"\w[\w.:@-]*(?:/[\w.:@-]+)?")  # no path
+_MOST_NAME = 80
+_ID = re.compile(r"[\w.:|-]{1,128}")
+_SHOWN = ("command", "path", "url", "pattern")  # arguments that leave when contents may
 log = get_log("telemetry")
 
 
@@ -63,35 +78,61 @@ class Telemetry:
         self._contents = contents
         self._tracer = traces.get_tracer("dragoman", __version__)
         meter = figures.get_meter("dragoman", __version__)
-        self._duration = meter.create_histogram(
-            "gen_ai.client.operation.duration", "s", "How long a model call took"
-        )
-        self._tokens = meter.create_histogram(
-            "gen_ai.client.token.usage", "{token}", "Tokens read and written by model calls"
-        )
-        self._tools = meter.create_histogram("dragoman.tool.duration", "s", "How long a tool ran")
-        self._waits = meter.create_histogram(
-            "dragoman.approval.wait", "s", "How long a question waited for its answer"
-        )
-        self._cost = meter.create_counter("dragoman.cost", "USD", "Spent on models")
+        make = meter.create_histogram
+        self._duration = make(
+            "gen_ai.client.operation.duration", "s", "How long a model call took",
+            explicit_bucket_boundaries_advisory=CALL_SECONDS,
+        )  # fmt: skip
+        self._first = make(
+            "gen_ai.client.operation.time_to_first_chunk", "s",
+            "How long a model call took to its first word",
+            explicit_bucket_boundaries_advisory=CALL_SECONDS,
+        )  # fmt: skip
+        self._tokens = make(
+            "gen_ai.client.token.usage", "{token}", "Tokens read and written by model calls",
+            explicit_bucket_boundaries_advisory=TOKENS,
+        )  # fmt: skip
+        self._turns = make(
+            "gen_ai.invoke_agent.duration", "s", "How long a turn took",
+            explicit_bucket_boundaries_advisory=TURN_SECONDS,
+        )  # fmt: skip
+        self._tools = make(
+            "gen_ai.execute_tool.duration", "s", "How long a tool ran",
+            explicit_bucket_boundaries_advisory=CALL_SECONDS,
+        )  # fmt: skip
+        self._waits = make(
+            "dragoman.approval.wait", "s", "How long a question waited for its answer",
+            explicit_bucket_boundaries_advisory=WAIT_SECONDS,
+        )  # fmt: skip
+        self._cost = meter.create_counter("dragoman.cost", "{USD}", "Spent on models")
         self._ids = _Ids()
         self._tracer.id_generator = self._ids  # type: ignore[attr-defined]
         self._tool_names: set[str] = set()
         self._parents: dict[str, str] = {}  # of sub-agents' sessions
         self._open: dict[tuple[str, str], tuple[Span, int]] = {}
         self._below: dict[tuple[str, str], dict[str, None]] = {}  # what is open below a turn
+        self._unheard: dict[tuple[str, str], int] = {}  # when calls began that said nothing yet
+        self._heard: dict[tuple[str, str], float] = {}  # seconds to their first word
         self._watch: Watch | None = None
+        self._door: Door | None = None
+
+    @property
+    def held(self) -> int:
+        """How much is kept of turns, calls and sessions that have not ended."""
+        calls = len(self._unheard) + len(self._heard)
+        return len(self._open) + len(self._below) + len(self._parents) + calls
 
     @classmethod
     async def begin(cls, door: "Door", settings: "Settings") -> "Telemetry":
         """Send to the configured collector."""
-        made = cls(*_providers(settings.endpoint), contents=settings.contents)
+        made = cls(*providers(settings.endpoint), contents=settings.contents)
         capture()  # what the SDK says of a collector that is away
         await made.attach(door)
         return made
 
     async def attach(self, door: "Door") -> None:
         """Hear of every session from now on, and of questions that waited already."""
+        self._door = door
         await door.reached()  # else all that was ever said would be told and counted again
         self._watch = door.watch_all(_WHO, self, lambda said: None)
         for row in await door.asks():
@@ -106,6 +147,8 @@ class Telemetry:
             span.end()
         self._open.clear()
         self._below.clear()
+        self._unheard.clear()
+        self._heard.clear()
         if not await asyncio.to_thread(_ended, (self._traces.shutdown, self._figures.shutdown)):
             log.warning("the collector did not take what was left", seconds=_FAREWELL_SECONDS)
 
@@ -115,6 +158,13 @@ class Telemetry:
             if take is not None:
                 take(self, event, event.body)
         return None
+
+    def _about(self, session: str) -> tuple[dict[str, str], dict[str, str]]:
+        """A session's agent, and its model, as attributes; empty when it is not in memory."""
+        live = self._door.live(session) if self._door is not None else None
+        if live is None:
+            return {}, {}
+        return {"gen_ai.agent.name": live.agent}, model_of(live.model)
 
     # What each event means. A span is known by its session and what it is about.
 
@@ -145,10 +195,14 @@ class Telemetry:
             context = set_span_in_context(NonRecordingSpan(before))
         elif above is None:
             self._ids.chosen = [trace, root]
-        self._add(session, at, turn, "invoke_agent", context, {
+        agent, model = self._about(session)
+        name = f"invoke_agent {agent['gen_ai.agent.name']}" if agent else "invoke_agent"
+        self._add(session, at, turn, name, context, {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.conversation.id": session,
             "dragoman.turn": turn,
+            **agent,
+            **model,
             **about,
         })  # fmt: skip
         self._ids.chosen = []
@@ -158,44 +212,81 @@ class Telemetry:
         self._end(event, f"step {body.turn}", "", {})  # the one before
         shared = {"gen_ai.conversation.id": event.session, "dragoman.step": body.step}
         self._begin(event, f"step {body.turn}", f"step {body.step}", body.turn, shared)
-        self._begin(event, f"chat {body.turn}", "chat", body.turn, {
-            "gen_ai.operation.name": "chat", **shared,
+        agent, model = self._about(event.session)
+        name = f"chat {model.get('gen_ai.request.model', '')}".strip()
+        self._begin(event, f"chat {body.turn}", name, body.turn, {
+            "gen_ai.operation.name": "chat", **agent, **model, **shared,
         }, SpanKind.CLIENT)  # fmt: skip
+        key = (event.session, body.turn)
+        self._heard.pop(key, None)
+        if (event.session, f"chat {body.turn}") in self._open:
+            self._unheard[key] = event.at
+
+    def _chunk(self, event: Event, body: events.TextDelta | events.CallDrafted) -> None:
+        """The first word of a call; every piece of a stream comes by, so this costs nothing."""
+        if self._unheard:
+            began = self._unheard.pop((event.session, body.turn), None)
+            if began is not None:
+                self._heard[event.session, body.turn] = max(0, event.at - began) / 1_000
 
     def _spoke(self, event: Event, body: events.Spoke) -> None:
-        provider, _, model = body.model.partition("/")
-        provider = provider.partition("@")[0]
-        shared = {"gen_ai.request.model": model or body.model, "gen_ai.provider.name": provider}
+        shared = model_of(body.model)
+        failed = {"error.type": error_type(body.fault or str(body.stop))} if body.error else {}
+        first = self._heard.pop((event.session, body.turn), None)
+        self._unheard.pop((event.session, body.turn), None)
         used = body.usage
-        taken = used.input + used.cache_read + used.cache_write
-        failed = {"error.type": str(body.stop)} if body.error else {}
-        seconds = self._end(event, f"chat {body.turn}", body.error, {
-            **shared,
-            "gen_ai.usage.input_tokens": taken,
-            "gen_ai.usage.output_tokens": used.output,
-            "gen_ai.response.finish_reasons": (str(body.stop),),
+        about: dict[str, Any] = {
+            "gen_ai.response.finish_reasons": (FINISHES[body.stop],),
             "dragoman.cost_usd": body.cost,
-            **failed,
-        }, name=f"chat {model or body.model}")  # fmt: skip
-        if seconds is not None:
-            self._duration.record(seconds, {"gen_ai.operation.name": "chat", **shared, **failed})
+        }
+        if used.context:  # hosted agents do not say
+            about |= {
+                "gen_ai.usage.input_tokens": used.input + used.cache_read + used.cache_write,
+                "gen_ai.usage.output_tokens": used.output,
+                "gen_ai.usage.cache_read.input_tokens": used.cache_read,
+                "gen_ai.usage.cache_creation.input_tokens": used.cache_write,
+            }
+        if used.reasoning:
+            about["gen_ai.usage.reasoning.output_tokens"] = used.reasoning
+        if first is not None:
+            about |= {"gen_ai.request.stream": True, "gen_ai.response.time_to_first_chunk": first}
+        name = f"chat {shared.get('gen_ai.request.model', '')}".strip()
+        key = f"chat {body.turn}"
+        seconds = self._end(event, key, body.error, {**about, **shared, **failed}, name=name)
         shared["gen_ai.operation.name"] = "chat"
-        self._tokens.record(taken, {"gen_ai.token.type": "input", **shared})
-        self._tokens.record(used.output, {"gen_ai.token.type": "output", **shared})
-        if body.cost > 0:
-            self._cost.add(body.cost, shared)
+        if seconds is not None:
+            self._duration.record(seconds, {**shared, **failed})
+        if first is not None:
+            self._first.record(first, shared)
+        self._used(used, body.cost, shared)
+
+    def _compacted(self, event: Event, body: events.Compacted) -> None:
+        """A summary is a model's, too: no span, but it is counted."""
+        _, model = self._about(event.session)
+        self._used(body.usage, body.cost, {"gen_ai.operation.name": "chat", **model})
+
+    def _used(self, used: Usage, cost: float, shared: dict[str, str]) -> None:
+        if used.context:
+            taken = used.input + used.cache_read + used.cache_write
+            self._tokens.record(taken, {"gen_ai.token.type": "input", **shared})
+            self._tokens.record(used.output, {"gen_ai.token.type": "output", **shared})
+        if cost > 0:
+            self._cost.add(cost, shared)
 
     def _call_started(self, event: Event, body: events.CallStarted) -> None:
         name = self._tool(body.name)
         about: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
-            "gen_ai.tool.call.id": body.call_id,
+            "gen_ai.tool.type": self._tool_type(event.session),
         }
+        if _ID.fullmatch(body.call_id):
+            about["gen_ai.tool.call.id"] = body.call_id
         if self._contents:
-            for arg in ("command", "path", "url", "pattern"):
-                if isinstance(value := (body.args or {}).get(arg), str):
-                    about[f"dragoman.tool.{arg}"] = value[:1_000]
+            given = ((arg, (body.args or {}).get(arg)) for arg in _SHOWN)
+            shown = {arg: scrub(value)[:1_000] for arg, value in given if isinstance(value, str)}
+            if shown:
+                about["gen_ai.tool.call.arguments"] = json.dumps(shown)
         key = f"call {body.call_id}"
         self._begin(event, key, f"execute_tool {name}", body.turn, about)
 
@@ -206,7 +297,20 @@ class Telemetry:
             about["error.type"] = str(body.outcome)
         seconds = self._end(event, f"call {body.call_id}", problem, about)
         if seconds is not None:
-            self._tools.record(seconds, {"gen_ai.tool.name": self._tool(body.name), **about})
+            about["gen_ai.tool.name"] = self._tool(body.name)
+            about["gen_ai.tool.type"] = self._tool_type(event.session)
+            self._tools.record(seconds, {**about, **self._about(event.session)[0]})
+
+    def _tool_type(self, session: str) -> str:
+        """Ours are functions; what a hosted agent runs itself is its extension."""
+        live = self._door.live(session) if self._door is not None else None
+        if live is None or self._door is None:
+            return "function"
+        try:
+            hosted = self._door.profile(live.agent).backend != "builtin"
+        except Fault:  # it was taken out of the configuration
+            return "function"
+        return "extension" if hosted else "function"
 
     def _asked(self, event: Event, body: events.Asked) -> None:
         self._question(event.session, event.at, body.ask)
@@ -224,19 +328,31 @@ class Telemetry:
             self._waits.record(seconds, about)
 
     def _turn_ended(self, event: Event, body: events.TurnEnded) -> None:
-        problem = body.error if body.outcome == "failed" else ""
-        for key in reversed(self._below.pop((event.session, body.turn), {})):
-            self._end(event, key, problem if key.startswith("chat ") else "", {})
-        about = {"dragoman.outcome": str(body.outcome)}
+        problem, failed = "", {}
         if body.outcome == "failed":
-            about["error.type"] = str(body.outcome)
-        self._end(event, body.turn, problem, about)
+            problem = body.error or "failed"
+            failed = {"error.type": error_type(body.fault)}
+        agent, model = self._about(event.session)
+        for key in reversed(self._below.pop((event.session, body.turn), {})):
+            if not key.startswith("chat "):
+                self._end(event, key, "", {})
+                continue
+            seconds = self._end(event, key, problem, failed)  # it never said a word
+            if seconds is not None:
+                self._duration.record(seconds, {"gen_ai.operation.name": "chat", **model, **failed})
+        self._unheard.pop((event.session, body.turn), None)
+        self._heard.pop((event.session, body.turn), None)
+        about = {"dragoman.outcome": str(body.outcome), **failed}
+        seconds = self._end(event, body.turn, problem, about)
+        if seconds is not None:
+            self._turns.record(seconds, {**agent, **about})
         self._parents.pop(event.session, None)
 
     def _tool(self, name: str) -> str:
         """A tool's name as figures may have it: one of not too many, and no sentence."""
         if name not in self._tool_names:
-            if len(self._tool_names) >= _MOST_TOOLS or not _TOOL.fullmatch(name):
+            full = len(self._tool_names) >= _MOST_TOOLS
+            if full or len(name) > _MOST_NAME or not _TOOL.fullmatch(name):
                 return "other" if name else ""
             self._tool_names.add(name)
         return name
@@ -266,9 +382,8 @@ class Telemetry:
         if len(self._open) >= _MOST or (session, key) in self._open:
             return False
         span = self._tracer.start_span(name, context, kind, about, start_time=at * _NANO)
-        if isinstance(span, Span):  # not when sampled out
-            self._open[(session, key)] = (span, at)
-        return isinstance(span, Span)
+        self._open[(session, key)] = (span, at)  # also one that is sampled out: figures have it
+        return True
 
     def _end(
         self, event: Event, key: str, problem: str, about: dict[str, Any], name: str = ""
@@ -281,7 +396,9 @@ class Telemetry:
         if name:
             span.update_name(name)
         if problem:
-            span.set_status(Status(StatusCode.ERROR, scrub(problem)[:200]))
+            # What an error says may quote anything that was said.
+            said = scrub(problem)[:200] if self._contents else None
+            span.set_status(Status(StatusCode.ERROR, said))
         ended = max(event.at, began)  # the clock may have been set back
         span.end(end_time=ended * _NANO)
         return (ended - began) / 1_000
@@ -310,7 +427,11 @@ _TAKES: dict[type, Any] = {
     events.Opened: Telemetry._opened,
     events.TurnBegan: Telemetry._turn_began,
     events.StepBegan: Telemetry._step_began,
+    events.TextDelta: Telemetry._chunk,
+    events.ThoughtDelta: Telemetry._chunk,
+    events.CallDrafted: Telemetry._chunk,
     events.Spoke: Telemetry._spoke,
+    events.Compacted: Telemetry._compacted,
     events.CallStarted: Telemetry._call_started,
     events.CallEnded: Telemetry._call_ended,
     events.Asked: Telemetry._asked,
@@ -328,39 +449,3 @@ def _ended(ends: Sequence[Callable[[], None]]) -> bool:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     return not any(thread.is_alive() for thread in threads)
-
-
-def _providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    base = endpoint.rstrip("/")
-    spans = OTLPSpanExporter(endpoint=f"{base}/v1/traces") if base else OTLPSpanExporter()
-    figures = OTLPMetricExporter(endpoint=f"{base}/v1/metrics") if base else OTLPMetricExporter()
-    resource = Resource.create({"service.name": "dragoman", "service.version": __version__})
-    with _in_this_process_alone():
-        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-        traces.add_span_processor(BatchSpanProcessor(spans))
-        readers = [PeriodicExportingMetricReader(figures)]
-        return traces, MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-
-
-@contextlib.contextmanager
-def _in_this_process_alone() -> Iterator[None]:
-    """Let nothing that is made here ask to be begun anew in forked children.
-
-    The SDK starts its threads again in each of them, and looks for its resources in others. Ours
-    are about to become commands, and the kernel gives no user namespace, so no sandbox, to a
-    process that has a second thread.
-    """
-    ask = getattr(os, "register_at_fork", None)
-    if ask is None:  # nothing forks here
-        yield
-        return
-    os.register_at_fork = lambda **_: None
-    try:
-        yield
-    finally:
-        os.register_at_fork = ask

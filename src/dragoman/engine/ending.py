@@ -14,7 +14,7 @@ import msgspec
 
 from . import events as ev
 from .content import Text, Thinking, text_of
-from .faults import Fault
+from .faults import Fault, sort_of
 from .ports import Store, TurnResult
 from .state import State
 from .work import Draft, Underway
@@ -45,6 +45,11 @@ def verdict(turn: Underway, result: TurnResult | BaseException) -> tuple[ev.Outc
         return "interrupted" if stopped else "cancelled", "aborted", ""
     text = str(result) if isinstance(result, Fault) else f"{type(result).__name__}: {result}"
     return "failed", "error", text
+
+
+def sort(result: TurnResult | BaseException) -> str:
+    """The sort of failure that this was, in one word."""
+    return result.stop if isinstance(result, TurnResult) else sort_of(result)
 
 
 def unfinished(state: State, turn_id: str) -> list[ev.Kept]:

@@ -105,6 +105,7 @@ class Spoke(msgspec.Struct, frozen=True, tag="spoke", omit_defaults=True):
     cost: float = 0.0
     model: str = ""
     error: str = ""
+    fault: str = ""  # the sort of error, one word
 
 
 class CallStarted(msgspec.Struct, frozen=True, tag="call_started", omit_defaults=True):
@@ -154,6 +155,7 @@ class TurnEnded(msgspec.Struct, frozen=True, tag="turn_ended", omit_defaults=Tru
     text: str = ""  # the text of the last assistant message of the turn
     error: str = ""
     cause: str = ""  # why it was cancelled or interrupted: client, shutdown, restart, close, ...
+    fault: str = ""  # the sort of error, one word
 
 
 class Asked(msgspec.Struct, frozen=True, tag="asked"):

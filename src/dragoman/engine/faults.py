@@ -172,3 +172,10 @@ class ProviderFailed(Fault):
     @property
     def may_retry(self) -> bool:
         return self.kind in ("rate_limit", "overloaded", "server", "network")
+
+
+def sort_of(problem: BaseException) -> str:
+    """One word for what went wrong, of not too many: figures tell failures apart by it."""
+    if isinstance(problem, ProviderFailed):
+        return problem.kind
+    return problem.code if isinstance(problem, Fault) else type(problem).__name__

@@ -422,7 +422,8 @@ class Inbox:
         text = ""
         if kind != "compact":
             text = ending.last_text(state, tail)
-            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause))
+            fault = ending.sort(result) if outcome == "failed" else ""
+            bodies.append(ev.TurnEnded(turn.id, outcome, stop, text, error, cause, fault))
         bodies += ending.rests(state, ending.rest(state, outcome, kind), cause or error)
         if bodies:
             await ledger.put(*bodies)

@@ -132,6 +132,7 @@ class Turn:
         cost: float,
         *,
         error: str = "",
+        fault: str = "",
     ) -> None:
         """Keep the model's message, after apps had their say about its text."""
         text = text_of(content)
@@ -144,7 +145,7 @@ class Turn:
                 self._calls.tell("message_sending", self._outgoing(text))
         self._now.held = None
         model = self._ledger.state.model
-        body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error)
+        body = ev.Spoke(self.id, step, content, stop, usage, cost, model, error, fault)
         self._now.check_open()
         self._now.spoken = True
         if stop == "tool_use":

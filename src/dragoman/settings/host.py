@@ -228,7 +228,7 @@ class Telemetry(Section, frozen=True):
     endpoint: Annotated[
         str, says("The collector's address for OTLP over HTTP; empty: OTEL_EXPORTER_OTLP_ENDPOINT.")
     ] = ""
-    contents: Annotated[bool, says("Also names of files and commands that tools get.")] = False
+    contents: Annotated[bool, says("Also what tools get, and texts of errors.")] = False
 
 
 class Log(Section, frozen=True):

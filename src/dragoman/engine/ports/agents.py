@@ -165,6 +165,7 @@ class TurnPort(PromptTurn, Protocol):
         cost: float,
         *,
         error: str = "",
+        fault: str = "",
     ) -> None: ...
 
     async def call(self, call: ToolCall) -> None:
