@@ -28,6 +28,7 @@ from dragoman.engine.faults import (
     StoreFailed,
 )
 from dragoman.engine.info import SessionQuery
+from dragoman.store import file
 from dragoman.store.lists import Where, ordered
 from dragoman.store.migrations import APPLICATION_ID, STEPS, Foreign, migrate
 from dragoman.store.rows import INDEXED, INFO_COLUMNS, info_values
@@ -434,6 +435,16 @@ other = sqlite3.connect(sys.argv[1])
 print(other.execute("SELECT count(*) FROM sessions").fetchone()[0])
 other.close()
 """
+
+
+async def test_a_kernel_without_locks_of_open_files_has_a_store_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "LOCK_OPEN_FILE", 4242)  # EINVAL, as an older one says
+    store = SqliteStore(str(tmp_path / "s.db"))
+    await store.create(make_info("s"), "me")
+    await store.close()
+    assert os.listdir(tmp_path) == ["s.db"]
 
 
 async def test_whoever_leaves_leaves_the_log_though_our_process_closed_the_file_once_more(

@@ -1,6 +1,7 @@
 """What a host that died left running: ended by the next one, and by no other."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import kernel
 from dragoman.tools import group, orphans
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
@@ -73,11 +75,10 @@ async def test_what_a_dead_host_left_is_ended_whatever_it_did(host: Dying, tmp_p
     assert await orphans.end_orphans(str(tmp_path)) == 0
 
 
-async def test_a_python_without_descriptors_of_processes_ends_them_too(
+async def test_where_processes_cannot_be_held_they_are_ended_too(
     host: Dying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orphans, "_CAN_HOLD", False)
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    monkeypatch.setattr(kernel, "holds_processes", lambda: False)
     host.die()
     assert await orphans.end_orphans(str(tmp_path)) == 3
     assert host.left() == []
@@ -87,7 +88,11 @@ async def test_without_descriptors_the_end_of_processes_is_seen_by_looking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = await asyncio.create_subprocess_exec("sleep", "600")  # asyncio has one of its own
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
+
+    def unknown(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "an old kernel")
+
+    monkeypatch.setattr(kernel, "open_process", unknown)
     loop = asyncio.get_running_loop()
     loop.call_later(0.1, process.kill)
     began = loop.time()

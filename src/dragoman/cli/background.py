@@ -6,6 +6,7 @@ import socket
 import subprocess
 from typing import Any
 
+from dragoman import kernel
 from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import NotRunning
 
@@ -66,7 +67,7 @@ def _flags(args: Args) -> list[str]:
 
 def _hears(ear: socket.socket, process: "subprocess.Popen[bytes]") -> bool:
     """Wait until the daemon says that it is ready, or ends."""
-    end = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+    end = kernel.open_process(process.pid) if kernel.holds_processes() else -1
     try:
         while True:
             wanted: list[Any] = [ear] if end < 0 else [ear, end]

@@ -7,11 +7,11 @@ command of an earlier daemon left behind is known by its brand.
 """
 
 import os
-import signal
 import sys
 from collections import OrderedDict
 from typing import Literal
 
+from dragoman import kernel
 from dragoman.observe.log import get_log
 from dragoman.sandbox import brand
 
@@ -20,8 +20,6 @@ _TRIES = 3
 _HIGHEST = 256  # ancestors looked at
 _REMEMBERED = 1024  # strangers that need not be looked at again
 _HELD = 64  # of those, whose descriptors are kept
-
-_CAN_HOLD = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
 log = get_log("descendants")
 
@@ -33,7 +31,7 @@ class Held:
 
     def __init__(self, pid: int) -> None:
         """Raises OSError."""
-        self.fd = os.pidfd_open(pid)
+        self.fd = kernel.open_process(pid)
 
     def __del__(self) -> None:
         if hasattr(self, "fd"):
@@ -106,7 +104,7 @@ class Descendants:
         held = self._held.get(pid)
         if held is not None:
             try:
-                signal.pidfd_send_signal(held.fd, 0)  # nothing is sent: it is only looked for
+                kernel.signal_process(held.fd, 0)  # nothing is sent: it is only looked for
                 return False
             except PermissionError:
                 return False  # there, and another user's
@@ -137,7 +135,7 @@ class Descendants:
 
     def _hold(self, pid: int, began: bytes) -> None:
         """Keep a stranger that comes again by its descriptor: that is quicker to look at."""
-        if not _CAN_HOLD or self._proc != "/proc":
+        if not kernel.holds_processes() or self._proc != "/proc":
             return
         try:
             held = Held(pid)

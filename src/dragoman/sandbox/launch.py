@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from dragoman import kernel
 from dragoman.engine.ports import ToolEnv
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Sign:
     __slots__ = ("fd",)
 
     def __init__(self) -> None:
-        self.fd = os.memfd_create("sign", os.MFD_CLOEXEC)
+        self.fd = kernel.memory_file("sign")
 
     def __del__(self) -> None:
         os.close(self.fd)

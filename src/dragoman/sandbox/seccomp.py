@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
+from dragoman import kernel
+
 from .syscalls import MACHINES, Machine
 
 ALLOW = 0x7FFF0000
@@ -128,7 +130,7 @@ def install(program: bytes) -> Callable[[], None]:
 
 def as_file(program: bytes) -> int:
     """A descriptor that the filter can be read from; who asks for it closes it."""
-    fd = os.memfd_create("filter", os.MFD_CLOEXEC)
+    fd = kernel.memory_file("filter")
     os.write(fd, program)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -1,5 +1,6 @@
 """The database file on disk: who has it open, whether it is sound, and what its errors mean."""
 
+import errno
 import fcntl
 import os
 import struct
@@ -8,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
+from dragoman.kernel import LOCK_OPEN_FILE
 
 from .rows import Torn
 from .rules import has_words
@@ -106,18 +108,23 @@ class Anchor:
     def __init__(self, path: str) -> None:
         self._held: list[tuple[int, int, int]] = []
         try:
-            for suffix, start, length in _IN_USE if hasattr(fcntl, "F_OFD_SETLK") else ():
+            for suffix, start, length in _IN_USE if LOCK_OPEN_FILE is not None else ():
                 fd = os.open(path + suffix, os.O_RDWR | os.O_CLOEXEC)
                 self._held.append((fd, start, length))
                 self._set(fcntl.F_RDLCK, fd, start, length)
+        except OSError as problem:
+            self.close()
+            if problem.errno != errno.EINVAL:  # a kernel without such locks
+                raise
         except BaseException:
             self.close()
             raise
 
     @staticmethod
     def _set(kind: int, fd: int, start: int, length: int) -> None:
+        assert LOCK_OPEN_FILE is not None
         wanted = struct.pack("hhqqi", kind, os.SEEK_SET, start, length, 0)
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
+        fcntl.fcntl(fd, LOCK_OPEN_FILE, wanted)
 
     def lift(self) -> None:
         """Let the last one to leave take the log away: that may be us."""

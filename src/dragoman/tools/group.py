@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterable, Sequence
 
+from dragoman import kernel
 from dragoman.sandbox import brand
 
 _CHECKED = 512  # processes waited for by descriptor at a time
@@ -159,10 +160,10 @@ async def gone(pids: Iterable[int], seconds: float) -> None:
     try:
         for pid in pids[:_CHECKED]:
             try:
-                fd = os.pidfd_open(pid)
+                fd = kernel.open_process(pid)
             except ProcessLookupError:
                 continue
-            except (AttributeError, OSError):
+            except OSError:
                 await _looked_for(pids, seconds)  # no such descriptors here, or none left
                 return
             future: asyncio.Future[None] = loop.create_future()

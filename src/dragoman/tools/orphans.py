@@ -10,6 +10,7 @@ import os
 import signal
 from hashlib import sha256
 
+from dragoman import kernel
 from dragoman.sandbox import brand
 
 from .group import gone, lives, started
@@ -18,8 +19,6 @@ MARK = "DRAGOMAN_CALL"  # in the environment of every process that a command sta
 _PROC = "/proc"
 _LARGEST = 1 << 20  # bytes of an environment that are read
 _GRACE = 1.5  # seconds between SIGTERM and SIGKILL
-# Pythons that were built for old systems have no descriptors of processes.
-_CAN_HOLD = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
 
 def mark(place: str) -> str:
@@ -82,13 +81,13 @@ def _signal(found: dict[int, int], number: int) -> None:
 
 def _send(pid: int, began: int, number: int) -> None:
     """Signal a process, not another that has its number now. Raises OSError."""
-    if not _CAN_HOLD:  # no such descriptors: the number is looked at as late as can be
+    if not kernel.holds_processes():  # the number is looked at as late as can be
         if lives(pid, began):
             os.kill(pid, number)
         return
-    fd = os.pidfd_open(pid)
+    fd = kernel.open_process(pid)
     try:
         if lives(pid, began):
-            signal.pidfd_send_signal(fd, number)
+            kernel.signal_process(fd, number)
     finally:
         os.close(fd)

@@ -5,6 +5,7 @@ import select
 import signal
 import time
 
+from dragoman import kernel
 from dragoman.client.problems import NotRunning
 
 from .. import reach, say
@@ -36,7 +37,7 @@ class _Ended:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        self._fd = kernel.open_process(pid) if kernel.holds_processes() else -1
 
     def wait(self, seconds: float) -> bool:
         if self._fd >= 0:

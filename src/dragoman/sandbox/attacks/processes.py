@@ -23,7 +23,7 @@ PROCESSES: tuple[Attack, ...] = (
     Attack("/proc/PID/mem", "read its memory as a file",
             "head -c 4 /proc/{victim}/mem >/dev/null && echo ESC''APED", real=False),
     Attack("foreign descriptor", "take a descriptor out of it",
-            python="f, why = call(438, os.pidfd_open({victim}), 3, 0)\n"
+            python="f, why = call(438, call(434, {victim}, 0)[0], 3, 0)\n"
                    "print(os.read(f, 99) if f >= 0 else why)"),
     Attack("abstract socket", "talk to an abstract socket outside",
             python='socket.socket(1).connect("\\0{abstract}"); escaped()'),
