@@ -45,11 +45,11 @@ def _configured(file: str, dialect: str) -> str:
         return ""  # whoever needs the file says what is wrong with it
     if b"listen" not in text:
         return ""
-    import tomllib
+    from dragoman.settings import toml
 
     try:
-        section = tomllib.loads(text.decode().removeprefix("\ufeff")).get("listen", {})
-    except (ValueError, UnicodeDecodeError):
+        section = toml.parse(text.decode().removeprefix("\ufeff")).get("listen", {})
+    except ValueError:
         return ""
     if not isinstance(section, dict):
         return ""

@@ -1,12 +1,11 @@
 """Entries of tables that users fill by name: added, renamed with what refers to them."""
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from dragoman.engine.faults import BadInput
 
-from . import shape
+from . import shape, toml
 from .shape import Path
 from .write import put, read_valid, remove, split_key
 
@@ -62,7 +61,7 @@ def renamed(file: str, table: str, old: str, new: str) -> tuple[str, list[str]]:
     here[new] = kept
     changed = tomlkit.dumps(document)
     notes = []
-    for path, value in _references(tomllib.loads(changed), table, old, new):
+    for path, value in _references(toml.parse(changed), table, old, new):
         changed = put(changed, path, value)
         notes.append(f"{shape.join(path)} is {value} now")
     return changed, notes
@@ -88,7 +87,7 @@ def _place(table: str, key: str) -> Path:
 
 
 def _entries(text: str, path: Path) -> dict[str, Any]:
-    found: Any = tomllib.loads(text)
+    found: Any = toml.parse(text)
     for part in path:
         found = found.get(part, {})
     return found if isinstance(found, dict) else {}

@@ -94,6 +94,11 @@ def read_text(path: str) -> str:
         with open(path, encoding="utf-8", opener=places.readable) as file:
             return file.read().removeprefix("\ufeff")  # some editors mark the encoding by it
     except FileNotFoundError:
+        if os.path.islink(path):
+            raise BadSettings(
+                [f"{path} leads to {os.readlink(path)}, which is not there."],
+                "Put that file back, or remove the link.",
+            ) from None
         return ""
     except UnicodeDecodeError as problem:
         raise BadSettings(
@@ -150,13 +155,11 @@ class _Loading:
         return f"{self.path}:{line}: " if line else f"{self.path}: "
 
     def read_file(self) -> None:
-        import tomllib
-
-        from . import shape
+        from . import shape, toml
 
         try:
-            self.raw = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as problem:
+            self.raw = toml.parse(self.text)
+        except toml.NotToml as problem:
             raise BadSettings([_syntax(self.path, str(problem))]) from None
         from .foreign import understood
         from .retired import take_over

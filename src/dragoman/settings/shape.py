@@ -242,17 +242,18 @@ def read(kind: Any, text: str) -> Any:
 
 def _read_toml(text: str) -> Any:
     import json
-    import tomllib
+
+    from . import toml
 
     try:
-        found = tomllib.loads(f"value = {text}")
+        found = toml.parse(f"value = {text}")
         return found["value"] if len(found) == 1 else text  # a text of several lines is one
-    except tomllib.TOMLDecodeError:
+    except toml.NotToml:
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
-        return text if value is None else value  # which no TOML can hold
+        return text if value is None or toml.is_deep(value) else value  # which no TOML can hold
 
 
 def problem(kind: Any, value: Any) -> str:

@@ -5,14 +5,13 @@ import errno
 import json
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from dragoman.engine.faults import BadInput
 from dragoman.observe.redact import is_secret
 
-from . import shape
+from . import shape, toml
 from .load import BadSettings, read_text
 from .shape import Path
 
@@ -78,8 +77,8 @@ def read_valid(file: str) -> str:
     """The file's text, which is TOML. Raises BadSettings."""
     text = read_text(file)
     try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+        toml.parse(text)
+    except toml.NotToml as problem:
         raise BadSettings(
             [f"{file} is not valid TOML and is left as it is: {problem}."], "Repair it first."
         ) from None
@@ -88,7 +87,7 @@ def read_valid(file: str) -> str:
 
 def put(text: str, path: Path, value: Any) -> str:
     """The text with a key set. Raises BadInput when the file's form does not let us."""
-    wanted = tomllib.loads(text)
+    wanted = toml.parse(text)
     here = wanted
     for part in path[:-1]:
         here = here.setdefault(part, {})
@@ -142,7 +141,7 @@ def remove(text: str, path: Path) -> str:
     """
     import tomlkit
 
-    wanted = tomllib.loads(text)
+    wanted = toml.parse(text)
     try:
         above = shape.lookup(wanted, path[:-1])
         del above[path[-1]]
@@ -165,8 +164,8 @@ def remove(text: str, path: Path) -> str:
 def _same(text: str, wanted: dict[str, Any], path: Path, *, empty_tables: bool = False) -> None:
     """Never write what does not read back as meant."""
     try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        found = toml.parse(text)
+    except toml.NotToml:
         found = {}
     if empty_tables:
         found, wanted = _pruned(found), _pruned(wanted)
