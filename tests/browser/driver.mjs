@@ -18,6 +18,7 @@ export async function browse({ address, code, executable, width = 1280, height =
   const page = context.pages()[0] ?? (await context.newPage());
   const troubles = [];
   watch(page, address, troubles);
+  const asked = record(context);
   let failed = false;
   try {
     if (code) {
@@ -31,13 +32,34 @@ export async function browse({ address, code, executable, width = 1280, height =
   } catch (problem) {
     failed = true;
     if (process.env.SCREENS) await page.screenshot({ path: join(process.env.SCREENS, "99-failed.png") }).catch(() => {});
-    tell({ step: "failed", problem: String(problem.stack ?? problem), troubles });
+    tell({ step: "failed", problem: String(problem.stack ?? problem), troubles, shown: await shown(context), ...asked() });
   } finally {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
     process.exit(failed ? 1 : 0);
   }
 }
+
+// Requests that have no answer, and those that were refused: a toast is gone long before a wait is over.
+function record(context) {
+  const open = new Map(), refused = [];
+  const name = (request) => `${request.method()} ${request.url()}`;
+  context.on("request", (request) => open.set(request, name(request)));
+  context.on("requestfinished", (request) => open.delete(request));
+  context.on("requestfailed", (request) => { open.delete(request); refused.push(`${request.failure()?.errorText}: ${name(request)}`); });
+  context.on("response", async (response) => { if (response.status() >= 400) refused.push(`${response.status()}: ${name(response.request())} ${(await response.text().catch(() => "")).slice(0, 300)}`); });
+  return () => ({ unanswered: [...open.values()], refused: refused.slice(-20) });
+}
+
+// What a person would see on each page, and where the keyboard is.
+const shown = (context) => Promise.all(context.pages().map((page) => Promise.race([
+  page.evaluate(() => ({
+    url: location.href, toast: document.getElementById("toast")?.textContent, focus: document.activeElement?.outerHTML.slice(0, 200), focused: document.hasFocus(),
+    fields: [...document.querySelectorAll("input, textarea")].filter((one) => one.value).map((one) => `${one.className || one.ariaLabel}: ${one.value.slice(0, 200)}`),
+    text: document.querySelector("main")?.innerText.slice(0, 1000),
+  })).catch((problem) => String(problem)),
+  new Promise((done) => { setTimeout(() => done(`${page.url()} does not answer`), 10000); }),
+])));
 
 export function watch(page, address, troubles) {
   page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));

@@ -45,7 +45,8 @@ class Browser:
         assert line, self.process.stderr.read().decode()
         row: dict[str, Any] = json.loads(line)
         if row["step"] != name:
-            print(row.get("problem"), row.get("troubles"))  # assertions cut it short
+            for part, value in row.items():  # assertions cut it short
+                print(f"{part}: {value}")
         assert row["step"] == name, row
         return row
 

@@ -19,6 +19,7 @@ from dragoman.engine.events import Asked, Event, Who
 from dragoman.engine.faults import Fault
 from dragoman.engine.visible import brief
 from dragoman.holding import Holder
+from dragoman.observe.extras import adding
 from dragoman.observe.log import get_log
 
 from .origin import is_loopback
@@ -56,7 +57,7 @@ def problem() -> str:
     from importlib.util import find_spec
 
     if find_spec("cryptography") is None:
-        return "The host has no cryptography: pip install 'dragoman[push]'."
+        return f"The host has no cryptography: {adding('push')}"
     return ""
 
 

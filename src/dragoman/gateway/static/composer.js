@@ -41,10 +41,16 @@ export class Composer {
 
   // --- what goes along ---
 
-  async take(files) {
+  // One after the other; what is sent meanwhile waits for them.
+  take(files) {
+    const all = [...files]; // the list itself empties with the event, or with the button that has it
+    this.taken = Promise.resolve(this.taken).then(() => this.read(all));
+  }
+
+  async read(files) {
     for (const file of files) {
       if (this.bag.length >= MOST) { toast(`At most ${MOST} files go along.`, true); break; }
-      try { this.bag.push(await wrapped(file)); } catch (problem) { toast(problem.message, true); }
+      try { const one = await wrapped(file); this.bag.push(one); } catch (problem) { toast(problem.message, true); }
     }
     this.drawBag();
   }
@@ -58,15 +64,21 @@ export class Composer {
 
   async submit() {
     const text = this.text;
-    const bag = this.bag;
-    if (!text.trim() && !bag.length) return;
     this.hide();
     this.text = "";
+    if (this.taken) await this.taken; // a picture that is still being read goes along
+    const bag = this.bag;
+    if (!text.trim() && !bag.length) return;
     this.bag = [];
     this.drawBag();
     const content = [...(text.trim() ? [{ type: "text", text }] : []), ...bag.map((one) => one.block)];
     try { await this.sendAll(bag.length ? { content } : { text }); }
-    catch (problem) { this.text = text; this.bag = bag; this.drawBag(); toast(problem.message, true); }
+    catch (problem) { // back it goes, before what was written since
+      this.text = [text, this.text].filter((one) => one.trim()).join("\n");
+      this.bag = [...bag, ...this.bag];
+      this.drawBag();
+      toast(problem.message, true);
+    }
   }
 
   // --- menus ---
@@ -85,8 +97,8 @@ export class Composer {
     const before = this.text.slice(0, this.input.selectionStart);
     const slash = before.match(/^\/([\w:-]*)$/);
     const at = before.match(/(?:^|\s)@([^\s@]*)$/);
-    const asked = this.asked = (this.asked || 0) + 1;
     if (!slash && !at) { this.hide(); return; }
+    const asked = this.asked = (this.asked || 0) + 1;
     let offers = [];
     try {
       if (slash) {
@@ -122,7 +134,8 @@ export class Composer {
     this.input.focus();
   }
 
-  hide() { this.menu.hidden = true; this.input.removeAttribute("aria-activedescendant"); }
+  // An answer that is still under way opens no menu any more.
+  hide() { this.asked = (this.asked || 0) + 1; this.menu.hidden = true; this.input.removeAttribute("aria-activedescendant"); }
 }
 
 async function wrapped(file) {

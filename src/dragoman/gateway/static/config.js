@@ -96,16 +96,20 @@ export class ConfigPage {
     input.addEventListener("input", () => { save.hidden = String(read()) === String(before()); note.textContent = ""; if (type === "boolean") form.requestSubmit(); });
     const form = h("form.setting", { "data-key": one.key, onsubmit: async (event) => {
       event.preventDefault();
-      save.disabled = true;
+      const known = this.fields.get(one.key), sent = read();
+      if (known.saving) { known.again = true; return; } // one after the other: the last word is what stays
+      known.saving = true; // the button stays: a form without one takes no Enter
+      known.again = false;
       try {
-        const made = await put("/api/config", { key: one.key, value: parse(read(), one.schema, optional) });
-        this.fields.get(one.key).value = made.value;
-        save.hidden = true;
+        const made = await put("/api/config", { key: one.key, value: parse(sent, one.schema, optional) });
+        known.value = made.value;
+        save.hidden = read() === sent;
         note.className = "note";
         note.textContent = one.key.startsWith("gateway.") ? "Saved. Used from the next start." : "Saved. In use now.";
         source.textContent = "set by file";
       } catch (problem) { note.className = "note wrong"; note.textContent = problem.message; }
-      save.disabled = false;
+      known.saving = false;
+      if (known.again && read() !== sent) form.requestSubmit();
     } });
     const source = h("span.source", null, `set by ${one.source.split(" ")[0]}`);
     this.fields.set(one.key, { ...one, input, save, refresh: () => {
@@ -123,7 +127,7 @@ export class ConfigPage {
     const known = this.fields?.get(row.key);
     if (!known) return;
     known.value = row.value;
-    if (known.save.hidden && document.activeElement !== known.input) { known.refresh(); toast(`${row.key} was changed.`); }
+    if (known.save.hidden && !known.saving && document.activeElement !== known.input) { known.refresh(); toast(`${row.key} was changed.`); }
   }
 }
 

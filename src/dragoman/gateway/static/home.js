@@ -26,7 +26,7 @@ export class HomePage {
     const datalist = h("datalist", { id: "folders" });
     let last = "";
     try { last = localStorage.getItem("folder") || ""; } catch { /* no storage */ }
-    this.cwd = h("input.folder", { name: "cwd", list: "folders", value: last, placeholder: "Folder", "aria-label": "Folder", spellcheck: "false", autocapitalize: "off", autocomplete: "off", oninput: () => { this.typed = true; this.complete(); } });
+    this.cwd = h("input.folder", { name: "cwd", list: "folders", value: last, placeholder: "Folder", "aria-label": "Folder", spellcheck: "false", autocapitalize: "off", autocomplete: "off", oninput: () => { this.typed = true; this.complete(); }, onblur: () => this.suppose() });
     this.agent = h("select", { name: "agent", "aria-label": "Agent", onchange: () => this.chosen() });
     this.model = h("select", { name: "model", "aria-label": "Model" });
     this.mode = h("select", { name: "mode", "aria-label": "Mode" });
@@ -73,10 +73,14 @@ export class HomePage {
       const typed = this.cwd.value;
       const found = await get(`/api/folders?text=${encodeURIComponent(typed)}`).catch(() => null);
       if (!found || this.closed || typed !== this.cwd.value) return; // too late: it is about other words
-      if (!typed && !this.typed) this.cwd.value = found.recent[0] || this.app.status?.cwd || "";
+      this.usual = found.recent[0] || this.app.status?.cwd || "";
+      this.suppose();
       fill(this.datalist, [...new Set([...found.recent.filter((one) => one.includes(typed)), ...found.folders])].slice(0, 24).map((value) => h("option", { value })));
     }, 100);
   }
+
+  // The folder that is usual; never under the fingers of somebody who is about to type one.
+  suppose() { if (!this.typed && !this.cwd.value && document.activeElement !== this.cwd) this.cwd.value = this.usual || ""; }
 
   async begin(body) {
     const made = await post("/api/sessions", {
@@ -86,7 +90,7 @@ export class HomePage {
     try { localStorage.setItem("folder", this.cwd.value); } catch { /* no storage */ }
     await post(`/api/sessions/${encodeURIComponent(made.id)}/prompt`, { ...body, wait: false });
     this.app.know(made);
-    this.app.go(`/sessions/${encodeURIComponent(made.id)}`);
+    if (!this.closed) this.app.go(`/sessions/${encodeURIComponent(made.id)}`); // who went elsewhere meanwhile stays there
   }
 
   async refresh() {

@@ -54,7 +54,9 @@ export class SessionPage {
       this.panel.node);
   }
 
-  async open() {
+  open() { return (this.opened = this.look()); }
+
+  async look() {
     try {
       this.info = await get(this.path);
       this.app.know(this.info);
@@ -166,7 +168,8 @@ export class SessionPage {
   // --- acting ---
 
   async submit(body) {
-    if (!this.info) return;
+    await this.opened; // Enter may be quicker than the first look
+    if (!this.info) throw new Error("The session could not be read: nothing was sent.");
     if (!this.talk.atEnd) await this.newest();
     this.talk.toEnd();
     if (ACTIVE.has(this.info.status) && body.text) {

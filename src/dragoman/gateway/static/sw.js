@@ -4,6 +4,8 @@ const SHELL = "dragoman-{{version}}";
 const FILES = {{files}};
 
 self.addEventListener("install", (event) => {
+  // What is asked of the host itself does not wait until this worker has woken up.
+  event.addRoutes?.({ condition: { urlPattern: new URLPattern({ pathname: `${BASE}api/*` }) }, source: "network" }).catch(() => {});
   event.waitUntil(caches.open(SHELL).then((cache) => cache.addAll(FILES.map((name) => BASE + name))).then(() => self.skipWaiting()));
 });
 
