@@ -158,10 +158,16 @@ class Daemon:
             given = self.composed.settings.telemetry
             self._telemetry = await Telemetry.begin(self.composed.door, given)
         except ImportError as problem:
-            hint = "Install it: pip install 'dragoman[telemetry]'"
+            from dragoman.observe.extras import adding
+
+            hint = f"Install it: {adding('telemetry')}"
             said = "Telemetry needs a package that is not installed."
             print(f"dragoman: {said} {hint}", file=sys.stderr, flush=True)
             log.error(said, problem=problem, hint=hint)
+        except ValueError as problem:  # the SDK could not read a variable of the environment
+            said = "Telemetry could not begin: a variable OTEL_… is wrong."
+            print(f"dragoman: {said}", file=sys.stderr, flush=True)
+            log.error(said, problem=problem)
 
     async def _open_gateway(self) -> None:
         from dragoman.gateway import open_gateway

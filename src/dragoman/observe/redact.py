@@ -14,10 +14,16 @@ _PLAIN_NAMES = frozenset({"key", "idempotency_key", "public_key", "tls_key", "re
 _PATTERNS = (
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}",  # the usual shape of provider keys
     r"\bAIza[A-Za-z0-9_-]{20,}",
-    r"\b(?:ghp|gho|ghs|ghu)_[A-Za-z0-9]{20,}",
+    r"\b(?:ghp|gho|ghs|ghu|ghr|gsk|hf|npm|r8|whsec|dop_v1|sntrys)_[A-Za-z0-9+/=_-]{20,}",
+    r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{12,}",
+    r"\b(?:glpat|xai|pypi|xapp|lin_api|tvly|pplx|nvapi|fw|dapi)[-_][A-Za-z0-9_-]{20,}",
+    r"\bya29\.[A-Za-z0-9_-]{20,}",
+    r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+    r"\b\d{8,10}:[A-Za-z0-9_-]{35}\b",  # of a Telegram bot
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     r"\bgithub_pat_[A-Za-z0-9_]{20,}",
     r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
-    r"\bAKIA[A-Z0-9]{16}\b",
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}",
     r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # JSON web tokens
     # user:password in an address (the password may hold an @), and a long name, which is a key

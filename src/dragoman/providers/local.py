@@ -171,9 +171,9 @@ def _need_runtime() -> None:
     from importlib.util import find_spec
 
     if find_spec("xllamacpp") is None:
-        raise BadInput(
-            "local models need the package xllamacpp", "Run: pip install 'dragoman[local]'."
-        )
+        from dragoman.observe.extras import adding
+
+        raise BadInput("local models need the package xllamacpp", f"Run: {adding('local')}")
 
 
 def _environment() -> dict[str, str]:

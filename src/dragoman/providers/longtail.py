@@ -103,9 +103,11 @@ def _infer(name: str, model_id: str) -> Any:
     try:
         from pydantic_ai import exceptions, models
     except ImportError:
+        from dragoman.observe.extras import adding
+
         raise BadInput(
             f"{name} needs the package pydantic-ai-slim",
-            "Run: pip install 'dragoman[providers]', and the provider's own package.",
+            f"Run: {adding('providers')} (and the provider's own package)",
         ) from None
     try:
         return models.infer_model(f"{_NAMES.get(name, name)}:{model_id}")

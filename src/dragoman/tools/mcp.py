@@ -405,9 +405,11 @@ def _library() -> None:
         for name in ("sse", "stdio", "streamable_http"):
             import_module(f"mcp.client.{name}")
     except ImportError as missing:
+        from dragoman.observe.extras import adding
+
         raise BadInput(
             f"MCP needs a package that is not installed ({missing.name})",
-            "Install it: pip install 'dragoman[mcp]'.",
+            f"Install it: {adding('mcp')}",
         ) from missing
 
 

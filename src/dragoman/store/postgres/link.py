@@ -193,9 +193,11 @@ def driver() -> Any:
     try:
         import asyncpg
     except ImportError:
+        from dragoman.observe.extras import adding
+
         raise BadInput(
             "PostgreSQL needs a package that is not installed.",
-            "Install it: pip install 'dragoman[postgres]'",
+            f"Install it: {adding('postgres')}",
         ) from None
     return asyncpg
 
