@@ -167,3 +167,4 @@ def test_what_doctor_says():
     assert [row.severity for row in rows] == ["error", "warn", "ok", "warn", "warn"]
     assert "e is passed over" in rows[4].message and "hook.result" in rows[4].fix
     assert rows[0].message == "a ended with 3 (5 restarts)"
+    assert rows[0].fix == "What it said: dragoman apps logs a"

@@ -1,5 +1,6 @@
 """Commands for life in the field: background, stop, self-test, upgrade-check, bug-report."""
 
+import errno
 import json
 import os
 import signal
@@ -97,8 +98,31 @@ def test_the_log_of_a_background_daemon_is_no_link(living: Living, tmp_path: Pat
 
 
 def test_everything_is_tried_once(living: Living) -> None:
+    before = sorted(living.folder.rglob("*"))
     found = json.loads(living.run("self-test", "--json", within=55).stdout)
     assert found["ok"] and len(found["rows"]) == 12, found
+    assert sorted(living.folder.rglob("*")) == before  # nor has the home a cache that it had not
+
+
+def test_a_trial_leaves_an_empty_home_empty(living: Living, tmp_path: Path) -> None:
+    home = tmp_path / "home of its own"
+    (home / ".cache").mkdir(parents=True)
+    living.env["HOME"] = str(home)
+    assert json.loads(living.run("self-test", "--json", within=55).stdout)["ok"]
+    assert [one.name for one in home.rglob("*")] == [".cache"], "and what was there stays"
+
+
+def test_a_turn_in_a_worktree_ends_with_the_way_to_take_it_over(living: Living) -> None:
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@example.org"]
+    subprocess.run(["git", "init", "-q"], cwd=living.work, check=True)
+    lacks = living.run("run", "--worktree", "say no")
+    assert "no commit yet" in lacks.stderr and "git commit" in lacks.stderr
+    subprocess.run([*git, "commit", "-qm", "one", "--allow-empty"], cwd=living.work, check=True)
+    said = living.run("run", "--worktree", "say yes").stderr
+    way = next(row for row in said.splitlines() if "Take it over: " in row)
+    words = way.partition("Take it over: dragoman ")[2].partition(" (or")[0].split()
+    assert words[:3] == ["sessions", "worktree", "merge"]
+    assert "changed nothing" in living.says(*words)
 
 
 # Takes one family of sockets away from a process and all that it starts, as a container may.
@@ -134,6 +158,21 @@ def test_without_a_daemon_nothing_else_is_tried(living: Living, family: int, why
         command[-2:] = ["status"]
         done = subprocess.run(command, env=living.env, capture_output=True, text=True, timeout=45)
         assert "no socket can be made" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_loopback_that_is_down_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from http.client import HTTPConnection
+
+    from dragoman.cli.verbs.self_test import Failed, Trial
+
+    def nowhere(self: HTTPConnection) -> None:
+        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    trial = Trial(str(tmp_path))
+    trial.status = {"gateway": "http://127.0.0.1:7"}
+    monkeypatch.setattr(HTTPConnection, "connect", nowhere)
+    with pytest.raises(Failed, match="loopback interface is down.*ip link set lo up"):
+        trial.gateway()
 
 
 def test_a_trial_that_is_ended_leaves_nothing_behind(living: Living) -> None:
@@ -191,6 +230,88 @@ def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
     done = living.run("upgrade-check")
     assert done.returncode == 1 and "error" in done.stdout, done.stdout + done.stderr
     assert (path.read_bytes() if path.exists() else b"") == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("pipe", "no regular file"),
+        ("folder", "is a directory"),
+        ("link to itself", "sessions.db"),
+        ("log alone", "Put the store back beside it"),
+        ("newer", "Update Dragoman"),
+        ("foreign", "another program"),
+    ],
+)
+def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) -> None:
+    """By both who look at it, at once, and nothing is changed."""
+    data = living.config / "data"
+    data.mkdir()
+    path = data / "sessions.db"
+    if wrong == "pipe":
+        os.mkfifo(path)
+    elif wrong == "folder":
+        path.mkdir()
+    elif wrong == "link to itself":
+        path.symlink_to(path.name)
+    elif wrong == "log alone":
+        Path(f"{path}-wal").write_bytes(b"x" * 4000)
+    else:
+        living.says("daemon", "--background", "--no-gateway")
+        living.says("stop")
+        with closing(sqlite3.connect(path)) as base:
+            number = "user_version = 9999" if wrong == "newer" else "application_id = 7"
+            base.execute(f"PRAGMA {number}")
+    before = {one: one.lstat().st_mtime_ns for one in data.iterdir()}
+    for command in ("upgrade-check", "doctor"):
+        done = living.run(command)
+        assert done.returncode == 1, done.stdout + done.stderr
+        rows = [
+            line for line in done.stdout.splitlines() if "error" in line.lower() and "store" in line
+        ]
+        assert rows and says in done.stdout, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+    assert {one: one.lstat().st_mtime_ns for one in before} == before
+
+
+DEEP = {
+    "lists": "[log]\nfile = " + "[" * 5000 + "]" * 5000,
+    "tables": "[log]\nfile = " + "{a=" * 5000 + "1" + "}" * 5000,
+    "a dotted key": "a" + ".a" * 5000 + " = 1",
+    "a header": "[a" + ".a" * 5000 + "]\nb = 1",
+    "deeper than we read": "[log]\nfile = " + "[" * 200 + "]" * 200,
+    "digits": "[acp]\nmax_sessions = " + "9" * 9000,
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_a_configuration_that_is_nested_deeply_is_refused_in_words(
+    living: Living, text: str
+) -> None:
+    (living.config / "config.toml").write_text(text)
+    for command in ("upgrade-check", "status", "config get", "config set log.level info", "logs"):
+        done = living.run(*command.split())
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said and "RecursionError" not in said, said[-3000:]
+        assert command in ("status", "logs") or (done.returncode and "config.toml" in said), said
+    assert (living.config / "config.toml").read_text() == text
+
+
+def test_a_configuration_whose_file_is_gone_is_not_taken_for_none(living: Living) -> None:
+    config = living.config / "config.toml"
+    config.symlink_to("dotfiles/config.toml")
+    for command in ("upgrade-check", "run hello"):
+        done = living.run(*command.split())
+        said = done.stdout + done.stderr
+        assert done.returncode and "dotfiles/config.toml, which is not there" in said, said
+
+
+def test_values_in_the_environment_may_be_nested_as_they_like(living: Living) -> None:
+    deep = "[" * 3000 + "]" * 3000
+    for text in (deep, f'{{"a": {deep}}}', "{a=" * 3000):
+        living.env["DRAGOMAN_ACP__MAX_SESSIONS"] = text
+        done = living.run("config", "get")
+        assert done.returncode and "Traceback" not in done.stderr, done.stderr[-2000:]
 
 
 def test_a_store_is_looked_at_whatever_its_folder_is_called(living: Living, tmp_path: Path) -> None:

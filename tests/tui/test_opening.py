@@ -106,3 +106,12 @@ def test_without_a_terminal_the_name_alone_prints_help(home: Home) -> None:
 def test_an_unknown_single_word_is_still_a_mistake_and_not_a_prompt(home: Home) -> None:
     pane = home.open("dragoman sesions")
     pane.wait("did you mean sessions?", "left with 2")
+
+
+def test_an_agent_that_is_not_there_is_told_before_the_first_prompt(home: Home) -> None:
+    pane = home.open("dragoman --agent nobody")
+    pane.wait("There is no agent nobody. Configured: default.", "Leave with ctrl+c twice")
+    pane.press("C-c")
+    pane.wait("ctrl+c again leaves")
+    pane.press("C-c")
+    pane.wait("left with 0")

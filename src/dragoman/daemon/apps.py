@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from dragoman.engine.ports.rows import DoctorRow as Row
+from dragoman.engine.visible import many
 from dragoman.host.descendants import Descendants
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
@@ -251,8 +252,9 @@ def findings(kept: list[dict[str, Any]], connected: list[dict[str, Any]]) -> lis
     for app in kept:
         if app["state"] in ("waiting", "crashed"):
             severity: Literal["warn", "error"] = "warn" if app["state"] == "waiting" else "error"
-            said = f"{app['id']} {app['problem']} ({app['restarts']} restarts)"
-            rows.append(Row(severity, "apps", said, "Look for its words in the daemon's log."))
+            said = f"{app['id']} {app['problem']} ({many(app['restarts'], 'restart')})"
+            fix = f"What it said: dragoman apps logs {app['id']}"
+            rows.append(Row(severity, "apps", said, fix))
     for app in connected:
         if app["stale"]:
             said = f"{app['id']} has sent no heartbeat for a while"

@@ -20,6 +20,7 @@ from dragoman.engine.visible import many
 from dragoman.host import held, installed, lock, wanted
 from dragoman.host.hook_programs import program_of
 from dragoman.host.stores import database_of, file_of
+from dragoman.observe.extras import adding
 from dragoman.settings import places, profiles
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
@@ -152,7 +153,9 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        if (why := wanted.lacks_place(path)) and loaded.settings.store.path:
+        if alone := log_alone(path):
+            yield Row("error", "store", *alone)
+        elif (why := wanted.lacks_place(path)) and loaded.settings.store.path:
             yield Row(
                 "error", "store", f"{path} {why}: sessions will not survive",
                 "Make its directory writable, or choose another with store.path.",
@@ -163,8 +166,7 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
     except OSError as problem:
         yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
         return
-    if not stat.S_ISREG(found.st_mode):
-        what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+    if what := not_a_file(found):
         yield Row(
             "error", "store", f"{path} is {what}: sessions will not survive",
             "Move it away, or set store.path.",
@@ -187,12 +189,52 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             "Start the daemon: it moves the file aside and begins a new one.",
         )  # fmt: skip
         return
+    if newer := _foreign(path):
+        yield Row("error", "store", newer.message, newer.hint)
+        return
     for session in _unreadable(path, found.st_size):
         yield Row(
             "error", "store", f"the row of session {session} is damaged: lists leave it out",
             f"Remove it with: dragoman sessions delete {session}",
         )  # fmt: skip
     yield Row("ok", "store", f"{path}, {found.st_size / 1e6:.1f} MB")
+
+
+def not_a_file(found: os.stat_result) -> str:
+    """What stands where a store should, if it is none that could be opened."""
+    if stat.S_ISREG(found.st_mode):
+        return ""
+    return "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+
+
+def log_alone(path: str) -> tuple[str, str] | None:
+    """What is wrong with a log whose database is gone, and what to do."""
+    log = f"{path}-wal"
+    try:
+        if not os.path.getsize(log):
+            return None
+    except OSError:
+        return None
+    return (
+        f"{path} is not there, but its log is: {log} may hold the newest changes of a lost store",
+        "Put the store back beside it, or move the log away: a new store removes it.",
+    )
+
+
+def _foreign(path: str) -> "Fault | None":
+    """Why the store is none of ours, or of a version that this one does not know."""
+    import sqlite3
+
+    from dragoman.store.migrations import recognise
+
+    try:
+        with closing(looked_at(path)) as opened:
+            recognise(opened, path)
+    except Fault as fault:
+        return fault
+    except sqlite3.Error:
+        return None  # told as damage
+    return None
 
 
 def _locked(path: str, pid: int) -> Row:
@@ -474,7 +516,7 @@ def _extras(loaded: Loaded) -> Iterator[Row]:
     for extra, package in asked.items():
         if package and not _is_installed(package):
             said = f"{package.partition('.')[0]} is not installed"
-            yield Row("error", extra, said, f"pip install 'dragoman[{extra}]'")
+            yield Row("error", extra, said, f"Install it: {adding(extra)}")
 
 
 def _is_installed(package: str) -> bool:

@@ -25,7 +25,8 @@ class GitWorktrees:
 
     def make(self, cwd: str, name: str, mark: str) -> tuple[str, Worktree]:
         root = _root(cwd)
-        base = _git(root, "rev-parse", "--verify", "HEAD", why="It has no commit yet.").strip()
+        why = "The repository has no commit yet; a worktree begins at one. Make it: git commit."
+        base = _git(root, "rev-parse", "--verify", "HEAD", why=why).strip()
         slug = slug_of(name) or "session"
         branch = _free(root, slug, mark)
         folder = os.path.join(root, _FOLDER)

@@ -172,7 +172,12 @@ class Terminal(App[int]):
         }
         if not self.desk.session:
             rows = await host.agents()
-            known = next((r for r in rows if r.alias == self.wish.agent), rows[0] if rows else None)
+            known = next((r for r in rows if r.alias == self.wish.agent), None)
+            if known is None and self.wish.agent:  # not only when the first prompt is refused
+                names = ", ".join(row.alias for row in rows) or "none"
+                there = f"There is no agent {self.wish.agent}. Configured: {names}."
+                self.say(f"{there} Leave with ctrl+c twice, and name one of them.", "error")
+            known = known or (rows[0] if rows else None)
             if known is not None:
                 self.desk.story.model = self.wish.model or known.model
                 self.desk.story.mode = self.wish.mode or known.mode

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 from dragoman.engine.faults import Fault
-from dragoman.host.doctor import looked_at
+from dragoman.host.doctor import log_alone, looked_at, not_a_file
 from dragoman.store.migrations import STEPS, recognise
 
 Row = tuple[str, str, str]  # severity, part, message
@@ -26,12 +26,15 @@ def examine_store(path: str) -> list[Row]:
     if path == ":memory:":
         return [("ok", "store", "sessions are kept in memory only")]
     try:
-        os.stat(path)
+        if what := not_a_file(os.stat(path)):
+            return [("error", "store", f"{path} is {what}. Move it away, or set store.path.")]
         with closing(looked_at(path)) as connection:
             recognise(connection, path)
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
             damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except FileNotFoundError:
+        if alone := log_alone(path):
+            return [("error", "store", " ".join(alone))]
         return [("ok", "store", f"{path} is not there; it is made at the first start")]
     except OSError as problem:
         return [("error", "store", f"{path} cannot be read: {problem.strerror}")]

@@ -175,6 +175,9 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
             raise human.unread
         if isinstance(screen, Screen):
             screen.end()
+            if wish.worktree:
+                ways = f"dragoman sessions worktree merge {at.session} (or: drop)"
+                screen.aside(f"It worked in a worktree of its own. Take it over: {ways}", "2")
     finally:
         await at.close()
     if outcome == "completed":

@@ -78,6 +78,10 @@ class Here:
         self._door = composed.door
         self._session = ""
 
+    @property
+    def session(self) -> str:
+        return self._session
+
     async def open(self, wish: Wish) -> None:
         door = self._door
         if not wish.old:
@@ -141,6 +145,10 @@ class There:
         self._key = uuid4().hex
         self._unwanted = False  # cancelled, perhaps before the host had our prompt
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> str:
+        return self._session
 
     async def open(self, wish: Wish) -> None:
         host = self._host

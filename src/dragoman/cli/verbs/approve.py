@@ -4,6 +4,7 @@ import sys
 
 from dragoman.client.plain import Plain
 from dragoman.engine.faults import BadInput
+from dragoman.engine.visible import many
 
 from .. import reach, say
 from ..parse import Args
@@ -52,7 +53,7 @@ def _seen(host: Plain, ask_id: str) -> str:
         return ask.digest
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput(
-            f"This question is longer than the list shows: {left:,} characters were left out.",
+            f"This question is longer than the list shows: {many(left, 'character')} left out.",
             f"Read it with `dragoman approvals show {ask_id}`, then approve it with --digest.",
         )
     from ..dialogue import Dialogue, screen_size

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.visible import many
 from dragoman.observe.redact import HIDDEN, is_secret, scrub
 
 from .. import say
@@ -78,7 +79,7 @@ def parts(args: Args) -> Iterator[tuple[str, str]]:
             body = body.replace(home, "~")
         body = _ADDRESS.sub(lambda one: _LONG_PART.sub(HIDDEN, one[0]), scrub(body))
         if len(body) > _CELL:
-            body = f"({len(body) - _CELL} characters before this are left out)\n{body[-_CELL:]}"
+            body = f"({many(len(body) - _CELL, 'character')} left out before this)\n{body[-_CELL:]}"
         yield title, body
 
 
@@ -142,7 +143,7 @@ def _unsaid(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: f"({sum(map(len, one))} characters)"
+        name: f"({many(sum(map(len, one)), 'character')})"
         if name.endswith("prompt") and isinstance(one, str | list | tuple)
         else _unsaid(one)
         for name, one in value.items()

@@ -1,8 +1,10 @@
 """`dragoman self-test`: everything once, in a folder of its own, without a network."""
 
+import errno
 import json
 import os
 import shlex
+import site
 import socket
 import subprocess
 import sys
@@ -40,9 +42,13 @@ class Trial:
         self.config = os.path.join(folder, "config")
         os.mkdir(self.work)
         os.mkdir(self.config, 0o700)
+        home = os.path.join(folder, "home")  # the sandbox makes caches in it, for what is installed
+        os.mkdir(home)
         with open(os.path.join(self.config, "config.toml"), "w", encoding="utf-8") as file:
             file.write(_SETTINGS)
         self.env = _without_ours() | {"DRAGOMAN_CONFIG_DIR": self.config, "NO_COLOR": "1"}
+        # Another home, and yet what `pip install --user` has put into the real one: us, perhaps.
+        self.env |= {"HOME": home, "PYTHONUSERBASE": site.getuserbase()}
         self.process: subprocess.Popen[str] | None = None
         self.status: dict[str, Any] = {}
         self.session = ""
@@ -161,6 +167,13 @@ class Trial:
         try:
             asked.request("GET", "/readyz")
             code = asked.getresponse().status
+        except OSError as problem:
+            if problem.errno != errno.ENETUNREACH:
+                raise
+            raise Failed(
+                f"{found.hostname} cannot be reached: the loopback interface is down. "
+                "Bring it up (ip link set lo up), or do without: dragoman daemon --no-gateway"
+            ) from problem
         finally:
             asked.close()
         if code != 200:
